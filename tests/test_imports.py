@@ -24,7 +24,7 @@ PHASE = BASE | {"target"}
 IRS = frozenset({"ptir", "uop", "llir"})
 PHASES = frozenset({"schedule", "actions", "stages", "optimize", "codegen", "runtime"})
 # Written in terms of the Tensor API alone.
-TENSOR_LIBRARIES = frozenset({"nn", "optim", "random", "linalg", "fft", "io", "numpy_names", "tree"})
+TENSOR_LIBRARIES = frozenset({"nn", "optim", "random", "linalg", "fft", "io", "numpy_names", "tree", "data"})
 
 ALLOWED: dict[str, frozenset[str]] = {
     # The common modules, bottom up.
@@ -56,9 +56,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     # Front ends call the compiler, never the other way round.
     "frontend": PHASE | {"ptir", "compiler"},
     "memory": BASE | {"runtime", "compiler"},  # what compiled functions keep, for their users
-    "random": BASE | {"frontend"},
+    "random": BASE | {"frontend", "linalg"},
     "linalg": BASE | {"frontend"},
     "fft": BASE | {"frontend"},
+    "data": BASE | {"frontend"},
     "io": BASE | {"frontend"},
     "tree": BASE | {"frontend"},
     "numpy_names": BASE | {"frontend", "linalg"},

@@ -323,7 +323,7 @@ class CallSignature:
             yield from [spec] * part.leaves
             return
         items = dict(spec) if isinstance(spec, Mapping) else dict(enumerate(spec))
-        for key, (child, step) in zip(_keys(part), _steps(part), strict=True):
+        for key, (child, step) in zip(_keys(part), steps_of(part), strict=True):
             yield from self._axes(child, items.get(key), name + step)
 
 
@@ -335,7 +335,7 @@ def _keys(part: Structure) -> list[Any]:
     return list(part.about) if isinstance(part.about, tuple) else list(range(len(part.children)))
 
 
-def _steps(part: Structure) -> list[tuple[Structure, str]]:
+def steps_of(part: Structure) -> list[tuple[Structure, str]]:
     """The children of a container, each with how one gets there in Python."""
     kind, about = part.kind, part.about
     names = getattr(kind, "_fields", None) or getattr(about, "names", None)
@@ -353,7 +353,7 @@ def paths(part: Structure, prefix: str) -> Iterator[str]:
     if part.kind is None:
         yield prefix
         return
-    for child, step in _steps(part):
+    for child, step in steps_of(part):
         yield from paths(child, prefix + step)
 
 
@@ -403,7 +403,7 @@ def _containers(old: Structure, new: Structure, path: str) -> str:
             return f"{path} is {new}, was {old}"
         for number, (before, after) in enumerate(zip(old.children, new.children, strict=False)):
             if before != after:
-                old, new, path = before, after, path + _steps(new)[number][1]
+                old, new, path = before, after, path + steps_of(new)[number][1]
                 break
         else:
             return f"{path} ({new}) changed in {_changed(old.about, new.about)}"

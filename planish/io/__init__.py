@@ -11,28 +11,39 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from planish.frontend.tensor.array import Tensor
-from planish.io.checkpoint import Checkpoint, load_torch
+from planish.io.checkpoint import checkpoints, load_checkpoint, save_checkpoint
 from planish.io.files import FileFormatError, PathLike
 from planish.io.npz import load_npz, save_npz
-from planish.io.safetensors import SafetensorsFile, load_safetensors, save_safetensors
+from planish.io.restore import CheckpointError
+from planish.io.safetensors import SafetensorsFile, load_safetensors, load_shards, save_safetensors
+from planish.io.torch_files import Checkpoint, load_torch
 
 __all__ = [
     "Checkpoint",
+    "CheckpointError",
     "FileFormatError",
     "SafetensorsFile",
+    "checkpoints",
     "load",
+    "load_checkpoint",
     "load_npz",
     "load_safetensors",
     "load_torch",
     "save",
+    "save_checkpoint",
     "save_npz",
     "save_safetensors",
 ]
 
 
 def load(path: PathLike) -> dict[str, Tensor]:
-    """Named tensors from a file; its content tells safetensors, npz and PyTorch checkpoints apart."""
+    """Named tensors from a file; its content tells safetensors, npz and PyTorch checkpoints apart.
+
+    The index of a model in several files (`model.safetensors.index.json`) stands for all of them.
+    """
     place = Path(path)
+    if place.suffix == ".json":
+        return load_shards(place)
     with place.open("rb") as file:
         start = file.read(4)
     if start[:2] != b"PK":

@@ -1,223 +1,254 @@
-"""PyTorch checkpoints (the zip format of torch.save since 1.6), read without PyTorch and without running their pickle.
+"""Checkpoints: any tree (model, optimiser state, step, random key, loader) in a folder or a file, written as a whole or not at all.
 
-Tensors, parameters, numbers, texts and containers of them come back; anything else a file asks for is refused by name. The
-elements are mapped from the file. Tensors that share a storage share it here.
+```
+run/step-0000000100/index.json                      what the tree is, its numbers and texts, which file has which tensor
+run/step-0000000100/tensors-3f09c1d2.safetensors    (or .npz; several, if one would be too large)
+```
+
+The index is written last and takes the place of an old one in one move: it alone makes a checkpoint. What an interrupted save
+leaves behind is never read, and removed by the next one.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from planish import dtypes
-from planish.dtypes import DType
-from planish.frontend.tensor import asarray
+from planish.errors import Location, PlanishError
+from planish.frontend import tree
 from planish.frontend.tensor.array import Tensor
-from planish.io import pickles
-from planish.io.archive import Archive
-from planish.io.files import Bytes, PathLike, refuse
-from planish.io.pickles import Global, PickleError
+from planish.io import index
+from planish.io.files import PathLike, refuse, replaced
+from planish.io.npz import load_npz, save_npz
+from planish.io.restore import fitted
+from planish.io.safetensors import SafetensorsFile, save_safetensors
+from planish.io.torch_files import load_torch
 
-Checkpoint: TypeAlias = (
-    "Tensor | DType | bool | int | float | str | bytes | list[Checkpoint] | tuple[Checkpoint, ...]"
-    " | dict[str | int, Checkpoint] | None"
-)
-
-_STORAGES: Final = {
-    "BoolStorage": dtypes.bool_,
-    "ByteStorage": dtypes.uint8,
-    "CharStorage": dtypes.int8,
-    "ShortStorage": dtypes.int16,
-    "IntStorage": dtypes.int32,
-    "LongStorage": dtypes.int64,
-    "HalfStorage": dtypes.float16,
-    "BFloat16Storage": dtypes.bfloat16,
-    "FloatStorage": dtypes.float32,
-    "DoubleStorage": dtypes.float64,
-    "ComplexFloatStorage": dtypes.complex64,
-    "ComplexDoubleStorage": dtypes.complex128,
-}
-_DTYPES: Final = {
-    "bool": dtypes.bool_,
-    "half": dtypes.float16,
-    "float": dtypes.float32,
-    "double": dtypes.float64,
-    "cfloat": dtypes.complex64,
-    "cdouble": dtypes.complex128,
-    "short": dtypes.int16,
-    "int": dtypes.int32,
-    "long": dtypes.int64,
-} | {
-    name: getattr(dtypes, name)
-    for name in (
-        "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16", "float32",
-        "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2",
-    )
-}  # fmt: skip
+T = TypeVar("T")
+_INDEX: Final = "index.json"
+_EMBEDDED: Final = "planish.checkpoint"
+"""Under what name a single file holds the index."""
+_VERSION: Final = 1
+_STEP: Final = re.compile(r"step-(\d{10,})")
+_FORMATS: Final = (".safetensors", ".npz")
+SHARD_BYTES: Final = 4 << 30
+"""Tensors beyond this go into another file: what common file systems and uploads take."""
 
 
-@dataclass(frozen=True, slots=True)
-class _SavedStorage:
-    """Bytes of a file, and what they were said to be."""
+def save_checkpoint(
+    path: PathLike,
+    state: object,
+    *,
+    step: int | None = None,
+    keep: int | None = None,
+    format: str = "safetensors",
+    shard_bytes: int = SHARD_BYTES,
+) -> Path:
+    """A tree into a folder, or into one file if the path ends in .safetensors or .npz; where it went.
 
-    data: Bytes
-    dtype: DType | None
-    """None: the tensor knows."""
-    key: str
-
-
-def load_torch(path: PathLike) -> Checkpoint:
-    """What torch.save wrote: tensors, numbers, texts, and lists, tuples and dicts of them."""
+    With a `step` the folder holds a checkpoint per step, of which the last `keep` stay.
+    """
     place = Path(path)
-    with place.open("rb") as file:
-        start = file.read(2)
-    if start != b"PK":
-        raise refuse(
-            place,
-            "this is not a checkpoint in the zip format of PyTorch 1.6 and later",
-            "load and save it again with a newer PyTorch",
-        )
-    archive = Archive(place)
-    found = [name for name in archive.names() if name == "data.pkl" or name.endswith("/data.pkl")]
-    if len(found) != 1:
-        raise refuse(place, f"a checkpoint has one data.pkl; this archive has {len(found)}")
-    reader = _ZipReader(place, archive, found[0].removesuffix("data.pkl"))
-    try:
-        result: Checkpoint = pickles.read(
-            archive.read(found[0]).tobytes(), reader.rebuild, reader.persistent, _named
-        )
-    except PickleError as error:
-        raise refuse(
-            place, str(error), "checkpoints of tensors and containers can be read: save model.state_dict()"
-        ) from None
-    if isinstance(result, Global | _SavedStorage):
-        raise refuse(place, f"the checkpoint is a {type(result).__name__}, not tensors")
+    tensors, values, about = index.split(state, "save_checkpoint")
+    content: dict[str, Any] = {"version": _VERSION, "step": step, "values": values, "tree": about}
+    if place.suffix in _FORMATS:
+        if step is not None or keep is not None:
+            raise _mistake(f"the one file {place} has no steps", "give a folder, or leave step and keep out")
+        _save_file(place, tensors, content)
+        return place
+    if f".{format}" not in _FORMATS:
+        raise _mistake(f"there is no format {format!r}", "safetensors or npz")
+    if keep is not None and (keep < 1 or step is None):
+        raise _mistake(f"keep={keep} with step={step}", "keep the last one or more of numbered steps")
+    if step is not None and step < 0:
+        raise _mistake(f"the step {step} is negative", "count from 0")
+    folder = place if step is None else place / f"step-{step:010d}"
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = secrets.token_hex(4)
+    shards = list(_shards(tensors, shard_bytes))
+    files: dict[str, str] = {}
+    for number, names in enumerate(shards):
+        part = "" if len(shards) == 1 else f"-{number + 1:05d}-of-{len(shards):05d}"
+        file = f"tensors-{mark}{part}.{format}"
+        save = save_npz if format == "npz" else save_safetensors
+        save(folder / file, {name: tensors[name] for name in names})
+        files |= dict.fromkeys(names, file)
+    content["files"] = files
+    with replaced(folder / _INDEX) as out:
+        out.write(json.dumps(content, indent=1).encode())
+    _remove_others(folder, set(files.values()))
+    if keep is not None:
+        _forget(place, keep)
+    return folder
+
+
+def _mistake(message: str, remedy: str, op: str = "save_checkpoint") -> PlanishError:
+    return PlanishError(f"{op}: {message}", op=op, location=Location.caller(), remedy=remedy)
+
+
+def _shards(tensors: Mapping[str, Tensor], limit: int) -> Iterator[list[str]]:
+    """Names in order, no more bytes together than the limit unless one tensor has them alone."""
+    names: list[str] = []
+    total = 0
+    for name, tensor in tensors.items():
+        if names and total + tensor.nbytes > limit:
+            yield names
+            names, total = [], 0
+        names.append(name)
+        total += tensor.nbytes
+    if names:
+        yield names
+
+
+def _save_file(place: Path, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> None:
+    text = json.dumps(content)
+    if place.suffix == ".npz":
+        from planish.frontend.tensor import asarray
+
+        save_npz(place, {**tensors, _EMBEDDED: asarray(np.frombuffer(text.encode(), np.uint8).copy())})
+    else:
+        save_safetensors(place, tensors, {_EMBEDDED: text})
+
+
+def _remove_others(folder: Path, files: set[str]) -> None:
+    """Tensor files that no index speaks of: of the checkpoint that was replaced, or of a save that was cut off."""
+    for file in folder.glob("tensors-*"):
+        if file.name not in files:
+            file.unlink(missing_ok=True)
+
+
+def _forget(folder: Path, keep: int) -> None:
+    """Older steps go: first the index, so that none is there by halves."""
+    kept = set(checkpoints(folder)[-keep:])
+    newest = max(kept)
+    for child in folder.iterdir():
+        found = _STEP.fullmatch(child.name)
+        # a newer one without an index may be somebody's that is just being written
+        if found and int(found[1]) < newest and int(found[1]) not in kept:
+            (child / _INDEX).unlink(missing_ok=True)
+            shutil.rmtree(child, ignore_errors=True)
+
+
+def checkpoints(path: PathLike) -> list[int]:
+    """The steps of which a folder has a complete checkpoint, in order."""
+    place = Path(path)
+    if not place.is_dir():
+        return []
+    found = [(_STEP.fullmatch(child.name), child) for child in place.iterdir()]
+    return sorted(int(match[1]) for match, child in found if match and (child / _INDEX).is_file())
+
+
+def load_checkpoint(
+    path: PathLike, like: T | None = None, *, step: int | None = None, strict: bool = True
+) -> T:
+    """The tree of a checkpoint: of a folder (the last step, or the one that is named) or a file, also of torch's .pt and .pth.
+
+    With `like` the result is built like that tree, leaf by leaf of the same name; missing, unexpected and unfit leaves are one
+    error that lists them. Without `strict`, what is missing stays as in `like`, and what is unexpected is left out. Without `like` the
+    result is made of dicts, lists, tuples, tensors and numbers.
+    """
+    place = _place(Path(path), step)
+    leaves, about = _read(place)
+    if like is None:
+        try:
+            made: T = index.rebuilt(about, leaves.__getitem__)
+        except (KeyError, ValueError, TypeError) as error:
+            raise refuse(place, f"the index does not fit its tensors ({error})") from None
+        return made
+    old, structure = tree.flatten(like)
+    names = index.names_of(structure, "load_checkpoint")
+    new = fitted(place, dict(zip(names, old, strict=True)), leaves, strict)
+    result: T = tree.unflatten(structure, [new[name] for name in names])
     return result
 
 
-class _ZipReader:
-    def __init__(self, path: Path, archive: Archive, prefix: str) -> None:
-        self.path = path
-        self.archive = archive
-        self.prefix = prefix
-        self.storages: dict[str, Bytes] = {}
-        order = f"{prefix}byteorder"
-        stated = archive.read(order).tobytes() if order in archive else b"little"
-        if stated not in (b"little", b"big"):
-            raise refuse(path, f"the byte order is {stated!r}")
-        self.is_big = stated == b"big"
-
-    def persistent(self, about: Any) -> _SavedStorage:
-        """Storages are what a checkpoint keeps outside its pickle."""
-        if not isinstance(about, tuple) or len(about) != 5 or about[0] != "storage":
-            raise PickleError("the pickle refers to something that is no storage")
-        _, kind, key, _, count = about
-        if not isinstance(kind, Global) or not isinstance(key, str) or not isinstance(count, int):
-            raise PickleError("the pickle describes a storage in an unknown way")
-        if key not in self.storages:
-            name = f"{self.prefix}data/{key}"
-            if name not in self.archive:
-                raise PickleError(f"the storage {key!r} is missing")
-            self.storages[key] = self.archive.read(name)
-        data = self.storages[key]
-        dtype = None
-        if kind.name != "UntypedStorage":
-            dtype = _STORAGES.get(kind.name)
-            if dtype is None:
-                raise PickleError(f"the checkpoint has a storage of kind {kind}")
-        size = count * (1 if dtype is None else dtype.numpy.itemsize)
-        if data.size != size:
-            raise PickleError(f"the storage {key!r} should be {size} bytes long, but is {data.size}")
-        return _SavedStorage(data, dtype, key)
-
-    def rebuild(self, function: Global, given: tuple[Any, ...]) -> Any:
-        """The functions and classes that a checkpoint of tensors names."""
-        match str(function):
-            case "collections.OrderedDict":
-                found: OrderedDict[Any, Any] = OrderedDict()
-                for pair in given[0] if given else ():
-                    key, value = pair
-                    found[pickles.plain(key)] = value
-                return found
-            case "torch._utils._rebuild_tensor_v2" | "torch._utils._rebuild_tensor":
-                storage, offset, shape, strides = given[:4]
-                return self.tensor(storage, offset, shape, strides, None)
-            case "torch._utils._rebuild_tensor_v3":
-                storage, offset, shape, strides, _, _, dtype = given[:7]
-                if not isinstance(dtype, DType):
-                    raise PickleError(f"the checkpoint has elements of type {dtype}")
-                return self.tensor(storage, offset, shape, strides, dtype)
-            case "torch._utils._rebuild_parameter":
-                if not isinstance(given[0], Tensor):
-                    raise PickleError("a parameter of something that is no tensor")
-                return given[0]
-            case "torch._tensor._rebuild_from_type_v2":
-                inner, kind, arguments, _ = given
-                if str(kind) not in ("torch.Tensor", "torch.nn.parameter.Parameter"):
-                    raise PickleError(f"the checkpoint holds a {kind}")
-                return self.rebuild(inner, arguments)
-            case "torch.Size":
-                return tuple(pickles.plain(size) for size in given[0])
-            case "torch.device":
-                return ":".join(str(pickles.plain(part)) for part in given)
-            case "builtins.set" | "__builtin__.set":
-                return {pickles.plain(one) for one in given[0]}
-            case _:
-                raise PickleError(
-                    f"the checkpoint wants {function} to be called, which is neither a tensor nor a container"
-                )
-
-    def tensor(self, storage: Any, offset: Any, shape: Any, strides: Any, dtype: DType | None) -> Tensor:
-        if not isinstance(storage, _SavedStorage):
-            raise PickleError("a tensor without a storage")
-        kind = dtype or storage.dtype
-        if kind is None:
-            raise PickleError(f"nothing says what the storage {storage.key!r} holds")
-        sizes, steps = _numbers(shape), _numbers(strides)
-        if len(sizes) != len(steps) or type(offset) is not int or offset < 0:
-            raise PickleError(f"a tensor of shape {shape!r} with strides {strides!r} at {offset!r}")
-        width = kind.numpy.itemsize
-        room = storage.data.size // width
-        last = offset + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
-        is_empty = 0 in sizes
-        if (offset > room) if is_empty else (last >= room):
-            raise PickleError(f"a tensor of shape {sizes} goes beyond its storage of {room} elements")
-        if is_empty:
-            return asarray(np.empty(sizes, kind.numpy))
-        line = self.elements(storage, kind, offset, last + 1)
-        array: NDArray[Any] = np.ndarray(sizes, kind.numpy, line, strides=[step * width for step in steps])
-        return asarray(array, copy=False)
-
-    def elements(self, storage: _SavedStorage, dtype: DType, start: int, stop: int) -> Bytes:
-        """The bytes of elements in the machine's order, at an address where they can be read."""
-        width = dtype.numpy.itemsize
-        data = storage.data[start * width : stop * width].view(np.ndarray)
-        if dtype.is_bool and int(data.max()) > 1:
-            raise PickleError(f"the storage {storage.key!r} holds bools other than 0 and 1")
-        if data.ctypes.data % width:
-            data = data.copy()
-        if self.is_big and width > 1:
-            parts = width // 2 if dtype.is_complex else width
-            data = data.reshape(-1, parts)[:, ::-1].reshape(-1)
-        data.flags.writeable = False
-        return data
+def _place(path: Path, step: int | None) -> Path:
+    """The folder with the index, or the file."""
+    if path.is_file() and step is None:
+        return path
+    if step is None and (path / _INDEX).is_file():
+        return path
+    steps = checkpoints(path)
+    wanted = (steps[-1] if steps else None) if step is None else step
+    if wanted is None or wanted not in steps:
+        there = f"steps {', '.join(map(str, steps))}" if steps else "no checkpoint"
+        what = "checkpoint" if wanted is None else f"step {wanted}"
+        raise _mistake(f"{os.fspath(path)} has no {what}", f"there is {there}", "load_checkpoint")
+    return path / f"step-{wanted:010d}"
 
 
-def _numbers(given: Any) -> tuple[int, ...]:
-    if not isinstance(given, Sequence) or not all(type(one) is int and 0 <= one < 1 << 48 for one in given):
-        raise PickleError(f"{given!r} are not sizes")
-    return tuple(given)
+def _read(place: Path) -> tuple[dict[str, Any], Any]:
+    """All leaves by name, and what the containers are."""
+    if place.is_file():
+        return _read_file(place)
+    content = _parsed(place / _INDEX, (place / _INDEX).read_bytes())
+    files, values = content["files"], content["values"]
+    if not isinstance(files, dict) or not all(
+        isinstance(file, str) and re.fullmatch(r"tensors-[\w-]+\.(safetensors|npz)", file)
+        for file in files.values()
+    ):
+        raise refuse(place / _INDEX, "the index names files that are not of a checkpoint")
+    opened: dict[str, Mapping[str, Tensor]] = {}
+    leaves: dict[str, Any] = dict(values)
+    for name, file in files.items():
+        if file not in opened:
+            if not (place / file).is_file():
+                raise refuse(place / _INDEX, f"{file}, which holds {name!r}, is missing")
+            opened[file] = load_npz(place / file) if file.endswith(".npz") else SafetensorsFile(place / file)
+        if name not in opened[file]:
+            raise refuse(place / file, f"{name!r}, which the index has here, is missing")
+        leaves[name] = opened[file][name]
+    return leaves, content["tree"]
 
 
-def _named(name: Global) -> Global | DType:
-    """dtypes are what they are; everything else stays a name."""
-    return _DTYPES.get(name.name, name) if name.module == "torch" else name
+def _read_file(place: Path) -> tuple[dict[str, Any], Any]:
+    """A single file: with the index in it, or anybody's tensors, whose names are the tree."""
+    with place.open("rb") as file:
+        start = file.read(2)
+    if start == b"PK" and place.suffix != ".npz":
+        found: Any = load_torch(place)
+        leaves = index.flat(found)
+        return leaves, {"dict": {name: {"leaf": name} for name in leaves}}
+    text: bytes | None
+    if start == b"PK":
+        tensors = load_npz(place)
+        embedded = tensors.pop(_EMBEDDED, None)
+        text = None if embedded is None else np.asarray(embedded).tobytes()
+    else:
+        opened = SafetensorsFile(place)
+        tensors = dict(opened)
+        about = opened.metadata.get(_EMBEDDED)
+        text = None if about is None else about.encode()
+    if text is None:
+        return dict(tensors), {"dict": {name: {"leaf": name} for name in tensors}}
+    content = _parsed(place, text)
+    return {**content["values"], **tensors}, content["tree"]
 
 
-__all__ = ["Checkpoint", "load_torch"]
+def _parsed(place: Path, text: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise refuse(place, f"the index is not JSON ({type(error).__name__})") from None
+    if not isinstance(content, dict) or not {"version", "values", "tree"} <= content.keys():
+        raise refuse(place, "this is no index of a checkpoint")
+    if content["version"] != _VERSION:
+        raise refuse(place, f"the index has version {content['version']!r}, which this planish does not read")
+    values = content["values"]
+    if not isinstance(values, dict) or not all(
+        isinstance(v, bool | int | float | str) for v in values.values()
+    ):
+        raise refuse(place, "the index has values that are neither numbers nor texts")
+    content.setdefault("files", {})
+    return content
+
+
+__all__ = ["checkpoints", "load_checkpoint", "save_checkpoint"]

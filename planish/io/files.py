@@ -61,6 +61,8 @@ def replaced(path: PathLike) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())  # before the new name is there, so are the bytes
         umask = os.umask(0)
         os.umask(umask)
         Path(name).chmod(0o666 & ~umask)

@@ -159,6 +159,21 @@ def load_safetensors(path: PathLike) -> dict[str, Tensor]:
     return {name: file[name] for name in file}
 
 
+def load_shards(path: PathLike) -> dict[str, Tensor]:
+    """All tensors of a model in several files, by the index that says which is where (`model.safetensors.index.json`)."""
+    place = Path(path)
+    try:
+        files = json.loads(place.read_bytes())["weight_map"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise refuse(place, f"this is no index of safetensors files ({type(error).__name__})") from None
+    if not isinstance(files, dict) or not all(
+        isinstance(file, str) and Path(file).name == file for file in files.values()
+    ):
+        raise refuse(place, "the weight_map does not map names to files beside it")
+    opened = {file: SafetensorsFile(place.parent / file) for file in sorted(set(files.values()))}
+    return {name: opened[file][name] for name, file in files.items()}
+
+
 def save_safetensors(
     path: PathLike, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
 ) -> None:
@@ -207,4 +222,4 @@ def save_safetensors(
             file.write(array.reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["DTYPES", "SafetensorsFile", "load_safetensors", "save_safetensors"]
+__all__ = ["DTYPES", "SafetensorsFile", "load_safetensors", "load_shards", "save_safetensors"]

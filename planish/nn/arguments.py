@@ -75,9 +75,11 @@ def pairs(
     return tuple((int(low), int(high)) for low, high in entries)
 
 
-def batched(op: str, x: Tensor, space: int) -> tuple[Tensor, bool]:
+def batched(op: str, x: Tensor, space: int, integers: bool = False) -> tuple[Tensor, bool]:
     """(N, C, …) with `space` spatial axes; one sample (C, …) becomes a batch of one, and True says so."""
-    floating(op, x)
+    given: object = x
+    if not (integers and isinstance(given, Tensor) and given.dtype.is_int):
+        floating(op, x)
     if x.ndim == space + 1:
         return x.reshape((1, *x.shape)), True
     if x.ndim != space + 2:

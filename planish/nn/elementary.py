@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from planish import random
 from planish.errors import DTypeError, GraphError, ShapeError
 from planish.frontend.tensor import functions as fn
@@ -45,6 +47,58 @@ def embedding(indices: Tensor, weight: Tensor, padding_idx: int | None = None) -
     return fn.where(is_padding, stop_gradient(rows), rows)
 
 
+def embedding_bag(
+    indices: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    mode: str = "mean",
+    per_sample_weights: Tensor | None = None,
+    padding_idx: int | None = None,
+    include_last_offset: bool = False,
+) -> Tensor:
+    """Rows of the weight combined per bag: "sum", "mean" or "max". A bag is a row of (B, N) indices, or begins at an offset.
+
+    Those of `padding_idx` do not count; an empty bag is 0.
+    """
+    op = "embedding_bag"
+    if not indices.dtype.is_int or mode not in ("sum", "mean", "max"):
+        raise mistake(
+            DTypeError, op, f"the indices are {indices.dtype.name}, the mode is {mode!r}", "integers; sum, mean or max"
+        )  # fmt: skip
+    if (indices.ndim == 1) != (offsets is not None) or indices.ndim > 2:
+        raise mistake(
+            ShapeError, op, f"indices {indices.shape} {'with' if offsets is not None else 'without'} offsets", "(B, N), or one line with offsets"
+        )  # fmt: skip
+    if per_sample_weights is not None and (mode != "sum" or per_sample_weights.shape != indices.shape):
+        raise mistake(
+            ShapeError, op, f"weights {per_sample_weights.shape} of indices {indices.shape} with mode {mode!r}", 'one per index, and mode "sum"'
+        )  # fmt: skip
+    flat = indices.reshape((-1,))
+    if offsets is None:
+        bags = indices.shape[0]
+        number = fn.repeat(fn.arange(bags), indices.shape[1])
+    else:
+        bags = offsets.shape[0] - (1 if include_last_offset else 0)
+        number = (
+            fn.searchsorted(offsets[:bags], fn.arange(flat.shape[0], dtype=offsets.dtype), side="right") - 1
+        )
+    rows = fn.take(weight, flat, axis=0)
+    counts = fn.ones(flat.shape, dtype=weight.dtype)
+    if padding_idx is not None:
+        counts = fn.where(flat == padding_idx % weight.shape[0], 0.0, counts)
+    if per_sample_weights is not None:
+        rows = rows * fn.expand_dims(per_sample_weights.reshape((-1,)), axis=1)
+    total = fn.segment_sum(counts, number, bags)
+    if mode == "max":
+        held = fn.where(fn.expand_dims(counts > 0, axis=1), rows, -math.inf)
+        least = fn.full((bags, weight.shape[1]), -math.inf, dtype=weight.dtype)
+        places = fn.broadcast_to(fn.expand_dims(number, axis=1), rows.shape)
+        largest = fn.scatter(least, places, held, axis=0, reduce="max")
+        return fn.where(fn.expand_dims(total > 0, axis=1), largest, 0.0)
+    summed = fn.segment_sum(rows * fn.expand_dims(counts, axis=1), number, bags)
+    return summed if mode == "sum" else summed / fn.expand_dims(fn.maximum(total, 1.0), axis=1)
+
+
 def one_hot(indices: Tensor, num_classes: int) -> Tensor:
     """int64: 1 at the index along a new last axis, 0 elsewhere."""
     if not indices.dtype.is_int:
@@ -76,5 +130,5 @@ def dropout(
 
 
 __all__ = [
-    "bilinear", "dropout", "embedding", "linear", "one_hot",
+    "bilinear", "dropout", "embedding", "embedding_bag", "linear", "one_hot",
 ]  # fmt: skip

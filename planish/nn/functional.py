@@ -4,16 +4,42 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planish.nn import activations, attention, elementary, losses, normalization, spatial
+from planish.nn import (
+    activations,
+    attention,
+    ctc,
+    elementary,
+    losses,
+    margins,
+    normalization,
+    sampling,
+    spatial,
+    windows,
+)
 from planish.nn.activations import *  # noqa: F403
 from planish.nn.attention import *  # noqa: F403
+from planish.nn.ctc import *  # noqa: F403
 from planish.nn.elementary import *  # noqa: F403
 from planish.nn.losses import *  # noqa: F403
+from planish.nn.margins import *  # noqa: F403
 from planish.nn.normalization import *  # noqa: F403
+from planish.nn.sampling import *  # noqa: F403
 from planish.nn.spatial import *  # noqa: F403
+from planish.nn.windows import *  # noqa: F403
 
 if not TYPE_CHECKING:
     # a type checker takes no list but a literal one, and without one what is imported
     __all__ = []
-    for _chapter in (activations, attention, elementary, losses, normalization, spatial):
+    for _chapter in (
+        activations,
+        attention,
+        ctc,
+        elementary,
+        losses,
+        margins,
+        normalization,
+        sampling,
+        spatial,
+        windows,
+    ):
         __all__ += _chapter.__all__

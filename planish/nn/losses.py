@@ -348,10 +348,13 @@ def triplet_margin_loss(
     p: float = 2.0,
     epsilon: float = 1e-6,
     reduction: str = "mean",
+    swap: bool = False,
 ) -> Tensor:
-    """max(0, |anchor - positive| - |anchor - negative| + margin)."""
+    """max(0, |anchor - positive| - |anchor - negative| + margin); with `swap`, the nearer of anchor and positive counts."""
     near = pairwise_distance(anchor, positive, p, epsilon)
     far = pairwise_distance(anchor, negative, p, epsilon)
+    if swap:
+        far = fn.minimum(far, pairwise_distance(positive, negative, p, epsilon))
     return reduced("triplet_margin_loss", _above(near - far + margin), reduction)
 
 

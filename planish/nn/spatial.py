@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec, TypeVar
 
+from planish.dtypes import float64
 from planish.errors import ShapeError
 from planish.frontend import library
 from planish.frontend.tensor import functions as fn
@@ -24,20 +25,22 @@ from planish.nn.arguments import (
 )
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def per_space(
-    function: Callable[Concatenate[int, P], Tensor], says: str
-) -> tuple[Callable[P, Tensor], Callable[P, Tensor], Callable[P, Tensor]]:
+    function: Callable[Concatenate[int, P], R], says: str, suffix: str = ""
+) -> tuple[Callable[P, R], Callable[P, R], Callable[P, R]]:
     """A function of the number of spatial axes for one, two and three of them: `name1d`, `name2d`, `name3d`."""
 
-    def of(space: int) -> Callable[P, Tensor]:
-        def spatial(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+    def of(space: int) -> Callable[P, R]:
+        def spatial(*args: P.args, **kwargs: P.kwargs) -> R:
             return function(space, *args, **kwargs)
 
-        _, *rest = inspect.signature(function).parameters.values()
-        spatial.__signature__ = inspect.Signature(rest, return_annotation="Tensor")  # type: ignore[attr-defined]
-        spatial.__name__ = spatial.__qualname__ = f"{function.__name__.strip('_')}{space}d"
+        signature = inspect.signature(function)
+        _, *rest = signature.parameters.values()
+        spatial.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
+        spatial.__name__ = spatial.__qualname__ = f"{function.__name__.strip('_')}{space}d{suffix}"
         x = ("(N, C, L)", "(N, C, H, W)", "(N, C, D, H, W)")[space - 1]
         spatial.__doc__ = says.format(x=x, k=", ".join("K" * space), n=space)
         return spatial
@@ -156,7 +159,7 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = per_space(
 # --- pooling ----------------------------------------------------------------------------------------------
 
 
-def _windows(
+def pooling_windows(
     op: str, space: int, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
     window = per_axis(op, "kernel_size", kernel_size, space)
@@ -178,8 +181,8 @@ def _max_pool(
 ) -> Tensor:
     """The largest of each window over `space` axes."""
     op = f"max_pool{space}d"
-    x, alone = batched(op, x, space)
-    window, strides, ends, gaps = _windows(op, space, kernel_size, stride, padding, dilation)
+    x, alone = batched(op, x, space, integers=True)
+    window, strides, ends, gaps = pooling_windows(op, space, kernel_size, stride, padding, dilation)
     return unbatched(library.max_pool(x, window, strides, ends, gaps, ceil_mode), alone)
 
 
@@ -197,11 +200,12 @@ def _avg_pool(
 ) -> Tensor:
     """The mean of each window over `space` axes."""
     op = f"avg_pool{space}d"
-    x, alone = batched(op, x, space)
-    window, strides, ends, _ = _windows(op, space, kernel_size, stride, padding, 1)
-    return unbatched(
-        library.average_pool(x, window, strides, ends, ceil=ceil_mode, count_padding=count_include_pad), alone
-    )
+    x, alone = batched(op, x, space, integers=True)
+    window, strides, ends, _ = pooling_windows(op, space, kernel_size, stride, padding, 1)
+    given = x if x.dtype.is_float else x.astype(float64)
+    made = library.average_pool(given, window, strides, ends, ceil=ceil_mode, count_padding=count_include_pad)
+    # means of integers are cut off, as PyTorch's
+    return unbatched(made if x.dtype.is_float else fn.trunc(made).astype(x.dtype), alone)
 
 
 avg_pool1d, avg_pool2d, avg_pool3d = per_space(_avg_pool, "The mean of each window of {x}.")
@@ -262,9 +266,19 @@ def interpolate(
     antialias: bool = False,
     recompute_scale_factor: bool = False,
 ) -> Tensor:
-    """(N, C, …) with other spatial sizes: nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area."""
+    """(N, C, …) with other spatial sizes: nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area.
+
+    Of integers, what lies between is rounded, half to even, and kept within their range.
+    """
     op = "interpolate"
-    floating(op, x)
+    if not x.dtype.is_int:
+        floating(op, x)
+    elif not mode.startswith("nearest"):
+        wide = interpolate(
+            x.astype(float64), size, scale_factor, mode, align_corners, antialias, recompute_scale_factor
+        )
+        low, high = float(x.dtype.min or 0), float(x.dtype.max or 0)
+        return fn.clip(fn.round(wide), low, high).astype(x.dtype)
     space = x.ndim - 2
     if space < 1:
         raise mistake(
@@ -296,6 +310,14 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     return moved.reshape((*lead, channels // (r * r), height * r, width * r))
 
 
+def channel_shuffle(x: Tensor, groups: int) -> Tensor:
+    """(N, C, …) with the channels of all groups taken in turn."""
+    if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
+        raise mistake(ShapeError, "channel_shuffle", f"the channels of {x.shape} do not make {groups} groups")
+    parts = x.reshape((x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
+    return fn.permute_dims(parts, (0, 2, 1, *range(3, parts.ndim))).reshape(x.shape)
+
+
 def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     """(…, C, H·r, W·r) to (…, C·r², H, W)."""
     r = downscale_factor
@@ -309,7 +331,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "conv1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "channel_shuffle", "conv1d",
     "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "interpolate",
     "max_pool1d", "max_pool2d", "max_pool3d", "pixel_shuffle", "pixel_unshuffle",
 ]  # fmt: skip

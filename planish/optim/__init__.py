@@ -9,13 +9,22 @@ model, state = optimizer.update(model, gradients, state)
 
 from __future__ import annotations
 
+from planish.optim.adaptive import ASGD, Adadelta, Adamax, NAdam, RAdam, Rprop
+from planish.optim.averages import EMA, SWA, Average
 from planish.optim.clipping import clip_by_norm, clip_by_value, global_norm
+from planish.optim.composed import Accumulate, AccumulationState, Groups
+from planish.optim.lbfgs import LBFGS, LBFGSState
 from planish.optim.optimizer import Optimizer, State
 from planish.optim.optimizers import LAMB, SGD, Adagrad, Adam, AdamW, Lion, Muon, RMSprop
+from planish.optim.plateau import PlateauState, ReduceLROnPlateau
+from planish.optim.precision import LossScale, ScaleState
 from planish.optim.schedules import (
     Constant,
     Cosine,
+    CosineRestarts,
+    Cyclic,
     Exponential,
+    InverseSqrt,
     Join,
     LinearWarmup,
     MultiStep,
@@ -26,23 +35,44 @@ from planish.optim.schedules import (
 )
 
 __all__ = [
+    "ASGD",
+    "EMA",
     "LAMB",
+    "LBFGS",
     "SGD",
+    "SWA",
+    "Accumulate",
+    "AccumulationState",
+    "Adadelta",
     "Adagrad",
     "Adam",
     "AdamW",
+    "Adamax",
+    "Average",
     "Constant",
     "Cosine",
+    "CosineRestarts",
+    "Cyclic",
     "Exponential",
+    "Groups",
+    "InverseSqrt",
     "Join",
+    "LBFGSState",
     "LinearWarmup",
     "Lion",
+    "LossScale",
     "MultiStep",
     "Muon",
+    "NAdam",
     "OneCycle",
     "Optimizer",
+    "PlateauState",
     "Polynomial",
+    "RAdam",
     "RMSprop",
+    "ReduceLROnPlateau",
+    "Rprop",
+    "ScaleState",
     "State",
     "Step",
     "WarmupCosine",

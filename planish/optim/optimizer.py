@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from planish.dtypes import float32, float64, int64
 from planish.errors import Location, PlanishError, ShapeError
@@ -55,22 +55,34 @@ class Moment:
         return 1.0 - fn.pow(fn.full((), beta, dtype=float64), self.number)
 
 
+class Updates(Protocol):
+    """What moves parameters: an optimiser, or something around optimisers."""
+
+    def init(self, params: Any) -> Any:
+        """The state before the first update."""
+        ...
+
+    def update(self, params: P, grads: object, state: Any, *, lr: Rate | None = None) -> tuple[P, Any]:
+        """New parameters and a new state."""
+        ...
+
+
 class Optimizer:
     """Something that moves parameters against their gradients."""
 
     def init(self, params: Any) -> State:
         """The state before the first update."""
         slots: dict[str, list[Tensor]] = {}
-        for param in _learnt(params):
+        for param in learnt(params):
             for name, value in self._slots(param).items():
                 slots.setdefault(name, []).append(value)
         return State(fn.zeros((), dtype=int64), slots)
 
-    def update(self, params: P, grads: object, state: State) -> tuple[P, State]:
-        """New parameters and a new state. Gradients are a tree like the parameters."""
+    def update(self, params: P, grads: object, state: State, *, lr: Rate | None = None) -> tuple[P, State]:
+        """New parameters and a new state. Gradients are a tree like the parameters; `lr` takes the place of the optimiser's rate."""
         leaves, structure = tree.flatten(params)
-        mask = _mask(leaves, structure)
-        given = _gradients(grads, structure, leaves, mask)
+        mask = learnt_mask(leaves, structure)
+        given = aligned_gradients(grads, structure, leaves, mask)
         count = sum(mask)
         for name, kept in state.slots.items():
             if len(kept) != count:
@@ -80,7 +92,7 @@ class Optimizer:
                     remedy="make the state with init of the same parameters",
                 )
         step = state.step + 1
-        moment = Moment(self._rate(state.step), step.astype(float64))
+        moment = Moment(self._rate(state.step) if lr is None else lr, step.astype(float64))
         slots: dict[str, list[Tensor]] = {name: [] for name in state.slots}
         number = 0
         for place, is_learnt in enumerate(mask):
@@ -146,7 +158,7 @@ def scalar(x: Tensor, like: Tensor) -> Tensor:
     return x.astype(like.dtype)
 
 
-def _mask(leaves: Sequence[object], structure: tree.Structure) -> list[bool]:
+def learnt_mask(leaves: Sequence[object], structure: tree.Structure) -> list[bool]:
     """Which leaves are learnt: parameters that are floats."""
     return [
         learnt and isinstance(leaf, Tensor) and leaf.dtype.is_float
@@ -154,12 +166,12 @@ def _mask(leaves: Sequence[object], structure: tree.Structure) -> list[bool]:
     ]
 
 
-def _learnt(params: object) -> list[Tensor]:
+def learnt(params: object) -> list[Tensor]:
     leaves, structure = tree.flatten(params)
-    return [leaf for leaf, learnt in zip(leaves, _mask(leaves, structure), strict=True) if learnt]
+    return [leaf for leaf, learnt in zip(leaves, learnt_mask(leaves, structure), strict=True) if learnt]
 
 
-def _gradients(
+def aligned_gradients(
     grads: object, structure: tree.Structure, leaves: Sequence[Any], mask: Sequence[bool]
 ) -> list[Tensor | None]:
     """A gradient for each leaf, None where there is none."""

@@ -13,30 +13,30 @@ from planish.optim.schedules import Schedule
 from planish.records import dataclass
 
 
-def _in_range(name: str, value: float, low: float, high: float = math.inf) -> None:
+def in_range(name: str, value: float, low: float, high: float = math.inf) -> None:
     if not low <= value < high:
         bound = f"at least {low}" if high == math.inf else f"from {low} up to {high}"
         raise PlanishError(f"{name} is {value}, and has to be {bound}", location=Location.caller())
 
 
-def _checked(lr: float | Schedule, weight_decay: float = 0.0, betas: tuple[float, ...] = ()) -> None:
+def checked(lr: float | Schedule, weight_decay: float = 0.0, betas: tuple[float, ...] = ()) -> None:
     if not callable(lr):
-        _in_range("lr", lr, 0.0)
-    _in_range("weight_decay", weight_decay, 0.0)
+        in_range("lr", lr, 0.0)
+    in_range("weight_decay", weight_decay, 0.0)
     for beta in betas:
-        _in_range("a beta", beta, 0.0, 1.0)
+        in_range("a beta", beta, 0.0, 1.0)
 
 
-def _lerp(old: Tensor, new: Tensor, share: float) -> Tensor:
+def lerp(old: Tensor, new: Tensor, share: float) -> Tensor:
     return old + (new - old) * share
 
 
-def _decayed(param: Tensor, moment: Moment) -> Tensor:
+def decayed(param: Tensor, moment: Moment) -> Tensor:
     """Weight decay on its own, not by way of the gradient."""
     return param * (1.0 - moment.lr * moment.decay) if moment.decay else param
 
 
-def _with_decay(grad: Tensor, param: Tensor, moment: Moment) -> Tensor:
+def with_decay(grad: Tensor, param: Tensor, moment: Moment) -> Tensor:
     return grad + param * moment.decay if moment.decay else grad
 
 
@@ -53,7 +53,7 @@ class SGD(Optimizer):
     """Which parameters decay: those for which it is true, all by default."""
 
     def __post_init__(self) -> None:
-        _checked(self.lr, self.weight_decay)
+        checked(self.lr, self.weight_decay)
         if self.nesterov and (self.momentum <= 0 or self.dampening != 0):
             raise PlanishError("nesterov needs a momentum and no dampening", location=Location.caller())
 
@@ -61,7 +61,7 @@ class SGD(Optimizer):
         return {"momentum": zeros_for(param)} if self.momentum else {}
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
-        grad = _with_decay(grad, param, moment)
+        grad = with_decay(grad, param, moment)
         if not self.momentum:
             return param - grad * moment.lr, {}
         total = slots["momentum"] * self.momentum + grad * (1.0 - self.dampening)
@@ -84,17 +84,17 @@ class Adam(Optimizer):
     """Which parameters decay: those for which it is true, all by default."""
 
     def __post_init__(self) -> None:
-        _checked(self.lr, self.weight_decay, self.betas)
+        checked(self.lr, self.weight_decay, self.betas)
 
     def _slots(self, param: Tensor) -> Slots:
         slots = {"mean": zeros_for(param), "square": zeros_for(param)}
         return slots | {"largest": zeros_for(param)} if self.amsgrad else slots
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
-        return self._step(param, _with_decay(grad, param, moment), slots, moment)
+        return self._step(param, with_decay(grad, param, moment), slots, moment)
 
     def _step(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
-        mean = _lerp(slots["mean"], grad, 1.0 - self.betas[0])
+        mean = lerp(slots["mean"], grad, 1.0 - self.betas[0])
         square = slots["square"] * self.betas[1] + grad * grad * (1.0 - self.betas[1])
         new = {"mean": mean, "square": square}
         spread = square
@@ -112,7 +112,7 @@ class AdamW(Adam):
     weight_decay: float = 1e-2
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
-        return self._step(_decayed(param, moment), grad, slots, moment)
+        return self._step(decayed(param, moment), grad, slots, moment)
 
 
 @dataclass(frozen=True)
@@ -128,15 +128,15 @@ class Adagrad(Optimizer):
     """Which parameters decay: those for which it is true, all by default."""
 
     def __post_init__(self) -> None:
-        _checked(self.lr, self.weight_decay)
-        _in_range("lr_decay", self.lr_decay, 0.0)
-        _in_range("initial_accumulator_value", self.initial_accumulator_value, 0.0)
+        checked(self.lr, self.weight_decay)
+        in_range("lr_decay", self.lr_decay, 0.0)
+        in_range("initial_accumulator_value", self.initial_accumulator_value, 0.0)
 
     def _slots(self, param: Tensor) -> Slots:
         return {"sum": zeros_for(param, self.initial_accumulator_value)}
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
-        grad = _with_decay(grad, param, moment)
+        grad = with_decay(grad, param, moment)
         total = slots["sum"] + grad * grad
         rate = moment.lr
         if self.lr_decay:
@@ -158,7 +158,7 @@ class RMSprop(Optimizer):
     """Which parameters decay: those for which it is true, all by default."""
 
     def __post_init__(self) -> None:
-        _checked(self.lr, self.weight_decay, (self.alpha,))
+        checked(self.lr, self.weight_decay, (self.alpha,))
 
     def _slots(self, param: Tensor) -> Slots:
         slots = {"square": zeros_for(param)}
@@ -169,11 +169,11 @@ class RMSprop(Optimizer):
         return slots
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
-        grad = _with_decay(grad, param, moment)
+        grad = with_decay(grad, param, moment)
         square = slots["square"] * self.alpha + grad * grad * (1.0 - self.alpha)
         new, spread = {"square": square}, square
         if self.centered:
-            mean = new["mean"] = _lerp(slots["mean"], grad, 1.0 - self.alpha)
+            mean = new["mean"] = lerp(slots["mean"], grad, 1.0 - self.alpha)
             spread = square - mean * mean
         direction = grad / (fn.sqrt(spread) + self.eps)
         if self.momentum:
@@ -192,15 +192,15 @@ class Lion(Optimizer):
     """Which parameters decay: those for which it is true, all by default."""
 
     def __post_init__(self) -> None:
-        _checked(self.lr, self.weight_decay, self.betas)
+        checked(self.lr, self.weight_decay, self.betas)
 
     def _slots(self, param: Tensor) -> Slots:
         return {"mean": zeros_for(param)}
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
-        direction = fn.sign(_lerp(slots["mean"], grad, 1.0 - self.betas[0]))
-        mean = _lerp(slots["mean"], grad, 1.0 - self.betas[1])
-        return _decayed(param, moment) - direction * moment.lr, {"mean": mean}
+        direction = fn.sign(lerp(slots["mean"], grad, 1.0 - self.betas[0]))
+        mean = lerp(slots["mean"], grad, 1.0 - self.betas[1])
+        return decayed(param, moment) - direction * moment.lr, {"mean": mean}
 
 
 @dataclass(frozen=True)
@@ -215,13 +215,13 @@ class LAMB(Optimizer):
     """Which parameters decay: those for which it is true, all by default."""
 
     def __post_init__(self) -> None:
-        _checked(self.lr, self.weight_decay, self.betas)
+        checked(self.lr, self.weight_decay, self.betas)
 
     def _slots(self, param: Tensor) -> Slots:
         return {"mean": zeros_for(param), "square": zeros_for(param)}
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
-        mean = _lerp(slots["mean"], grad, 1.0 - self.betas[0])
+        mean = lerp(slots["mean"], grad, 1.0 - self.betas[0])
         square = slots["square"] * self.betas[1] + grad * grad * (1.0 - self.betas[1])
         first, second = (scalar(moment.correction(beta), param) for beta in self.betas)
         step = (mean / first) / (fn.sqrt(square / second) + self.eps) + param * moment.decay
@@ -253,7 +253,7 @@ class Muon(Optimizer):
     others: AdamW = field(default_factory=AdamW)
 
     def __post_init__(self) -> None:
-        _checked(self.lr, self.weight_decay, (self.momentum,))
+        checked(self.lr, self.weight_decay, (self.momentum,))
         if self.adjust not in ("original", "match_rms_adamw"):
             raise PlanishError(
                 f"there is no way {self.adjust!r} to adjust", location=Location.caller(), remedy="original or match_rms_adamw"
@@ -282,9 +282,9 @@ class Muon(Optimizer):
         return (param.shape[0], param.size // max(param.shape[0], 1))
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
-        mean = _lerp(slots["mean"], grad, 1.0 - self.momentum)
+        mean = lerp(slots["mean"], grad, 1.0 - self.momentum)
         direction = orthogonalized(
-            _lerp(grad, mean, self.momentum) if self.nesterov else mean,
+            lerp(grad, mean, self.momentum) if self.nesterov else mean,
             self.coefficients,
             self.steps,
             self.eps,
@@ -294,7 +294,7 @@ class Muon(Optimizer):
             factor = math.sqrt(max(1.0, rows / columns))
         else:
             factor = 0.2 * math.sqrt(max(rows, columns))
-        moved = _decayed(param, moment) - direction * (moment.lr * factor)
+        moved = decayed(param, moment) - direction * (moment.lr * factor)
         return moved, {"mean": mean, "square": slots["square"]}
 
 

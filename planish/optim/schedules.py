@@ -218,6 +218,90 @@ class OneCycle:
 
 
 @dataclass(frozen=True, slots=True)
+class CosineRestarts:
+    """`Cosine` over and over; each time takes `factor` times as many steps as the last (Loshchilov and Hutter, 2016)."""
+
+    lr: float
+    period: int
+    factor: int = 1
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        _positive(period=self.period, factor=self.factor)
+
+    def __call__(self, step: int | Tensor) -> Rate:
+        """The rate after so many steps."""
+        at = _number(step)
+        start: Rate = _floor(at / self.period) * self.period
+        length: Rate = at * 0.0 + float(self.period)
+        if self.factor > 1:
+            # periods are powers of the factor: which one is found without a logarithm, whose rounding could miss by one
+            start, length = at * 0.0, float(self.period) + at * 0.0
+            begun, size = self.period, self.period * self.factor
+            while begun < 1 << 40:
+                start, length = (
+                    _choose(at >= begun, begun + at * 0.0, start),
+                    _choose(at >= begun, size + at * 0.0, length),
+                )
+                begun, size = begun + size, size * self.factor
+        return self.final + (self.lr - self.final) * (1.0 + _cos((at - start) / length * math.pi)) * 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Cyclic:
+    """Up from lr to `max_lr` in `up` steps and down again in `down`, in straight lines, over and over (Smith, 2015).
+
+    The height of the cycles is halved from one to the next with mode "triangular2", times gammaⁿ with "exp_range".
+    """
+
+    lr: float
+    max_lr: float
+    up: int = 2000
+    down: int | None = None
+    mode: str = "triangular"
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive(up=self.up)
+        if self.mode not in ("triangular", "triangular2", "exp_range"):
+            raise PlanishError(
+                f"Cyclic: there is no mode {self.mode!r}", location=Location.caller(), remedy="triangular, triangular2 or exp_range"
+            )  # fmt: skip
+
+    def __call__(self, step: int | Tensor) -> Rate:
+        """The rate after so many steps."""
+        at = _number(step)
+        total = self.up + (self.up if self.down is None else self.down)
+        cycle = _floor(at / total)
+        place = at / total - cycle
+        peak = self.up / total
+        height = _choose(place <= peak, place / peak, (place - 1.0) / (peak - 1.0))
+        if self.mode == "triangular2":
+            height = height * _power(0.5, cycle)
+        elif self.mode == "exp_range":
+            height = height * _power(self.gamma, at)
+        return self.lr + (self.max_lr - self.lr) * height
+
+
+@dataclass(frozen=True, slots=True)
+class InverseSqrt:
+    """`LinearWarmup` to lr, then lr · sqrt(warmup/n) (Vaswani et al., 2017)."""
+
+    lr: float
+    warmup: int
+
+    def __post_init__(self) -> None:
+        _positive(warmup=self.warmup)
+
+    def __call__(self, step: int | Tensor) -> Rate:
+        """The rate after so many steps."""
+        at = _number(step)
+        after = fn.maximum(at, 1.0) if isinstance(at, Tensor) else max(at, 1.0)
+        fall = fn.sqrt(self.warmup / after) if isinstance(after, Tensor) else math.sqrt(self.warmup / after)
+        return self.lr * _choose(step < self.warmup, at / self.warmup, fall)
+
+
+@dataclass(frozen=True, slots=True)
 class Join:
     """Several schedules one after the other; each counts from its own start. There is one boundary less than schedules."""
 

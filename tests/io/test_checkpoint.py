@@ -1,12 +1,9 @@
-"""PyTorch checkpoints: what torch.save writes is read without torch, and nothing in a file is ever run."""
+"""Checkpoints of trees: every leaf comes back bit by bit, a save is there as a whole or not at all, and what does not fit is listed."""
 
 from __future__ import annotations
 
-import io as bytes_io
-import os
+import json
 import pickle
-import zipfile
-from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -14,257 +11,256 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish import io
+from planish import nn, optim
+from planish.errors import PlanishError
+from planish.io import CheckpointError, FileFormatError
 
 
-def archive(path: Path, data: bytes, storages: dict[str, bytes] | None = None, **more: bytes) -> Path:
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr("x/data.pkl", data)
-        for key, content in (storages or {}).items():
-            file.writestr(f"x/data/{key}", content)
-        for key, content in more.items():
-            file.writestr(f"x/{key}", content)
-    return path
+def model(key: int = 0) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(3, 4, key=key), nn.BatchNorm1d(4), nn.Linear(4, 2, key=key + 1))
 
 
-class Named:
-    """Pickles as a call of a name with arguments."""
-
-    def __init__(self, name: str, *arguments: Any) -> None:
-        self.call = (name, arguments)
+OPTIMIZER = optim.AdamW(optim.WarmupCosine(1e-2, 2, 20))
 
 
-class Kind:
-    """Pickles as a name."""
+@pn.jit
+def step(net: Any, state: optim.State, x: pn.Tensor) -> Any:
+    def loss(net: Any) -> Any:
+        return pn.mean(pn.square(net(x))), net
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-class Id:
-    """Pickles as a persistent id."""
-
-    def __init__(self, *about: Any) -> None:
-        self.about = about
+    (value, net), slope = pn.value_and_grad(loss, has_aux=True)(net)
+    net, state = OPTIMIZER.update(net, slope, state)
+    return net, state, value
 
 
-_PythonPickler: Any = vars(pickle)["_Pickler"]
+def run(net: Any, state: optim.State, key: pn.Tensor, first: int, last: int) -> tuple[Any, optim.State]:
+    for number in range(first, last):
+        net, state, _ = step(net, state, pn.random.normal(pn.random.fold_in(key, number), (5, 3)))
+    return net, state
 
 
-class Writer(_PythonPickler):  # type: ignore[misc] # the one written in Python can be taught names
-    def persistent_id(self, obj: Any) -> Any:
-        return obj.about if isinstance(obj, Id) else None
-
-    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
-        if isinstance(obj, Kind):
-            module, _, name = obj.name.rpartition(".")
-            self.write(b"c" + module.encode() + b"\n" + name.encode() + b"\n")
-        elif isinstance(obj, Named):
-            self.save(Kind(obj.call[0]))
-            self.save(obj.call[1])
-            self.write(b"R")
+def same(a: Any, b: Any) -> None:
+    first, second = pn.tree.flatten(a), pn.tree.flatten(b)
+    assert first[1] == second[1]
+    for x, y in zip(first[0], second[0], strict=True):
+        assert type(x) is type(y)
+        if isinstance(x, pn.Tensor):
+            assert x.dtype is y.dtype
+            assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
+        elif isinstance(x, np.ndarray):
+            assert x.dtype == y.dtype
+            assert x.tobytes() == y.tobytes()
         else:
-            super().save(obj, save_persistent_id)
+            assert x == y
 
 
-def pickled(obj: Any) -> bytes:
-    buffer = bytes_io.BytesIO()
-    Writer(buffer, 2).dump(obj)
-    return buffer.getvalue()
+@pytest.mark.parametrize("where", ["run", "run.safetensors", "run.npz"])
+def test_a_resumed_run_is_the_run_that_was_never_stopped(tmp_path: Path, where: str):
+    key = pn.random.key(7)
+    net = model()
+    start: dict[str, Any] = {"model": net, "state": OPTIMIZER.init(net), "key": key, "step": 0}
+    whole = run(start["model"], start["state"], key, 0, 6)
 
-
-def storage(kind: str, key: str, count: int) -> Id:
-    return Id("storage", Kind(f"torch.{kind}"), key, "cpu", count)
-
-
-def tensor(kind: str, key: str, count: int, offset: Any, shape: Any, strides: Any) -> Named:
-    return Named(
-        "torch._utils._rebuild_tensor_v2",
-        storage(kind, key, count),
-        offset,
-        shape,
-        strides,
-        False,
-        OrderedDict(),
-    )
-
-
-FOUR = {"0": np.arange(4, dtype=np.float32).tobytes()}
-
-
-def test_torch_save_is_read_back(tmp_path: Path):
-    torch = pytest.importorskip("torch")
-    base = torch.arange(12.0).reshape(3, 4)
-    saved = {
-        "whole": base,
-        "turned": base.T,
-        "part": base[1:, 2],
-        "wide": torch.ones(1).expand(3, 2),
-        "parameter": torch.nn.Parameter(torch.full((2,), 5.0)),
-        "scalar": torch.tensor(3, dtype=torch.int64),
-        "empty": torch.zeros(0, 2),
-        "nested": [1, (2.5, "three"), None, {"k": torch.tensor([True, False])}, {1, 2}],
-        "size": torch.Size([2, 3]),
-        "dtype": torch.bfloat16,
-        "device": torch.device("cpu"),
+    half = run(start["model"], start["state"], key, 0, 3)
+    pn.io.save_checkpoint(tmp_path / where, {"model": half[0], "state": half[1], "key": key, "step": 3})
+    other = model(5)
+    like: dict[str, Any] = {
+        "model": other,
+        "state": OPTIMIZER.init(other),
+        "key": pn.random.key(0),
+        "step": 0,
     }
-    torch.save(saved, tmp_path / "x.pt")
-    back: Any = io.load_torch(tmp_path / "x.pt")
-    for name in ("whole", "turned", "part", "wide", "scalar", "empty"):
-        assert np.asarray(back[name]).tolist() == saved[name].tolist()
-        assert back[name].shape == tuple(saved[name].shape)
-    assert back["parameter"].tolist() == [5, 5]
-    assert back["nested"][:3] == [1, (2.5, "three"), None]
-    assert back["nested"][3]["k"].tolist() == [True, False]
-    assert back["nested"][4] == {1, 2}
-    assert back["size"] == (2, 3)
-    assert back["dtype"] is pn.bfloat16
-    assert back["device"] == "cpu"
+    found = pn.io.load_checkpoint(tmp_path / where, like)
+    assert found["step"] == 3
+    same(run(found["model"], found["state"], found["key"], found["step"], 6), whole)
+
+
+TREE = {
+    "tensors": [
+        pn.asarray([1.5, np.inf], dtype=pn.bfloat16),
+        pn.ones((0, 3), dtype=pn.int8),
+        pn.asarray(True),
+    ],
+    "pair": (np.arange(3, dtype=np.int16), 2, -1.25, "text", None),
+    "deep": {"a": {}, "b": [], "flag": True, "large": 1 << 100},
+    3: {"x": pn.asarray(2.0 + 1j, dtype=pn.complex64)},
+}
+
+
+@pytest.mark.parametrize("shard", [1, 1 << 30])
+def test_every_kind_of_leaf_comes_back(tmp_path: Path, shard: int):
+    folder = pn.io.save_checkpoint(tmp_path / "run", TREE, shard_bytes=shard)
+    assert len(list(folder.glob("tensors-*"))) == (4 if shard == 1 else 1)  # an empty tensor takes no room
+    same(pn.io.load_checkpoint(folder), TREE)
+    same(pn.io.load_checkpoint(folder, TREE), TREE)
+
+
+def test_without_a_tree_modules_and_states_are_dicts(tmp_path: Path):
+    net = model()
+    pn.io.save_checkpoint(tmp_path / "a", {"model": net, "state": OPTIMIZER.init(net)})
+    found: Any = pn.io.load_checkpoint(tmp_path / "a")
+    assert found["model"]["0"]["weight"].shape == (4, 3)
+    assert found["state"]["slots"]["mean"][0].shape == (4, 3)
+    assert found["state"]["step"].item() == 0
+
+
+def test_a_module_alone_has_the_names_of_its_state_dict(tmp_path: Path):
+    net = model()
+    pn.io.save_checkpoint(tmp_path / "net.safetensors", net)
+    assert set(pn.io.load(tmp_path / "net.safetensors")) == set(net.state_dict())
+    same(model(9).load_state_dict(pn.io.load(tmp_path / "net.safetensors")), net)
+    pn.io.save(tmp_path / "plain.safetensors", net.state_dict())
+    same(pn.io.load_checkpoint(tmp_path / "plain.safetensors", model(9)), net)
+
+
+@pytest.mark.parametrize("suffix", ["pt", "pth"])
+def test_what_torch_saved_loads_into_a_tree(tmp_path: Path, suffix: str):
+    torch: Any = pytest.importorskip("torch")
+    theirs = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
+    path = tmp_path / f"net.{suffix}"
+    torch.save({"model": theirs.state_dict(), "epoch": 4, "rates": [0.1, 0.2]}, path)
+    found: Any = pn.io.load_checkpoint(path, {"model": model(), "epoch": 0, "rates": [0.0, 0.0]})
+    assert found["epoch"] == 4
+    assert found["rates"] == [0.1, 0.2]
+    for name, value in found["model"].state_dict().items():
+        assert np.array_equal(np.asarray(value), theirs.state_dict()[name].numpy()), name
+
+
+def test_steps_are_kept_and_old_ones_go(tmp_path: Path):
+    for number in (1, 5, 20, 100):
+        pn.io.save_checkpoint(tmp_path, {"x": pn.full((), number)}, step=number, keep=2)
+    assert pn.io.checkpoints(tmp_path) == [20, 100]
+    assert sorted(child.name for child in tmp_path.iterdir()) == ["step-0000000020", "step-0000000100"]
+    found: Any = pn.io.load_checkpoint(tmp_path)
+    assert found["x"].item() == 100
+    found = pn.io.load_checkpoint(tmp_path, step=20)
+    assert found["x"].item() == 20
+    with pytest.raises(PlanishError, match=r"has no step 5; .*there is steps 20, 100"):
+        pn.io.load_checkpoint(tmp_path, step=5)
+    with pytest.raises(PlanishError, match="has no checkpoint"):
+        pn.io.load_checkpoint(tmp_path / "nowhere")
+    assert pn.io.checkpoints(tmp_path / "nowhere") == []
+
+
+def test_tensors_of_a_checkpoint_outlive_it(tmp_path: Path):
+    pn.io.save_checkpoint(tmp_path, {"x": pn.arange(4)}, step=1)
+    found: Any = pn.io.load_checkpoint(tmp_path)
+    pn.io.save_checkpoint(tmp_path, {"x": pn.zeros(4)}, step=1)
+    pn.io.save_checkpoint(tmp_path, {"x": pn.zeros(4)}, step=2, keep=1)
+    assert found["x"].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("stop", ["before the tensors", "before the index"])
+def test_an_interrupted_save_leaves_the_old_checkpoint(
+    tmp_path: Path, stop: str, monkeypatch: pytest.MonkeyPatch
+):
+    from planish.io import checkpoint
+
+    pn.io.save_checkpoint(tmp_path, {"x": pn.asarray(1)}, step=1)
+
+    def fails(*args: object) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "save_safetensors" if stop == "before the tensors" else "replaced", fails)
+        for number in (1, 2):
+            with pytest.raises(KeyboardInterrupt):
+                pn.io.save_checkpoint(tmp_path, {"x": pn.asarray(2)}, step=number)
+    assert pn.io.checkpoints(tmp_path) == [1]
+    found: Any = pn.io.load_checkpoint(tmp_path)
+    assert found["x"].item() == 1
+    pn.io.save_checkpoint(tmp_path, {"x": pn.asarray(3)}, step=3, keep=1)
+    assert [child.name for child in tmp_path.iterdir()] == ["step-0000000003"]
+    assert len(list((tmp_path / "step-0000000003").iterdir())) == 2
+
+
+def test_what_does_not_fit_is_listed(tmp_path: Path):
+    path = pn.io.save_checkpoint(tmp_path / "a", {"weigth": pn.ones(3), "bias": pn.ones(2), "old": 1, "n": 2})
+    with pytest.raises(CheckpointError) as caught:
+        pn.io.load_checkpoint(path, {"weight": pn.ones(3), "bias": pn.ones(5), "n": pn.ones(2)})
+    error = caught.value
+    assert error.missing == ["weight"]
+    assert error.unexpected == ["old", "weigth"]
+    assert error.mismatched == [
+        "bias ([5] in the tree, [2] in the checkpoint)",
+        "n ([2] in the tree, the int 2 in the checkpoint)",
+    ]
+    assert "missing weight; unexpected old, weigth; mismatched bias" in str(error)
+    assert "'weigth' may be 'weight'" in str(error)
+    assert __file__ in str(error)
+    assert pickle.loads(pickle.dumps(error)).missing == ["weight"]
+    part = pn.io.load_checkpoint(path, {"bias": pn.zeros(2), "new": pn.zeros(1)}, strict=False)
+    assert part["bias"].tolist() == [1, 1]
+    assert part["new"].tolist() == [0]
+    with pytest.raises(CheckpointError, match="mismatched bias"):
+        pn.io.load_checkpoint(path, {"bias": pn.zeros(5)}, strict=False)
+
+
+def test_floats_take_the_width_of_the_tree_and_integers_must_agree(tmp_path: Path):
+    path = pn.io.save_checkpoint(tmp_path / "a", {"x": pn.asarray([1.5, 2.5])})
+    assert pn.io.load_checkpoint(path, {"x": pn.zeros(2, dtype=pn.float64)})["x"].dtype is pn.float64
+    with pytest.raises(CheckpointError, match="int32 in the tree, float32 in the checkpoint"):
+        pn.io.load_checkpoint(path, {"x": pn.zeros(2, dtype=pn.int32)})
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
-     "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"],
-)  # fmt: skip
-def test_every_dtype_of_torch(tmp_path: Path, name: str):
-    torch = pytest.importorskip("torch")
-    values = torch.tensor([0.0, 1.0, 2.0, 1.5]).to(getattr(torch, name))
-    torch.save({"x": values}, tmp_path / "x.pt")
-    found = io.load(tmp_path / "x.pt")["x"]
-    assert found.dtype is getattr(pn, name)
-    assert np.asarray(found).tobytes() == values.view(torch.uint8).numpy().tobytes()
+    ("call", "complaint"),
+    [
+        (lambda at: pn.io.save_checkpoint(at, {"f": print}), "f is a builtin_function_or_method"),
+        (lambda at: pn.io.save_checkpoint(at, {"a.b": 1, "a": {"b": 2}}), "both be called 'a.b'"),
+        (lambda at: pn.io.save_checkpoint(at, {}, keep=2), "keep=2 with step=None"),
+        (lambda at: pn.io.save_checkpoint(at, {}, step=-1), "the step -1 is negative"),
+        (lambda at: pn.io.save_checkpoint(at, {}, format="pt"), "no format 'pt'"),
+        (lambda at: pn.io.save_checkpoint(f"{at}.npz", {}, step=1), "has no steps"),
+    ],
+)
+def test_mistakes(tmp_path: Path, call: Any, complaint: str):
+    with pytest.raises(PlanishError, match=complaint):
+        call(tmp_path / "here")
+    assert not list(tmp_path.rglob("*"))
 
 
-def test_a_state_dict_with_its_metadata(tmp_path: Path):
-    torch = pytest.importorskip("torch")
-    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
-    torch.save(model.state_dict(), tmp_path / "m.pth")
-    found = io.load(tmp_path / "m.pth")
-    assert list(found) == list(model.state_dict())
-    for name, value in model.state_dict().items():
-        np.testing.assert_array_equal(np.asarray(found[name]), value.numpy())
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda c: c.update(version=9), "version 9"),
+        (lambda c: c.pop("tree"), "no index"),
+        (lambda c: c["files"].update(x="../secret.safetensors"), "files that are not of a checkpoint"),
+        (lambda c: c["files"].update(y=c["files"]["x"]), "'y', which the index has here, is missing"),
+        (lambda c: c["values"].update(n=[1]), "neither numbers nor texts"),
+        (lambda c: c.update(tree={"leaf": "nothing"}), "does not fit its tensors"),
+        (lambda c: c.update(tree={"strange": 1}), "describes no container"),
+    ],
+)
+def test_a_forged_index_is_refused(tmp_path: Path, change: Any, complaint: str):
+    folder = pn.io.save_checkpoint(tmp_path / "a", {"x": pn.ones(2), "n": 1})
+    content = json.loads((folder / "index.json").read_text())
+    change(content)
+    (folder / "index.json").write_text(json.dumps(content))
+    with pytest.raises(FileFormatError, match=complaint):
+        pn.io.load_checkpoint(folder)
 
 
-def test_a_whole_module_is_refused_by_name(tmp_path: Path):
-    torch = pytest.importorskip("torch")
-    torch.save(torch.nn.Linear(2, 2), tmp_path / "m.pt")
-    with pytest.raises(io.FileFormatError, match=r"torch\.nn\.modules\.linear\.Linear.*state_dict"):
-        io.load_torch(tmp_path / "m.pt")
+def test_a_cut_index_or_file_is_refused(tmp_path: Path):
+    folder = pn.io.save_checkpoint(tmp_path / "a", {"x": pn.ones(2)})
+    text = (folder / "index.json").read_bytes()
+    (folder / "index.json").write_bytes(text[:-5])
+    with pytest.raises(FileFormatError, match="not JSON"):
+        pn.io.load_checkpoint(folder)
+    (folder / "index.json").write_bytes(text)
+    next(folder.glob("tensors-*")).unlink()
+    with pytest.raises(FileFormatError, match="which holds 'x', is missing"):
+        pn.io.load_checkpoint(folder)
 
 
-def test_more_than_tensors_is_refused_by_load(tmp_path: Path):
-    path = archive(tmp_path / "x.pt", pickled({"step": 3}))
-    assert io.load_torch(path) == {"step": 3}
-    with pytest.raises(io.FileFormatError, match="'step' is a int"):
-        io.load(path)
-
-
-def test_big_endian_files(tmp_path: Path):
-    data = np.array([1.5, -2.0], ">f4").tobytes()
-    path = archive(
-        tmp_path / "x.pt",
-        pickled(tensor("FloatStorage", "0", 2, 0, (2,), (1,))),
-        {"0": data},
-        byteorder=b"big",
+def test_a_model_in_several_files_is_loaded_by_its_index(tmp_path: Path):
+    pn.io.save(tmp_path / "m-1.safetensors", {"a": pn.ones(2)})
+    pn.io.save(tmp_path / "m-2.safetensors", {"b": pn.zeros(3)})
+    place = tmp_path / "m.safetensors.index.json"
+    place.write_text(
+        json.dumps({"metadata": {}, "weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}})
     )
-    found: Any = io.load_torch(path)
-    assert found.tolist() == [1.5, -2.0]
-
-
-def test_a_file_that_wants_to_run_something_is_refused_and_runs_nothing(tmp_path: Path):
-    class Evil:
-        def __reduce__(self) -> Any:
-            return os.system, (f"touch {tmp_path}/owned",)
-
-    path = archive(tmp_path / "x.pt", pickle.dumps({"a": Evil()}))
-    with pytest.raises(io.FileFormatError, match=r"posix\.system to be called"):
-        io.load_torch(path)
-    assert not (tmp_path / "owned").exists()
-
-
-@pytest.mark.parametrize(
-    "program",
-    [
-        b"cos\nsystem\n(Vid\ntR.",  # GLOBAL … REDUCE
-        b"(cos\nsystem\nVid\no.",  # OBJ
-        b"(Vid\nios\nsystem\n.",  # INST
-        b"\x80\x02\x82\x01.",  # EXT1
-        b"\x80\x05\x97.",  # NEXT_BUFFER
-        b"ccollections\nOrderedDict\n(dtb.",  # state for a class
-        b"ccollections\nOrderedDict\n(K\x01tR.",  # OrderedDict(1)
-        b"ctorch._utils\n_rebuild_parameter\n(K\x01tR.",
-        b"ctorch._tensor\n_rebuild_from_type_v2\n(cos\nsystem\nctorch\nTensor\n(Vid\nt}tR.",
-        b"]]K\x01s.",  # an item set in a list
-        b"}]K\x01s.",  # a list as a key
-        b"K\x01a.",  # append to a number
-        b"h\x05.",  # memo that was never put
-        b"\x85.",
-        b"t.",
-        b"0.",
-        b"R.",
-        b"K\x01",
-        b"",
-        b"\xff",
-        b"Vid\nQ.",
-    ],
-)
-def test_hostile_pickles_are_refused(tmp_path: Path, program: bytes):
-    with pytest.raises(io.FileFormatError):
-        io.load_torch(archive(tmp_path / "x.pt", program))
-
-
-@pytest.mark.parametrize(
-    ("obj", "complaint"),
-    [
-        (tensor("FloatStorage", "0", 4, 0, (5,), (1,)), "beyond its storage"),
-        (tensor("FloatStorage", "0", 4, 1, (2, 2), (2, 1)), "beyond its storage"),
-        (tensor("FloatStorage", "0", 4, 5, (0,), (1,)), "beyond its storage"),
-        (tensor("FloatStorage", "0", 4, 3, (2,), (-1,)), "are not sizes"),
-        (tensor("FloatStorage", "0", 4, -1, (2,), (1,)), "at -1"),
-        (tensor("FloatStorage", "0", 4, 0, (2, 2), (1,)), "with strides"),
-        (tensor("FloatStorage", "0", 4, 0, (1 << 60,), (0,)), "are not sizes"),
-        (tensor("FloatStorage", "0", 4, 0, 4, (1,)), "are not sizes"),
-        (tensor("FloatStorage", "0", 400, 0, (4,), (1,)), "1600 bytes long, but is 16"),
-        (tensor("FloatStorage", "1", 4, 0, (4,), (1,)), "'1' is missing"),
-        (tensor("StringStorage", "0", 4, 0, (4,), (1,)), "kind torch.StringStorage"),
-        (tensor("UntypedStorage", "0", 16, 0, (4,), (1,)), "nothing says what"),
-        (Named("torch._utils._rebuild_tensor_v2", 1, 0, (1,), (1,), False, None), "without a storage"),
-        (Id("module", 1), "no storage"),
-        (storage("FloatStorage", "0", 4), "not tensors"),
-        (Kind("torch.FloatStorage"), "not tensors"),
-    ],
-)
-def test_tensors_that_cannot_be_are_refused(tmp_path: Path, obj: Any, complaint: str):
-    with pytest.raises(io.FileFormatError, match=complaint):
-        io.load_torch(archive(tmp_path / "x.pt", pickled(obj), FOUR))
-
-
-def test_an_expanded_tensor_takes_no_memory_until_it_is_used(tmp_path: Path):
-    path = archive(tmp_path / "x.pt", pickled(tensor("FloatStorage", "0", 4, 1, (1 << 40,), (0,))), FOUR)
-    found: Any = io.load_torch(path)
-    assert found.shape == (1 << 40,)
-    assert np.asarray(found)[12345] == 1.0
-
-
-def test_other_files_are_refused(tmp_path: Path):
-    old = tmp_path / "old.pt"
-    old.write_bytes(pickle.dumps({"a": 1}))
-    with pytest.raises(io.FileFormatError, match=r"zip format of PyTorch 1\.6"):
-        io.load_torch(old)
-    np.savez(tmp_path / "x.npz", a=np.ones(1))
-    with pytest.raises(io.FileFormatError, match=r"one data\.pkl; this archive has 0"):
-        io.load_torch(tmp_path / "x.npz")
-    with pytest.raises(io.FileFormatError, match="byte order"):
-        io.load_torch(archive(tmp_path / "b.pt", pickled(1), byteorder=b"middle"))
-    with pytest.raises(FileNotFoundError):
-        io.load_torch(tmp_path / "nothing.pt")
-
-
-def test_truncated_files_are_refused(tmp_path: Path):
-    path = archive(tmp_path / "x.pt", pickled(tensor("FloatStorage", "0", 4, 0, (4,), (1,))), FOUR)
-    whole = path.read_bytes()
-    for length in range(0, len(whole), 11):
-        path.write_bytes(whole[:length])
-        with pytest.raises(io.FileFormatError):
-            io.load_torch(path)
+    assert {name: x.shape for name, x in pn.io.load(place).items()} == {"a": (2,), "b": (3,)}
+    place.write_text(json.dumps({"weight_map": {"a": "../m-1.safetensors"}}))
+    with pytest.raises(FileFormatError, match="files beside it"):
+        pn.io.load(place)

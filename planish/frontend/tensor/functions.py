@@ -16,6 +16,7 @@ from planish.frontend.tensor import (
     linear_algebra,
     manipulation,
     quantiles,
+    reinterpretation,
     scalar_functions,
     searching,
     sets,
@@ -35,6 +36,7 @@ from planish.frontend.tensor.known_parts import assigned  # noqa: F401
 from planish.frontend.tensor.linear_algebra import *  # noqa: F403
 from planish.frontend.tensor.manipulation import *  # noqa: F403
 from planish.frontend.tensor.quantiles import *  # noqa: F403
+from planish.frontend.tensor.reinterpretation import *  # noqa: F403
 from planish.frontend.tensor.scalar_functions import *  # noqa: F403
 from planish.frontend.tensor.searching import *  # noqa: F403
 from planish.frontend.tensor.sets import *  # noqa: F403
@@ -56,6 +58,6 @@ if not TYPE_CHECKING:
     __all__ = []
     for _chapter in (
         creation, data_types, elementwise, indexing, inspection, linear_algebra, manipulation, quantiles,
-        scalar_functions, searching, sets, sorting, statistics, transfer, utility,
+        reinterpretation, scalar_functions, searching, sets, sorting, statistics, transfer, utility,
     ):  # fmt: skip
         __all__ += _chapter.__all__

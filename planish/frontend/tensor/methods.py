@@ -133,6 +133,12 @@ class ArrayMethods:
         """Rounded to decimals."""
         return _call("round", self, decimals)
 
+    def view(self, *given: int | tuple[int, ...] | DType) -> Tensor:
+        """The same bits as another dtype, or the same elements in another shape."""
+        if len(given) == 1 and not isinstance(given[0], int | tuple | list):
+            return _call("bitcast", self, given[0])
+        return cast("Tensor", self).reshape(*cast("tuple[int, ...]", given))
+
     def searchsorted(self, values: Tensor | Scalar, side: str = "left") -> Tensor:
         """Where values belong in this ascending vector."""
         return _call("searchsorted", self, values, side=side)

@@ -95,6 +95,34 @@ class Embedding(Module):
         return elementary.embedding(indices, self.weight, self.padding_idx)
 
 
+class EmbeddingBag(Module):
+    """A row of numbers for each index, combined per bag."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        mode: str = "mean",
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        *,
+        key: Key,
+        dtype: DType = float32,
+    ) -> None:
+        self.mode = mode
+        self.include_last_offset = include_last_offset
+        self.padding_idx = padding_idx
+        self.weight = Embedding(num_embeddings, embedding_dim, padding_idx, key=key, dtype=dtype).weight
+
+    def __call__(
+        self, indices: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
+        """One row per bag."""
+        return elementary.embedding_bag(
+            indices, self.weight, offsets, self.mode, per_sample_weights, self.padding_idx, self.include_last_offset
+        )  # fmt: skip
+
+
 class Flatten(FunctionLayer, function=fn.flatten):
     """Axes from `start_dim` to `end_dim` as one."""
 
@@ -154,6 +182,6 @@ class Dropout3d(_ChannelDropout, space=3):
 
 
 __all__ = [
-    "Bilinear", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "Flatten", "Identity",
+    "Bilinear", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "Flatten", "Identity",
     "Linear", "Unflatten",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Random numbers from explicit keys: a key and a shape determine every bit, on every target and with any number of threads.
+"""Keys, bits, integers, uniform numbers and what one formula makes of them.
 
 A key is a tensor of two uint32. It is used once: whoever needs more randomness takes new keys with `split`, or with `fold_in` and a
 number (a step, a layer). Bits are Threefry-2x32 with 20 rounds of the key and the position; they depend on no state, so that functions

@@ -1,4 +1,4 @@
-"""Linear algebra: the standard's `linalg` extension, and what people know beside it.
+"""Factorisations, systems, determinants, products and norms: the standard's `linalg` extension.
 
 Matrices are the last two axes, leading axes are batch. Factorisations run in LAPACK, those of small matrices in lanes; products, norms and everything around
 them is compiled. A singular matrix gives infinities or NaN where NumPy raises: what is in a tensor is not known when the
@@ -13,10 +13,11 @@ from typing import Literal, NamedTuple
 
 from planish import dtypes
 from planish.errors import DTypeError, ShapeError
+from planish.frontend.custom import custom_jvp
 from planish.frontend.tensor import factorizations as lapack
 from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.creation import eye, iota, zeros
-from planish.frontend.tensor.elementwise import abs, conj, sign, square, where
+from planish.frontend.tensor.elementwise import abs, conj, real, sign, square, where
 from planish.frontend.tensor.indexing import take_along_axis
 from planish.frontend.tensor.linear_algebra import (
     diagonal_of,
@@ -170,8 +171,31 @@ def eigvalsh(x: Tensor, /) -> Tensor:
 
 
 def eig(x: Tensor, /) -> EigResult:
-    """Eigenvalues and eigenvectors of square matrices."""
-    return EigResult(*lapack.eig(lapack.matrices("eig", x, square=True)))
+    """Eigenvalues and eigenvectors of square matrices.
+
+    Eigenvectors have length 1, and no phase of their own: derivatives are those of functions that do not see the phase.
+    """
+    return EigResult(*_eig(lapack.matrices("eig", x, square=True)))
+
+
+@custom_jvp
+def _eig(x: Tensor) -> tuple[Tensor, Tensor]:
+    return lapack.eig(x)
+
+
+@_eig.defjvp
+def _eig_tangent(
+    primals: tuple[Tensor], tangents: tuple[Tensor]
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    values, vectors = _eig(*primals)
+    inner = _solved(vectors, matmul(cast_to(tangents[0], vectors.dtype), vectors))
+    gaps = reshaped(values, (*values.shape[:-1], 1, values.shape[-1])) - reshaped(values, (*values.shape, 1))
+    size = values.shape[-1]
+    other = iota((size, size), 0) != iota((size, size), 1)
+    turned = matmul(vectors, where(other, inner / where(other, gaps, 1.0), 0.0))
+    # along itself a vector of length 1 does not move
+    along = sum(real(conj(vectors) * turned), axis=-2, keepdims=True)
+    return (values, vectors), (diagonal(inner), turned - vectors * cast_to(along, vectors.dtype))
 
 
 def eigvals(x: Tensor, /) -> Tensor:
