@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _ACCESS: Final = 16
 """Bytes that a thread moves at once."""
+_RUNS: Final = (16, 8, 4, 2, 1)
 _NARROW: Final = 4
 """Sums that are made shorter at once are kept so."""
 
@@ -56,7 +57,7 @@ def neighbours(value: UOp, *axes: UOp) -> UOp | None:
 
 def _is_run(index: UOp, axis: UOp, length: int) -> bool:
     """Whether so many values of an axis lie together, from every multiple on: also where it is several axes that were joined."""
-    if stride(index, axis) == 1:
+    if length == 1 or stride(index, axis) == 1:
         return True
     if axis not in index.ranges or (axis.vmax + 1) % length:
         return False
@@ -123,8 +124,9 @@ def results_in_memory(
     exchanged: dict[UOp, UOp] = {}
     narrow = {reduce: _narrowed(split, reduce) for reduce in totals}
     wide = _ACCESS // min((dtype or core.output).itemsize for dtype in narrow.values())
-    number = numbers(split, rows * core.n, wide)
-    turned = _written_along(split) is split.m
+    along, run = _written_along(split)
+    turned = along is split.m
+    number = numbers(split, rows * core.n, min(wide, run))
     mine = (number % rows, number // rows) if turned else (number // core.n, number % core.n)
     for reduce, total in totals.items():
         dtype = narrow[reduce]
@@ -142,15 +144,26 @@ def results_in_memory(
     return exchanged, *mine
 
 
-def _written_along(split: Split) -> UOp | None:
-    """The axis along which results lie together."""
+def _written(split: Split) -> UOp | None:
+    """Where results are stored."""
     for node in split.nodes:
         if node.op is Ops.STORE and node.src[0].op is Ops.INDEX:
             index = plain_index(node.src[0])
             while index is not None and index is not without_gate(index):
                 index = without_gate(index)
-            return next((r for r in (split.n, split.m) if index is not None and stride(index, r) == 1), None)
+            return index
     return None
+
+
+def _written_along(split: Split) -> tuple[UOp | None, int]:
+    """The axis along which results lie together, and how many do so everywhere."""
+    index, m = _written(split), split.m
+    if index is None or stride(index, split.n) == 1:
+        return split.n, _ACCESS
+    begin = [substitute(index, {m: m.table.const(at)}) for at in (0, 1)]
+    if simplify(begin[1] - begin[0]) is not m.table.const(1):
+        return None, _ACCESS
+    return m, next(length for length in _RUNS if _is_run(index, m, length))
 
 
 def _narrowed(split: Split, reduce: UOp) -> DType | None:

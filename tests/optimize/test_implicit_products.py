@@ -88,3 +88,16 @@ def test_channels_come_last_in_memory(name: str, monkeypatch: pytest.MonkeyPatch
     wanted = compiler.compile(traced)(*arrays)
     for found, exact in zip(lowered.interpreted()(*arrays), wanted, strict=True):
         np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=2e-2, atol=1)
+
+
+@pytest.mark.parametrize("side", [7, 6])
+def test_results_are_written_along_pixels(side: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the pixels of a result lie together, as many are stored at once as do everywhere."""
+    monkeypatch.setattr(channels_last, "_LEAST", 0)
+    arrays = data(2, 32, side, side), data(32, 32, 3, 3)
+    traced = pn.jit(lambda x, w: nn.conv2d(x, w, padding=1)).lower(*map(pn.asarray, arrays)).function
+    lowered = compiler.lower(traced, "sm_90")
+    end = lowered.as_text("cuda").rpartition("__syncthreads")[2]
+    assert ("words_at<2>" in end) is (side == 6)  # 36 pixels are four at a time, 49 one by one
+    (found,), (exact,) = lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays)
+    np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=1e-2)

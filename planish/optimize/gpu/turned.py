@@ -11,8 +11,8 @@ from planish.optimize.gpu.fit import fitted
 from planish.uop.nest.kernel import Nest
 from planish.uop.ops import Ops
 
-_SIDE: Final = 16
-"""Threads along each axis of a tile."""
+_SIDES: Final = ((16, (1, 8)), (8, (1, 8)), (4, (1, 2)))
+"""Threads along each axis of a tile, and how much longer an axis may become for that many."""
 _TURNED: Final = {1: 8, 2: 8, 8: 2}
 """Elements along each axis that a thread has, by their bytes: 16 bytes of them, about."""
 _WIDE: Final = 4
@@ -34,10 +34,11 @@ def turn(draft: Draft, view: Nest) -> bool:
             continue
         each = _TURNED.get(place.dtype.itemsize, _WIDE)
         for axis in (written, read):
+            side = next((side for side, most in _SIDES if fitted(draft, axis, side * each, most)), 0)
             if not (
-                fitted(draft, axis, _SIDE * each)
+                side
                 and draft.take(Upcast, axis, each, "neighbours by one access")
-                and draft.take(Local, axis, _SIDE)
+                and draft.take(Local, axis, side)
             ):
                 return False
         # the innermost loop that is left: outside of it are blocks of the grid
