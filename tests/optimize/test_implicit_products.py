@@ -68,8 +68,17 @@ def loss(w: Any, x: Any) -> Any:
     return pn.sum(nn.conv2d(x, w, padding=1, stride=2).astype(pn.float32))
 
 
+def normalised(x: Any, w: Any) -> Any:
+    """Statistics of channels, a window and a slice of what a convolution made."""
+    y = nn.conv2d(x, w, padding=1).astype(pn.float32)
+    mean = pn.mean(y, axis=(0, 2, 3), keepdims=True)
+    y = ((y - mean) / pn.max(abs(y - mean), axis=(0, 2, 3), keepdims=True)).astype(pn.bfloat16)
+    return nn.max_pool2d(y, 2)[:, :, ::2, 1:], pn.sum(y, axis=(2, 3))
+
+
 IN_ORDER: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     "forward": (both, (data(1, 3, 12, 12), data(32, 3, 3, 3), data(32, 32, 3, 3), data(32, 1, 1)), 2),
+    "normalised": (normalised, (data(2, 16, 8, 8), data(32, 16, 3, 3)), 1),
     "by the weights": (pn.grad(loss), (data(32, 16, 3, 3), data(2, 16, 8, 8)), 1),
     "by few channels": (pn.grad(loss), (data(32, 3, 3, 3), data(2, 3, 8, 8)), 1),
     "by the input": (pn.grad(loss, 1), (data(32, 16, 3, 3), data(1, 16, 8, 8)), 1),

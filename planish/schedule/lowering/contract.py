@@ -166,21 +166,22 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
         weights = reshape(kernel, line)
     sides = expand(found_elements, whole), expand(weights, whole)
     summed = tuple(range(rank, len(whole)))
+    sizes = [
+        size if found is None else found.steps * found.dilation
+        for found, size in zip(phases, space, strict=True)
+    ]
     if last is None:
         total = _sum_of_products(*sides, summed, attrs.accum_dtype, attrs.out_dtype)
+        made, lies = (batch, outputs, *sizes), tuple(range(len(out_axes)))
     else:  # outputs of a pixel, and channels of a tap, side by side
         order = (0, *range(3, rank), 1, 2, *range(rank + 1, len(whole)), rank)
         left, right = (permute(side, order) for side in sides)
         parts = last.parts(whole[:rank], whole[rank:])
         total = _sum_of_products(left, right, summed, attrs.accum_dtype, attrs.out_dtype, parts)
-        total = permute(total, channels_last.inverse(order))
-    sizes = [
-        size if found is None else found.steps * found.dilation
-        for found, size in zip(phases, space, strict=True)
-    ]
-    placed = reshape(total, (batch, outputs, *sizes))
-    placed = shrink(placed, (batch, outputs, *sizes), [(0, result[axis]) for axis in out_axes])
-    return permute(placed, sorted(range(len(out_axes)), key=out_axes.__getitem__))
+        made, lies = (batch, *sizes, outputs), (0, len(out_axes) - 1, *range(1, len(out_axes) - 1))
+    inside = [(0, result[out_axes[axis]]) for axis in channels_last.inverse(lies)]
+    placed = permute(shrink(reshape(total, made), made, inside), lies)
+    return permute(placed, channels_last.inverse(out_axes))
 
 
 @dataclass(frozen=True, slots=True)

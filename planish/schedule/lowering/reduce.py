@@ -23,6 +23,7 @@ from planish.schedule.tensors import (
     pad,
     permute,
     plus,
+    product,
     reshape,
     shrink,
     times,
@@ -74,8 +75,16 @@ def _may_be_empty(dim: Dim) -> bool:
 
 def _reduce(op: Ops) -> Lowering:
     def lower(tensors: Tensors, inst: Inst) -> UOp:
-        x = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
-        reduced = combined(x, op, cast("ReduceAttrs", inst.attrs).axes)
+        given = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
+        x, of = lying(tensors, given)
+        axes = tuple(sorted(of[axis] for axis in cast("ReduceAttrs", inst.attrs).axes))
+        if x is not given and axes == tuple(range(len(of) - 1)):
+            # of all pixels: columns of a matrix, by a kernel of their own (beside rows that see them again they would not be shared)
+            *pixels, channels = shape(x)
+            found = combined(reshape(x, (product(pixels), channels)), op, (0,))
+            reduced = x.table.make(Ops.CONTIGUOUS, found.dtype, (found,))
+        else:
+            reduced = permute(combined(x, op, axes), of)
         return reshape(reduced, tensors.dims_of(inst.results[0]))
 
     return lower
