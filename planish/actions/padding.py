@@ -98,7 +98,7 @@ class Padding(OneAxis):
             whole = cast("int", size.arg)
             if whole % multiple == 0:
                 raise self.no(f"the {whole} of axis {self.axis} are a multiple of {multiple}")
-            if -(-whole // multiple) * multiple >= MOST_PADDING * whole:
+            if -(-whole // multiple) * multiple > MOST_PADDING * whole:
                 raise self.no(f"{multiple} makes axis {self.axis} of {whole} too long")
         facts = Nest.of(sink)
         self.check(facts, r)

@@ -103,6 +103,9 @@ def half_bytes(low: str, high: str, source: DType, known: dict[str, Byte]) -> st
     if one is not None and two is not None and one.word == two.word:
         word = f"{one.word}{positive}"
         bits = f"__byte_perm({word}, 0x64646464u, 0x4{two.place}4{one.place})"
+    elif one is not None and two is not None and not positive:
+        both = f"__byte_perm({one.word}, {two.word}, 0x{two.place + 4}{two.place + 4}{one.place}{one.place})"
+        bits = f"(({both} & 0x00ff00ffu) | 0x64006400u)"
     else:
         turned = positive and " ^ 0x80"
         low, high = (f"(uint32_t)(uint8_t)({each}{turned})" for each in (low, high))

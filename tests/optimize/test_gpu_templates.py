@@ -86,6 +86,62 @@ def test_templates(name: str, target: str) -> None:
         np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=2e-5, atol=2e-5)
 
 
+def widened(w: Any, scale: Any, group: int) -> Any:
+    """Weights that are stored as bytes, with a scale for each group of neighbours."""
+    rows, depth = w.shape
+    wide = (w.astype(pn.float16) - 7.0).reshape(rows, depth // group, group) * scale[:, :, None]
+    return wide.reshape(rows, depth)
+
+
+def unpacked(w: Any) -> Any:
+    """Two numbers of four bits for each byte."""
+    rows, depth = w.shape
+    return pn.stack([w & 15, w >> 4], axis=2).reshape(rows, 2 * depth)
+
+
+STORED: dict[str, tuple[Any, int, int, Any, str]] = {
+    "bytes, one row": (
+        lambda w: w,
+        1,
+        512,
+        np.uint8,
+        "unroll(j, 16); upcast(i, 2); group(j.outer, 32); local(i.outer, 4)",
+    ),
+    "bytes, three rows": (lambda w: w, 3, 512, np.uint8, "upcast(i, 3); upcast(j, 2); group("),
+    "signed bytes": (lambda w: w, 1, 512, np.int8, "group("),
+    "half bytes, one row": (unpacked, 1, 1024, np.uint8, "unroll(j.inner, 2); unroll(j.outer, 16)"),
+    "half bytes, two rows": (unpacked, 2, 1024, np.uint8, "upcast(i, 2); upcast(j, 2); group("),
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_few_rows_of_stored_weights(name: str) -> None:
+    unpack, rows, depth, kind, expected = STORED[name]
+    w = RNG.integers(0 if kind is np.uint8 else -128, 256 if kind is np.uint8 else 128, (64, depth)).astype(
+        kind
+    )
+    x, packed = data(rows, depth).astype(np.float16), w[:, : depth // (2 if unpack is unpacked else 1)]
+    scale = (RNG.random((64, depth // 64)) * 0.1).astype(np.float16)
+
+    def product(x: Any, w: Any, s: Any) -> Any:
+        return x @ widened(unpack(w), s, 64).T
+
+    arrays = (x, packed, scale)
+    traced = pn.jit(product).lower(*map(pn.asarray, arrays)).function
+    with settings(check="spec"):
+        lowered = compiler.lower(traced, "sm_90")
+    assert expected in "; ".join(str(action) for action in lowered.choices[0].actions)
+    (found,) = lowered.interpreted()(*arrays)
+    whole = packed if unpack is not unpacked else np.stack([packed & 15, packed >> 4], 2).reshape(64, depth)
+    weights = ((whole.astype(np.float16) - np.float16(7)) * np.repeat(scale, 64, 1)).astype(np.float64)
+    want = x.astype(np.float64) @ weights.T
+    assert np.linalg.norm(found.astype(np.float64) - want) < 1e-3 * np.linalg.norm(want)
+    ptx = lowered.as_text("ptx")
+    assert ptx.count("sub.rn.f16x2") >= ptx.count("cvt.f32.f16") // 8  # bytes are widened two at a time
+    assert ".local" not in ptx
+    assert lowered.as_text("cuda").count("narrow_f16((") == 0
+
+
 N = pn.Dim("n", 1, 5000)
 NAMED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "elements": (lambda x: pn.tanh(x) * 2.0, (N,), "pad_to(i, 256); local(i, 256)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from planish.optimize.draft import Draft
@@ -11,6 +12,7 @@ from planish.optimize.gpu.products import tile_product
 from planish.optimize.gpu.rows import share_rows
 from planish.optimize.gpu.scans import scan
 from planish.optimize.gpu.stream import stream_elements
+from planish.optimize.gpu.thin import thin_product
 from planish.optimize.gpu.turned import turn
 from planish.optimize.gpu.warps import with_warps
 from planish.optimize.gpu.weighted import walk_online
@@ -31,10 +33,12 @@ def _warpgroups(draft: Draft, nest: Nest) -> bool:
 
 GPU: Final[Sequence[Template]] = (
     only("online", walk_online),
+    only("few rows of stored bytes", partial(thin_product, stored=True)),
     only("warpgroups", _warpgroups),
     with_warps,
     with_tensor_cores,
     only("scans", scan),
+    only("few rows", partial(thin_product, stored=False)),
     only("rows", share_rows),
     only("columns", share_columns),
     only("products", tile_product),

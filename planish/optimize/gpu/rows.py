@@ -33,6 +33,8 @@ _SHORT_MORE: Final = (1, 1)
 
 _WIDE: Final = 4
 """Neighbours of four bytes that one access moves: more are narrower."""
+_ACCESS: Final = 16
+"""Bytes of those neighbours."""
 _MASKED: Final = 256
 """Threads that share a row of a length that is not known."""
 
@@ -57,7 +59,7 @@ def share_rows(draft: Draft, view: Nest) -> bool:
             for n in _TEAMS
             if size >= EACH * wide * n
             and is_little(-size % (wide * n), size)
-            and (wide <= _WIDE or n <= _NARROW_TEAM)
+            and (wide <= _WIDE or n <= _NARROW_TEAM or 2 * size * _ACCESS // wide > draft.target.local_bytes)
         ),
         _TEAMS[-1],
     )

@@ -9,7 +9,7 @@ ordering there is; a read of it becomes a read of the memory after that. Threads
 closing them each need an element of their own: they become dims of the buffer (lanes did so in stage 9). Dims are in
 row-major order with those of threads behind the others and those of lanes last: neighbouring threads then lie next to each
 other, and lanes are a vector. Where threads fill a buffer together (they close there), those that do not are rows of their own, and
-come first.
+come first; but not where each keeps what it reduced, which is read in another order.
 
 Before → after::
 
@@ -38,7 +38,7 @@ from planish.stages.expander.loops import separate_contexts
 from planish.uop.matcher import Matcher, rule
 from planish.uop.nest import THREADS, closed_by
 from planish.uop.node import UOp
-from planish.uop.ops import CONSTANTS, Bufferize, Ops
+from planish.uop.ops import CONSTANTS, AxisType, Bufferize, Ops
 from planish.uop.pattern import node
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite
@@ -85,6 +85,11 @@ def spread(value: UOp, lanes: int) -> UOp:
     return value.table.make(Ops.VECTORIZE, value.dtype.vec(lanes), (value,) * lanes)
 
 
+def _is_shared_sum(place: UOp) -> bool:
+    """Whether a place is the number of a thread among those that share a reduction: each has kept what it reduced."""
+    return place.op is Ops.RANGE and kind_of(place) is AxisType.GROUP_REDUCE
+
+
 def _layout(buffer: UOp, ctx: Locals) -> _Layout:
     found = ctx.layouts.get(buffer)
     if found is not None:
@@ -98,7 +103,7 @@ def _layout(buffer: UOp, ctx: Locals) -> _Layout:
     lanes_only = [k for k, place in enumerate(places) if place.op in CONSTANTS and place.dtype.lanes > 1]
     rows = [k for k in range(len(places)) if k not in lanes_only]
     own = sorted(threads, key=lambda r: r.order)
-    together = any(kind_of(r) in THREADS for r in closed)
+    together = any(kind_of(r) in THREADS for r in closed) and not all(map(_is_shared_sum, places))
     order: list[UOp | int] = [*own, *rows, *lanes_only] if together else [*rows, *own, *lanes_only]
     dims = tuple((k, (places[k] if isinstance(k, int) else k).vmax + 1) for k in order)
     table, size = buffer.table, 1

@@ -143,10 +143,16 @@ def _takes_selection(root: UOp) -> bool:
     return built
 
 
+def _is_pair(x: UOp) -> bool:
+    """Whether a machine may compute both lanes at once: two 16-bit floats. What is made of one of them is made of the pair."""
+    dtype = x.dtype
+    return dtype.lanes == 2 and dtype.is_float and dtype.bits == 16
+
+
 def _select_through(root: UOp, x: UOp) -> UOp | None:
     """GEP(op(a, b)) as op(GEP(a), GEP(b)): no lane is computed twice, and every operand gives up its lanes."""
     lanes = _lanes(root)
-    if len(set(lanes)) != len(lanes) or not _takes_selection(x):
+    if len(set(lanes)) != len(lanes) or _is_pair(x) or not _takes_selection(x):
         return None
     return x.replace(dtype=x.dtype.scalar.vec(len(lanes)), src=tuple([selected(s, lanes) for s in x.src]))
 

@@ -1,0 +1,105 @@
+"""Few rows against a long matrix (decoding): what counts is that the matrix is read once, as fast as memory gives it.
+
+The matrix lies along what is summed. Neighbouring threads share a sum, 16 bytes of the matrix each; a thread has all of the few rows, and
+some of the many columns, so that what it reads of the rows is used several times. Elements that are stored narrow and widened on the way
+(bytes with a scale for each group of them, halves of bytes) are read as they are stored: what they are widened with does not have to
+lie next to each other.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, cast
+
+from planish.actions.group import Group
+from planish.actions.local import Local
+from planish.actions.unroll import Unroll
+from planish.actions.upcast import Upcast
+from planish.dtypes import PtrDType
+from planish.optimize.draft import Draft
+from planish.optimize.gpu.fit import EACH, WARP
+from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
+from planish.uop.node import UOp
+from planish.uop.ops import AxisType, Ops
+from planish.uop.ranges import kind_of
+
+_FEW: Final = 4
+"""Rows whose products each thread adds up by itself: with more, it takes longer than the memory."""
+_LONG: Final = 64
+"""Columns, at least."""
+_ACCESS: Final = 16
+"""Bytes of the matrix that a thread reads at once."""
+_PACKED: Final = 8
+"""Elements of the sum that one stored element stands for, at most."""
+_COLUMNS: Final = (2, 1)
+"""Columns of a thread."""
+_TEAMS: Final = (128, 64, WARP)
+"""Threads that share a sum."""
+_BLOCK: Final = 128
+
+
+class _Thin(NamedTuple):
+    """The axes of such a product, and where its matrix is read."""
+
+    matrix: UOp
+    rows: tuple[UOp, ...]
+    column: UOp
+    along: UOp
+    """The summed axis along which the matrix lies."""
+    inside: tuple[UOp, ...]
+    """Summed axes inside of one stored element."""
+
+
+def _found(view: Nest) -> _Thin | None:
+    if len(view.reductions) != 1 or view.rows or view.scans:
+        return None
+    (reduction,) = view.reductions
+    reads = [place for place in view.inside(reduction) if place.src[0].op is Ops.DEFINE_GLOBAL]
+    if len(reads) < 2:
+        return None
+    summed = [r for r in reduction.src[1:] if r.op is Ops.RANGE and kind_of(r) is AxisType.REDUCE]
+    sizes = {place.src[0]: cast("PtrDType", place.src[0].dtype).size for place in reads}
+    matrix = max(reads, key=lambda place: sizes[place.src[0]])
+    columns = [r for r in view.outputs if r in matrix.ranges and size_of(r) >= _LONG]
+    rows = tuple(r for r in view.outputs if r not in matrix.ranges)
+    along = next((r for r in summed if view.stride(matrix, r) == 1), None)
+    if along is None or not columns or not size_of(along) or 2 * sizes[matrix.src[0]] < sum(sizes.values()):
+        return None
+    inside = tuple(r for r in summed if r is not along and view.stride(matrix, r) == 0)
+    if set(summed) != {along, *inside} or any(not 0 < size_of(r) <= _PACKED for r in inside):
+        return None
+    return _Thin(matrix, rows, columns[-1], along, inside)
+
+
+def thin_product(draft: Draft, view: Nest, *, stored: bool) -> bool:
+    """Few rows against a long matrix; `stored`: one whose elements are narrower than what is computed with."""
+    found = _found(view)
+    if found is None:
+        return False
+    rows = 1
+    for r in found.rows:
+        rows *= size_of(r) or _FEW + 1
+    narrow = found.matrix.dtype.itemsize == 1
+    if rows > _FEW or narrow is not stored or (rows == 1 and not narrow):
+        return False
+    wide = next((n for n in _widths(found) if size_of(found.along) % n == 0), 1)
+    left = size_of(found.along) // wide
+    team = next((n for n in _TEAMS if left % n == 0 and (left >= EACH * n or n == WARP)), 0)
+    if wide == 1 or not team:
+        return False
+    done = all(draft.take(Unroll, r, size_of(r), "what one stored element holds") for r in found.inside)
+    done = done and draft.take(Unroll, found.along, wide, "neighbours by one access")
+    done = done and all(draft.take(Upcast, r, size_of(r), "rows that share the matrix") for r in found.rows)
+    if not done:
+        return False
+    draft.take_first(Upcast, found.column, _COLUMNS, "columns that share the rows")
+    if not draft.take(Group, found.along, team, "a sum for neighbouring threads"):
+        return False
+    if team < _BLOCK:
+        draft.take_first(Local, found.column, (_BLOCK // team,), "sums that share a block")
+    return True
+
+
+def _widths(found: _Thin) -> tuple[int, ...]:
+    most = _ACCESS // found.matrix.dtype.itemsize
+    return tuple(most >> n for n in range(3))
