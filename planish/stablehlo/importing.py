@@ -19,7 +19,7 @@ from planish.stablehlo.ops.quantization import dequantized, element_of, expresse
 from planish.stablehlo.registry import ELEMENTWISE, TABLE
 from planish.stablehlo.site import Site, Unsupported
 from planish.stablehlo.sizes import Frame, KnownSizes
-from planish.stablehlo.syntax import Block, Function, Module, Operation, Tensor, Value
+from planish.stablehlo.syntax import Block, Function, Module, Operation, Tensor, Value, captured
 
 _DEEPEST: Final = 200
 """Calls inside of calls: more are a recursion, which StableHLO does not have."""
@@ -89,7 +89,7 @@ class Importer:
             error.op = op.name
             raise
         except TypeError as error:
-            if "argument" in str(error):
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # of the call itself
                 site.refuse(f"it is incomplete: {error}")
             raise
         finally:
@@ -210,21 +210,6 @@ def _is_trivial(op: Operation) -> bool:
     return op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.transpose") and all(
         isinstance(v.type, Tensor) and not v.type.dims for v in (*op.operands, *op.results)
     )
-
-
-def captured(block: Block) -> list[Value]:
-    """What a region uses from outside, each once."""
-    own: set[Value] = set()
-    found: dict[Value, None] = {}
-    pending = [block]
-    while pending:
-        part = pending.pop()
-        own.update(part.args)
-        for op in part.ops:
-            found.update(dict.fromkeys(op.operands))
-            own.update(op.results)
-            pending += op.regions
-    return [value for value in found if value not in own]
 
 
 def import_function(
