@@ -54,7 +54,9 @@ def attention_block(w: Any, x: Any) -> Any:
 
 def conv_net(w: Any, x: Any) -> Any:
     for kernel in w["kernels"]:
-        x = jax.nn.relu(lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
+        x = jax.nn.relu(
+            lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        )
         x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
     return x.mean((1, 2)) @ w["head"]
 

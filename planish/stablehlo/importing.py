@@ -24,6 +24,13 @@ from planish.stablehlo.syntax import Block, Function, Module, Operation, Tensor,
 _DEEPEST: Final = 200
 """Calls inside of calls: more are a recursion, which StableHLO does not have."""
 
+_ELSEWHERE: Final = "it talks to a host or another device, and there is one program here"
+_REFUSED: Final = {
+    **dict.fromkeys((f"stablehlo.{n}" for n in ("infeed", "outfeed", "send", "recv")), _ELSEWHERE),
+    **dict.fromkeys((f"stablehlo.{n}" for n in ("async_start", "async_done")), _ELSEWHERE),
+    **dict.fromkeys(("chlo.ragged_dot", "chlo.scan", "chlo._asin_acos_kernel"), "it has no lowering yet"),
+}
+
 
 class Importer:
     """A graph under construction, and what the values of the module are in it."""
@@ -70,8 +77,9 @@ class Importer:
         known = TABLE.get(op.name)
         site = Site(self, op)
         if known is None:
-            close = did_you_mean(op.name, TABLE)
-            site.refuse("there is no such operation", f"did you mean {close}?" if close else None)
+            close = None if op.name in _REFUSED else did_you_mean(op.name, TABLE)
+            why = _REFUSED.get(op.name, "there is no such operation")
+            site.refuse(why, f"did you mean {close}?" if close else None)
         attributes = {n: a for n, a in op.attributes.items() if "." not in n or known.attributes is None}
         for name, value in attributes.items():
             if known.attributes is not None and name not in known.attributes:
