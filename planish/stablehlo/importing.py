@@ -19,10 +19,17 @@ from planish.stablehlo.ops.quantization import dequantized, element_of, expresse
 from planish.stablehlo.registry import ELEMENTWISE, TABLE
 from planish.stablehlo.site import Site, Unsupported
 from planish.stablehlo.sizes import Frame, KnownSizes
-from planish.stablehlo.syntax import Block, Function, Module, Operation, Tensor, Value
+from planish.stablehlo.syntax import Block, Function, Module, Operation, Tensor, Value, captured
 
 _DEEPEST: Final = 200
 """Calls inside of calls: more are a recursion, which StableHLO does not have."""
+
+_ELSEWHERE: Final = "it talks to a host or another device, and there is one program here"
+_REFUSED: Final = {
+    **dict.fromkeys((f"stablehlo.{n}" for n in ("infeed", "outfeed", "send", "recv")), _ELSEWHERE),
+    **dict.fromkeys((f"stablehlo.{n}" for n in ("async_start", "async_done")), _ELSEWHERE),
+    **dict.fromkeys(("chlo.ragged_dot", "chlo.scan", "chlo._asin_acos_kernel"), "it has no lowering yet"),
+}
 
 
 class Importer:
@@ -70,8 +77,9 @@ class Importer:
         known = TABLE.get(op.name)
         site = Site(self, op)
         if known is None:
-            close = did_you_mean(op.name, TABLE)
-            site.refuse("there is no such operation", f"did you mean {close}?" if close else None)
+            close = None if op.name in _REFUSED else did_you_mean(op.name, TABLE)
+            why = _REFUSED.get(op.name, "there is no such operation")
+            site.refuse(why, f"did you mean {close}?" if close else None)
         attributes = {n: a for n, a in op.attributes.items() if "." not in n or known.attributes is None}
         for name, value in attributes.items():
             if known.attributes is not None and name not in known.attributes:
@@ -89,7 +97,7 @@ class Importer:
             error.op = op.name
             raise
         except TypeError as error:
-            if "argument" in str(error):
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # of the call itself
                 site.refuse(f"it is incomplete: {error}")
             raise
         finally:
@@ -210,21 +218,6 @@ def _is_trivial(op: Operation) -> bool:
     return op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.transpose") and all(
         isinstance(v.type, Tensor) and not v.type.dims for v in (*op.operands, *op.results)
     )
-
-
-def captured(block: Block) -> list[Value]:
-    """What a region uses from outside, each once."""
-    own: set[Value] = set()
-    found: dict[Value, None] = {}
-    pending = [block]
-    while pending:
-        part = pending.pop()
-        own.update(part.args)
-        for op in part.ops:
-            found.update(dict.fromkeys(op.operands))
-            own.update(op.results)
-            pending += op.regions
-    return [value for value in found if value not in own]
 
 
 def import_function(

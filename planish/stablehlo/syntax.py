@@ -168,6 +168,21 @@ class Module:
                 pending += op.regions
 
 
+def captured(block: Block) -> list[Value]:
+    """What a region uses from outside, each once."""
+    own: set[Value] = set()
+    found: dict[Value, None] = {}
+    pending = [block]
+    while pending:
+        part = pending.pop()
+        own.update(part.args)
+        for op in part.ops:
+            found.update(dict.fromkeys(op.operands))
+            own.update(op.results)
+            pending += op.regions
+    return [value for value in found if value not in own]
+
+
 def difference(one: Module, other: Module) -> str | None:
     """Where two modules do not say the same, whatever they call their values; None if they do."""
     if list(one.functions) != list(other.functions):

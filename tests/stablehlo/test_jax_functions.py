@@ -14,6 +14,7 @@ import planish as pn  # noqa: E402
 import planish.jax  # noqa: E402
 from planish import stablehlo  # noqa: E402
 from planish.errors import PlanishError, ShapeError  # noqa: E402
+from planish.ptir.ops.control import ScanAttrs  # noqa: E402
 
 W, X = np.ones((4, 5), np.float32), np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -88,3 +89,19 @@ def test_a_scan_of_jax_has_a_derivative() -> None:
     program = stablehlo.load(jax.jit(last).lower(X))
     found = pn.grad(lambda x: program(x))(pn.asarray(X * 0.1))
     np.testing.assert_allclose(found.numpy(), jax.grad(last)(X * 0.1), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_scan_of_jax_is_a_scan_of_slices(reverse: bool) -> None:
+    """What it reads and writes once per turn does not go around: a derivative would keep all of it for every turn."""
+
+    def run(x: Any) -> Any:
+        return jax.lax.scan(lambda c, v: (jnp.tanh(c + v), c * 2), jnp.zeros(4), x, reverse=reverse)
+
+    program = stablehlo.load(jax.jit(run).lower(X))
+    (scan,) = [inst for inst in program.function() if inst.op.name == "scan"]
+    assert isinstance(scan.attrs, ScanAttrs)
+    assert scan.attrs.num_carries == 1
+    assert [result.type.dims for result in scan.results] == [(4,), (3, 4)]
+    for found, wanted in zip(program.interpret(X), run(X), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)

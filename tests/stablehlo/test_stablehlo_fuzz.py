@@ -29,7 +29,7 @@ def check(function: Any, *args: Any) -> None:
         np.testing.assert_allclose(mine, np.asarray(theirs), rtol=1e-4, atol=1e-4)
 
 
-def data(draw: Any, shape: Any) -> np.ndarray:
+def data(draw: Any, shape: Any) -> Any:
     seed = draw(st.integers(0, 99))
     return np.random.default_rng(seed).integers(-9, 9, shape).astype(np.float32)
 
@@ -124,6 +124,9 @@ def scatters(draw: Any) -> Any:
     return (lambda a, i, u: function(a, i, u, numbers, mode="drop")), x, indices, data(draw, shape)
 
 
+windowed: Any = lax.reduce_window
+
+
 @st.composite
 def windows(draw: Any) -> Any:
     rank = draw(st.integers(1, 3))
@@ -144,7 +147,7 @@ def windows(draw: Any) -> Any:
     if body not in (lax.add, lax.max, lax.min):
         body = lambda a, b: a + b + 1.0  # noqa: E731 - associative, and no single operation
         start = -1.0
-    return (lambda a: lax.reduce_window(a, start, body, *each[:2], room, *each[2:])), x
+    return (lambda a: windowed(a, start, body, *each[:2], room, *each[2:])), x
 
 
 @st.composite

@@ -169,6 +169,11 @@ def test_files_with_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         stablehlo.load(bad, entry="sum").interpret()
 
 
+def test_operations_that_jax_does_not_write(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(Path(__file__).parent / "files" / "interpreter.mlir")]) == 0, capsys.readouterr().out
+    assert "7 functions, 21 checks" in capsys.readouterr().out
+
+
 def test_bytes_of_constants() -> None:
     cases = {
         'dense<"0x0000803F0000004000004040"> : tensor<3xf32>': [1, 2, 3],

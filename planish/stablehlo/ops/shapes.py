@@ -23,6 +23,8 @@ def _placed(x: V, axes: Ints, rank: int) -> list[DimLike]:
 
 def broadcast_into(x: V, axes: Ints, dims: Sequence[DimLike]) -> V:
     """Axis n of the value is axis `axes[n]` of the result."""
+    if not x.rank:
+        return x.broadcast_to(tuple(dims)) if dims else x
     if list(axes) != sorted(axes):
         order = sorted(range(len(axes)), key=lambda n: axes[n])
         x, axes = x.transpose(order), sorted(axes)
