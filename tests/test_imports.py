@@ -18,13 +18,26 @@ PACKAGE = Path(__file__).parent.parent / "planish"
 # What everybody may lean on. `target` is one of the common modules, but the IRs are meant to be independent
 # of any machine, and a target's matchers are written in uop, so it stands one step higher.
 BASE = frozenset(
-    {"collector", "config", "cursor", "dtypes", "errors", "filenames", "forking", "records", "scalars"}
+    {
+        "collector",
+        "config",
+        "cursor",
+        "dlpack",
+        "dtypes",
+        "errors",
+        "filenames",
+        "forking",
+        "records",
+        "scalars",
+    }
 )
 PHASE = BASE | {"target"}
 IRS = frozenset({"ptir", "uop", "llir"})
 PHASES = frozenset({"schedule", "actions", "stages", "optimize", "codegen", "runtime"})
 # Written in terms of the Tensor API alone.
-TENSOR_LIBRARIES = frozenset({"nn", "optim", "random", "linalg", "fft", "io", "numpy_names", "tree", "data"})
+TENSOR_LIBRARIES = frozenset(
+    {"nn", "optim", "random", "linalg", "fft", "io", "numpy_names", "tree", "data", "debug"}
+)
 
 ALLOWED: dict[str, frozenset[str]] = {
     # The common modules, bottom up.
@@ -36,6 +49,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "collector": frozenset(),
     "filenames": frozenset(),
     "records": frozenset(),
+    "dlpack": frozenset({"dtypes", "errors", "records"}),  # capsules, whichever memory they are about
     "forking": frozenset(),
     "target": BASE | {"uop"},  # a machine as data, with its matchers for stages 17 and 19
     "algebra": BASE,  # scalar laws, which two IRs share
@@ -62,6 +76,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "data": BASE | {"frontend"},
     "io": BASE | {"frontend"},
     "tree": BASE | {"frontend"},
+    "debug": BASE | {"frontend"},
     "numpy_names": BASE | {"frontend", "linalg"},
     "nn": BASE | {"frontend", "random", "linalg"},
     "optim": BASE | {"frontend", "nn"},

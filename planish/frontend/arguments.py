@@ -23,6 +23,7 @@ from planish.frontend.expression import Parameter
 from planish.frontend.session import interned, tensor_type
 from planish.frontend.storage import Storage
 from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.foreign import is_foreign
 from planish.frontend.tree import Structure
 from planish.ptir.dims import Dim
 from planish.ptir.types import TensorType
@@ -271,7 +272,8 @@ class CallSignature:
         elif type(x) in _WEAK:
             return LeafType(tensor_type(_WEAK[type(x)], ()), type(x))
         elif isinstance(x, np.ndarray | np.generic):
-            found = LeafType(tensor_type(dtypes.from_numpy(x.dtype), x.shape))
+            native = x.dtype if x.dtype.isnative else x.dtype.newbyteorder("=")
+            found = LeafType(tensor_type(dtypes.from_numpy(native), x.shape))
         else:
             raise DTypeError(
                 f"{self.name}: argument {name} is neither a tensor nor a number: {x!r}",
@@ -425,26 +427,10 @@ def known(leaf: Any) -> bool:
     return not isinstance(leaf, TensorSpec)
 
 
-_OWN: Final = (Tensor, np.ndarray, np.generic)
-_PLAIN: Final = frozenset({Tensor, np.ndarray, *_WEAK})
-
-
-def is_foreign(kind: type) -> bool:
-    """Whether it is the class of arrays of another library, which come by DLPack."""
-    return kind not in _PLAIN and hasattr(kind, "__dlpack__") and not issubclass(kind, _OWN)
-
-
 def _taken_over(leaf: Any) -> Tensor:
-    from planish.frontend.tensor.transfer import from_dlpack
+    from planish.frontend.tensor.transfer import borrowed
 
-    try:
-        return from_dlpack(leaf)
-    except (BufferError, RuntimeError, ValueError) as error:
-        raise DTypeError(
-            f"an argument of class {type(leaf).__name__} cannot be taken over by DLPack: {error}",
-            location=Location.caller(),
-            remedy="detach it from its gradients, or convert it with planish.asarray",
-        ) from error
+    return borrowed("jit", leaf)
 
 
 @cache

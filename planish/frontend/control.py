@@ -11,15 +11,13 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-import numpy as np
-
 from planish import dtypes
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
 from planish.frontend import tree
 from planish.frontend.arguments import paths
 from planish.frontend.effects import incoming, tied
 from planish.frontend.expression import LazyValue, Parameter, TracedBody
-from planish.frontend.flat import own
+from planish.frontend.flat import is_data, own
 from planish.frontend.session import current_scope, reopened, tensor_type, tracing
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Scalar, Tensor
@@ -43,7 +41,7 @@ def _leaves(op: str, what: str, given: Tree) -> tuple[list[Tensor], Structure, l
     leaves, structure = tree.flatten(given)
     tensors: list[Tensor] = []
     for leaf, path in zip(leaves, paths(structure, what), strict=True):
-        if not isinstance(leaf, Tensor | bool | int | float | complex | np.ndarray | np.generic):
+        if not is_data(leaf):
             raise DTypeError(
                 f"{op}: {path} is neither a tensor nor a number: {leaf!r}",
                 op=op,

@@ -17,6 +17,7 @@ from planish.frontend import tree
 from planish.frontend.capture import capture_body
 from planish.frontend.expression import TracedBody
 from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.foreign import is_foreign
 from planish.frontend.tensor.operands import mistake, tensor
 from planish.frontend.trace import trace
 from planish.ptir.types import TensorType
@@ -27,7 +28,9 @@ Tree: TypeAlias = Any
 
 def is_data(leaf: object) -> bool:
     """Whether a leaf is a tensor, or something that is taken for one: arrays and numbers."""
-    return isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex)
+    return isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex) or is_foreign(
+        type(leaf)
+    )
 
 
 def as_tensor(what: str, leaf: object) -> Tensor:

@@ -17,12 +17,13 @@ from planish.compiler.object_code import pool
 from planish.config import Settings
 from planish.errors import PlanishError
 from planish.frontend import tree
-from planish.frontend.arguments import LeafType, is_foreign, storage_of
+from planish.frontend.arguments import LeafType, storage_of
 from planish.frontend.devices import Device, Runnable
 from planish.frontend.expression import LazyValue
 from planish.frontend.session import tensor_type
 from planish.frontend.storage import Storage
 from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.foreign import is_foreign
 from planish.frontend.tree import Structure
 from planish.ptir import trace
 from planish.ptir.types import TensorType

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING
 
+from planish.frontend.tensor.foreign import accepting
 from planish.nn import (
     activations,
     attention,
@@ -43,3 +45,6 @@ if not TYPE_CHECKING:
         windows,
     ):
         __all__ += _chapter.__all__
+    for _name in __all__:
+        if isinstance(globals()[_name], FunctionType):
+            globals()[_name] = accepting(globals()[_name], lists=True)

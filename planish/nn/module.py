@@ -22,6 +22,7 @@ from planish.frontend import tree
 from planish.frontend.session import current_scope
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.foreign import accepting
 from planish.frontend.tree import Structure
 
 M = TypeVar("M", bound="Module")
@@ -109,6 +110,9 @@ class Module:
         for name, value in kwargs.items():
             setattr(cls, name, value)
         tree.register(cls, _apart, functools.partial(_make, cls))
+        if "__call__" in vars(cls):
+            ours = cls.__module__.startswith(f"{__package__}.")
+            cls.__call__ = accepting(vars(cls)["__call__"], lists=ours)  # type: ignore[method-assign]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""

@@ -137,7 +137,7 @@ def test_gumbel_softmax():
         (lambda: nn.gelu(pn.ones(3), "sigmoid"), "no approximation 'sigmoid'"),
         (lambda: nn.glu(pn.ones((2, 3))), r"\(2, 3\) has no halves"),
         (lambda: nn.prelu(pn.ones((2, 3)), pn.ones(2)), r"2 slopes for the channels of shape \(2, 3\)"),
-        (lambda: nn.softmax([1.0]), "list is not a Tensor"),  # type: ignore[arg-type]
+        (lambda: nn.softmax({"a": 1.0}), "dict is not a Tensor"),  # type: ignore[arg-type]
     ],
 )
 def test_mistakes(call: Any, complaint: str):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import planish as pn
+from planish import dlpack
 from planish.compiler import gpu as compiler_gpu
 from planish.errors import PlanishError
-from planish.runtime.cuda import dlpack
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.device import gpu as device
 from tests.runtime.emulated_cuda import EmulatedDriver, emulated
@@ -41,6 +41,13 @@ class Foreign:
             raise TypeError("unexpected keyword argument 'max_version'")
         self.asked.append(given)
         return self.x.__dlpack__(**given)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_out() -> None:
+    """What other tests lent to others has come back."""
+    gc.collect()
+    dlpack._sweep()
 
 
 def _address(x: pn.Tensor) -> int:

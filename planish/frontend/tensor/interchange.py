@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from planish import dtypes
+from planish.dlpack import capsule_of
 from planish.frontend import devices
 from planish.frontend.expression import LazyValue
 from planish.frontend.session import evaluate, tensor_type
@@ -17,6 +18,11 @@ DLPACK_CPU: Final = (1, 0)
 """DLPack's name for the memory of the host."""
 DLPACK_CUDA: Final = (2, 13)
 """Its names for the memory of NVIDIA's GPUs, and for memory that the host shares with them."""
+
+_IN_NUMPY: Final = frozenset({
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "complex64", "complex128",
+})  # fmt: skip
 
 
 # --- in ---------------------------------------------------------------------------------------------------
@@ -74,11 +80,23 @@ def to_dlpack(
     if wanted not in {None, DLPACK_CPU}:
         raise BufferError(f"a tensor on {x.device} cannot be exported to device {wanted}")
     shared = x._data()
+    if shared.dtype.kind == "V" or shared.dtype.name not in _IN_NUMPY:
+        return _of_narrow(shared, max_version, copy)
     if max_version is None or max_version[0] < 1:
         # the old protocol cannot say "read-only"
         return (shared.copy() if copy is not False else _writable(shared)).__dlpack__()
     given = shared.copy() if copy else shared
     return given.__dlpack__(max_version=max_version)
+
+
+def _of_narrow(array: Array, max_version: tuple[int, int] | None, copy: bool | None) -> object:
+    """A capsule of a dtype that NumPy's own DLPack does not know."""
+    versioned = max_version is not None and max_version[0] >= 1
+    given = array.copy() if copy or (copy is None and not versioned) else array
+    return capsule_of(
+        given.ctypes.data, given.dtype, given.shape, DLPACK_CPU, given,
+        versioned=versioned, read_only=given is array,
+    )  # fmt: skip
 
 
 def dlpack_device(x: Tensor) -> tuple[int, int]:

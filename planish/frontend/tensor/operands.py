@@ -85,7 +85,7 @@ def operand(name: str, x: object) -> Tensor | Scalar:
     if isinstance(x, Tensor):
         return x
     if isinstance(x, np.ndarray | np.generic) and not isinstance(x, float | complex):
-        return from_data(np.array(x, order="C"))
+        return from_data(np.array(x, None if x.dtype.isnative else x.dtype.newbyteorder("="), order="C"))
     if isinstance(x, _NUMBERS):
         return x
     if isinstance(x, Dim):

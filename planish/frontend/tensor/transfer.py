@@ -23,6 +23,7 @@ from planish.frontend.expression import LazyValue, Parameter
 from planish.frontend.session import evaluate, tensor_type
 from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Nested, Scalar, Tensor
+from planish.frontend.tensor.foreign import host_view, is_foreign
 from planish.frontend.tensor.interchange import is_on_gpu, of_gpu
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, mistake
 
@@ -130,8 +131,8 @@ def _is_buffer(obj: object) -> bool:
 def _as_numpy(obj: Any, dtype: DType | None, copy: bool | None, *, moved: bool) -> Array:
     """The elements in the host's memory: a copy, unless they are moved from there anyway, or are to be shared."""
     target = None if dtype is None else dtype.numpy
-    if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
-        obj = np.from_dlpack(obj)
+    if is_foreign(type(obj)):
+        obj = host_view("asarray", obj)
     if copy is False:
         return np.array(obj, dtype=target, copy=False)
     try:
@@ -155,10 +156,21 @@ def from_dlpack(x: SupportsDLPack, /, *, device: str | None = None, copy: bool |
     if is_on_gpu(x):
         shared = of_gpu(x, copy)
         return shared if device is None else to_device(shared, device)
-    given = np.from_dlpack(cast("Any", x), copy=copy)
+    given = host_view("from_dlpack", x)
+    given = given.copy() if copy else given
     found = dtypes.from_numpy(given.dtype)
     place = None if device is None else devices.checked(device)
     return _of_array(given, found, place, shared=copy is not True)
+
+
+def borrowed(op: str, x: Any) -> Tensor:
+    """An array of another library as an argument of a call: in place, wherever it lies."""
+    if is_on_gpu(x):
+        return of_gpu(x, None)
+    array = host_view(op, x)
+    if array.dtype.kind in "OUSMm" or not array.dtype.isnative:
+        return asarray(array)  # which converts it, or says what is wrong
+    return _of_array(array, dtypes.from_numpy(array.dtype), None, shared=True)
 
 
 def _of_array(array: Array, dtype: DType, device: str | None, shared: bool) -> Tensor:
