@@ -6,13 +6,15 @@ once, since the length is a bounded dynamic size (`pn.Dim`).
 
     python examples/gpt.py
     python examples/gpt.py --steps 2000 --layers 6 --width 192 --heads 6 --prompt "A kernel is "
+    python examples/gpt.py --text book.txt --run run/ --every 200       # saves; the same again goes on where it stopped
+    python examples/gpt.py --text book.txt --run run/ --steps 0         # only writes
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -132,11 +134,24 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, str]:
     parser.add_argument("--prompt", default="The compiler ")
     parser.add_argument("--temperature", type=float, default=0.8)
     parser.add_argument("--limit", type=int, help="read so many letters only")
+    parser.add_argument(
+        "--text", type=Path, help="a text file to learn from; by default the project's documents"
+    )
+    parser.add_argument(
+        "--run", type=Path, help="a folder of checkpoints: saved there, and gone on from the last one"
+    )
+    parser.add_argument("--every", type=int, default=100, help="save after so many steps")
+    parser.add_argument("--stop", type=int, help="stop after this step, as if interrupted")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
 
-    text = read(options.limit)
-    alphabet = sorted({*text, *options.prompt})
+    text = (
+        read(options.limit)
+        if options.text is None
+        else options.text.read_text(encoding="utf-8")[: options.limit]
+    )
+    # a resumed run has the letters it began with, whatever the prompt is
+    alphabet = sorted({*text, *(options.prompt if options.run is None else "")})
     number = {letter: place for place, letter in enumerate(alphabet)}
     data = np.array([number[letter] for letter in text], np.int64)
     key = pn.random.key(options.seed)
@@ -144,7 +159,9 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, str]:
     size = sum(value.size for value in model.parameters().values())
     print(f"gpt: {len(data):,} letters, {len(alphabet)} different ones; {size:,} parameters")
     model, loss = train(model, data, options)
-    written = write(model, alphabet, [number[letter] for letter in options.prompt], options)
+    written = write(
+        model, alphabet, [number[letter] for letter in options.prompt if letter in number], options
+    )
     return loss, written
 
 
@@ -166,26 +183,51 @@ def train(model: GPT, data: Tokens, options: argparse.Namespace) -> tuple[GPT, f
         model, state = optimizer.update(model, gradients, state)
         return model, state, loss
 
-    generator = np.random.default_rng(options.seed)
+    windows = pn.data.Loader(
+        np.arange(len(data) - options.context - 1),
+        options.batch,
+        shuffle=True,
+        seed=options.seed,
+        drop_last=True,
+    )
+    done = 0
+    if options.run is not None and pn.io.checkpoints(options.run):
+        like = {"model": model, "state": state, "windows": windows.state_dict(), "step": 0}
+        saved = pn.io.load_checkpoint(options.run, like)
+        model, state, done = saved["model"], saved["state"], saved["step"]
+        windows.load_state_dict(saved["windows"])
+        print(f"  goes on after step {done}")
     began = perf_counter()
-    compiled = 0.0
+    compiled, first = 0.0, done + 1
     recent: list[float] = []
-    for count in range(1, options.steps + 1):
-        starts = generator.integers(0, len(data) - options.context - 1, options.batch)
-        window = data[starts[:, None] + np.arange(options.context + 1)]
+    last = min(options.steps, options.stop or options.steps)
+    for starts in forever(windows) if done < last else ():
+        done += 1
+        window = data[np.asarray(starts)[:, None] + np.arange(options.context + 1)]
         model, state, loss = step(model, state, pn.asarray(window))
         recent = [*recent[-19:], float(loss)]
-        if count == 1:
+        if options.run is not None and (done % options.every == 0 or done == last):
+            whole = {"model": model, "state": state, "windows": windows.state_dict(), "step": done}
+            pn.io.save_checkpoint(options.run, whole, step=done, keep=2)
+        if done == first:
             compiled = perf_counter() - began
             print(f"  the step is compiled in {compiled:.1f} s; loss {recent[0]:.3f}", flush=True)
-            continue
-        done = (count - 1) * options.batch * options.context / (perf_counter() - began - compiled)
-        line = f"  step {count:4d} of {options.steps}  loss {np.mean(recent):.3f}  {done:,.0f} letters per second"
-        if sys.stdout.isatty():
-            print(f"\r{line}", end="\n" if count == options.steps else "", flush=True)
-        elif count % max(options.steps // 10, 1) == 0:
-            print(line, flush=True)
-    return model, float(np.mean(recent))
+        else:
+            rate = (done - first) * options.batch * options.context / (perf_counter() - began - compiled)
+            line = f"  step {done:4d} of {options.steps}  loss {np.mean(recent):.3f}  {rate:,.0f} letters per second"
+            if sys.stdout.isatty():
+                print(f"\r{line}", end="\n" if done == last else "", flush=True)
+            elif done % max(options.steps // 10, 1) == 0:
+                print(line, flush=True)
+        if done == last:
+            break
+    return model, float(np.mean(recent)) if recent else float("nan")
+
+
+def forever(loader: pn.data.Loader) -> Iterator[pn.Tensor]:
+    """Batches, epoch after epoch."""
+    while True:
+        yield from loader
 
 
 def write(model: GPT, alphabet: Sequence[str], prompt: Sequence[int], options: argparse.Namespace) -> str:

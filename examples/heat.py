@@ -3,7 +3,7 @@
 ∂u/∂t = k·(∂²u/∂x² + ∂²u/∂y²) on the unit square with cold edges, by finite differences and explicit steps. All steps are one
 compiled call: the loop runs in machine code and hands back the last state and what was recorded on the way.
 
-    python examples/heat.py                    # draws into the terminal, and heat.png or heat.ppm
+    python examples/heat.py                    # draws into the terminal, and heat.png
     python examples/heat.py --size 256 --steps 20000
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
@@ -19,6 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import planish as pn
+
+sys.path.insert(0, str(Path(__file__).parent))
+from pictures import write_png
 
 Array = NDArray[np.float32]
 
@@ -73,19 +77,9 @@ def colours(u: Array) -> NDArray[np.uint8]:
 
 
 def picture(first: Array, last: Array, path: Path) -> Path:
-    """Both plates side by side: as PNG if matplotlib is there, else as PPM."""
+    """Both plates side by side."""
     both = colours(np.concatenate([first / max(first.max(), 1e-9), last / max(last.max(), 1e-9)], axis=1))
-    both = both.repeat(2, axis=0).repeat(2, axis=1)
-    try:
-        from matplotlib import image
-    except ImportError:
-        target = path.with_suffix(".ppm")
-        height, width, _ = both.shape
-        target.write_bytes(f"P6 {width} {height} 255\n".encode() + both.tobytes())
-        return target
-    target = path.with_suffix(".png")
-    image.imsave(target, both)
-    return target
+    return write_png(path.with_suffix(".png"), both.repeat(2, axis=0).repeat(2, axis=1))
 
 
 def sketch(u: Array, width: int = 56) -> str:

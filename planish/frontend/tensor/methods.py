@@ -18,6 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from planish.dtypes import DType
     from planish.frontend.tensor.array import Axis, Scalar, Tensor
+    from planish.frontend.tensor.operands import DTypeLike
 
 _PACKAGE: Final = __name__.split(".", maxsplit=1)[0]
 _REDUCTIONS: Final = {
@@ -133,7 +134,7 @@ class ArrayMethods:
         """Rounded to decimals."""
         return _call("round", self, decimals)
 
-    def view(self, *given: int | tuple[int, ...] | DType) -> Tensor:
+    def view(self, *given: int | tuple[int, ...] | DTypeLike) -> Tensor:
         """The same bits as another dtype, or the same elements in another shape."""
         if len(given) == 1 and not isinstance(given[0], int | tuple | list):
             return _call("bitcast", self, given[0])
