@@ -43,6 +43,15 @@ def test_there_and_back(gpu: EmulatedDriver) -> None:
     assert np.array_equal(np.asarray(there), given)
 
 
+def test_results_of_functions_and_parts_of_arrays_go_there(gpu: EmulatedDriver) -> None:
+    """They are data that no op has numbered."""
+    x = pn.asarray(np.arange(6, dtype=np.float32))
+    for data in (pn.jit(lambda a: a + 1)(x), x[1:4], x[2]):
+        there = data.to_device("cuda")
+        assert there.device == "cuda:0"
+        np.testing.assert_array_equal(np.asarray(there), np.asarray(data))
+
+
 def test_a_function_becomes_a_graph_whose_words_are_set_anew(gpu: EmulatedDriver) -> None:
     f = pn.jit(lambda x: pn.sum(pn.exp(x), axis=1))
     arrays = [_data(8, 16, seed=n) for n in range(12)]

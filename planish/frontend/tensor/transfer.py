@@ -195,8 +195,9 @@ def to_device(x: Tensor, device: str, stream: int | None = None) -> Tensor:
         evaluate([value])
     storage = None if value.storage is None else devices.find(target).moved(value.storage)
     value.shared = True
+    number = 0 if value.node is None else value.index  # data has none
     return Tensor(
-        LazyValue.of(value.type, storage, node=value.node, index=value.index, device=target, shared=True)
+        LazyValue.of(value.type, storage, node=value.node, index=number, device=target, shared=True)
     )
 
 
