@@ -31,20 +31,26 @@ SMALLEST = 4
 """Sizes are not halved below this."""
 
 
+def whole_number(value: ast.expr) -> int | None:
+    """What an expression of numbers alone says."""
+    if any(isinstance(node, ast.Name | ast.Call | ast.Attribute) for node in ast.walk(value)):
+        return None
+    found = eval(compile(ast.Expression(value), "size", "eval"), {})
+    return found if type(found) is int else None
+
+
 class Problem:
     """A problem's file: its model, what it is given, and the sizes that it names."""
 
     def __init__(self, path: Path) -> None:
         self.tree = ast.parse(path.read_text())
-        self.sizes: dict[str, int] = {
-            target.id: statement.value.value
-            for statement in self.tree.body
-            if isinstance(statement, ast.Assign)
-            for target in statement.targets
-            if isinstance(target, ast.Name)
-            and isinstance(statement.value, ast.Constant)
-            and type(statement.value.value) is int
-        }
+        self.sizes: dict[str, int] = {}
+        for statement in self.tree.body:
+            targets = statement.targets if isinstance(statement, ast.Assign) else []
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+            size = whole_number(statement.value) if isinstance(statement, ast.Assign) and names else None
+            if size is not None:
+                self.sizes.update(dict.fromkeys(names, size))
         made = next(
             f for f in self.tree.body if isinstance(f, ast.FunctionDef) and f.name == "get_init_inputs"
         )
@@ -122,7 +128,7 @@ def problems(folder: Path, levels: list[str], only: list[str], every: bool) -> I
 def distance(made: Any, exact: Any) -> float:
     """By norm, of results from the exact ones."""
     pairs = list(zip(made, exact, strict=True)) if isinstance(made, tuple | list) else [(made, exact)]
-    return max(float((m.double() - e).norm() / e.norm().clamp(min=1e-30)) for m, e in pairs)
+    return max(float((m.double() - e.double()).norm() / e.double().norm().clamp(min=1e-30)) for m, e in pairs)
 
 
 def timed(call: Any, given: Any, options: Any) -> float:

@@ -359,8 +359,8 @@ class _Model:
 
     def _touched(self, loop: UOp | None) -> int:
         """Bytes that one iteration of a loop (None: of the kernel) touches."""
-        total = 0
-        seen: set[tuple[UOp, tuple[tuple[UOp, int | None], ...]]] = set()
+        # what is read here and written there is touched once, and so is all of a kernel's own memory
+        touched: dict[tuple[UOp, tuple[tuple[UOp, int | None], ...]], int] = {}
         for access in self.nest.accesses:
             if loop is not None and loop not in access.loops:
                 continue
@@ -370,10 +370,10 @@ class _Model:
             moving = tuple(
                 (r, access.steps[r]) for r in (*inner, *access.lanes) if access.steps.get(r, 0) != 0
             )
-            if (access.memory, moving) not in seen:  # what is read here and written there is touched once
-                seen.add((access.memory, moving))
-                total += access.footprint((*inner, *access.lanes))
-        return total
+            which = access.memory, moving if access.in_memory else ()
+            size = access.footprint((*inner, *access.lanes))
+            touched[which] = max(touched.get(which, 0), size)
+        return sum(touched.values())
 
     def _memory(self, moved: tuple[int, ...]) -> dict[str, float]:
         """Cycles for the bytes between levels. What fits into a cache as a whole is still there from the last call."""

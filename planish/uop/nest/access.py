@@ -85,6 +85,8 @@ class Access:
     is_store: bool
     is_gated: bool
     nontemporal: bool = False
+    copies: int = 1
+    """Lanes that have such memory each for itself."""
 
     @property
     def in_memory(self) -> bool:
@@ -95,7 +97,7 @@ class Access:
     def capacity(self) -> int:
         """The bytes of its memory; 0 if that is not known."""
         dtype = self.memory.dtype
-        return max(dtype.size, 0) * self.dtype.itemsize if isinstance(dtype, PtrDType) else 0
+        return max(dtype.size, 0) * self.dtype.itemsize * self.copies if isinstance(dtype, PtrDType) else 0
 
     def runs(self, ranges: Iterable[UOp]) -> tuple[int, int]:
         """Over some ranges: how many contiguous runs of elements it touches, and how long one is. What several touch counts once."""

@@ -24,6 +24,7 @@ from planish.uop.nest import (
     closers_of,
     count,
     plain_index,
+    trips,
 )
 from planish.uop.nest.access import Access, Steps, is_global, plain_indices, steps_of
 from planish.uop.nest.order import ordered
@@ -267,16 +268,25 @@ class Nest:
         ranges = frozenset(r for i in plain for r in i.ranges) if store is node else node.ranges
         if store is not None and store is not node:
             ranges |= store.ranges | self._ended_around(store)
+        dtype, own = node.dtype if store is None else store.src[1].dtype, frozenset[UOp]()
+        if memory.op is Ops.BUFFERIZE:
+            value, *places = memory.src
+            dtype = value.dtype
+            own = value.ranges - frozenset(r for place in places for r in place.ranges)
+            own = frozenset(r for r in own if kind_of(r) in SIDE_BY_SIDE)
+            ranges |= own
+            steps = _for_each_lane(steps, own)
         return Access(
             node,
             memory,
-            node.dtype if store is None or store is node else store.src[1].dtype,
+            dtype,
             self.loops(ranges),
             tuple(sorted((r for r in ranges if kind_of(r) in SIDE_BY_SIDE), key=lambda r: r.order)),
             steps,
             store is not None,
             gated,
             store is not None and "nontemporal" in str(store.arg or ""),
+            count(own),
         )
 
     def _ended_around(self, store: UOp) -> frozenset[UOp]:
@@ -286,3 +296,13 @@ class Nest:
             if store in node.toposort(lambda n: n.op in {Ops.END, Ops.GROUP}):
                 found |= closed_by(node)
         return found
+
+
+def _for_each_lane(steps: Steps, own: Iterable[UOp]) -> Steps:
+    """How a place in memory moves of which every lane has its own, side by side."""
+    together = 1
+    found: Steps = {}
+    for r in sorted(own, key=lambda r: r.order, reverse=True):
+        found[r] = together
+        together *= trips(r)
+    return {**{r: None if step is None else step * together for r, step in steps.items()}, **found}
