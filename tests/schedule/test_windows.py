@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 import pytest
@@ -53,32 +53,40 @@ def test_a_residual_is_part_of_the_kernel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "taps", "stride", "padding", "extra"),
-    [(5, 3, 2, 1, 0), (4, 4, 2, 1, 0), (5, 2, 3, 0, 0), (4, 5, 2, 2, 1), (3, 1, 2, 0, 0)],
-)
+    ("size", "taps", "stride", "padding", "extra", "gap"),
+    [
+        (5, 3, 2, 1, 0, 1), (4, 4, 2, 1, 0, 1), (5, 2, 3, 0, 0, 1), (4, 5, 2, 2, 1, 1), (3, 1, 2, 0, 0, 1),
+        (4, 3, 5, 1, 0, 2), (4, 3, 2, 1, 0, 3), (4, 4, 3, 2, 1, 2), (4, 3, 2, 1, 0, 2), (3, 3, 4, 2, 1, 6), (3, 2, 6, 1, 3, 4),
+    ],
+)  # fmt: skip
 def test_transposed_convolutions_multiply_no_holes(
-    size: int, taps: int, stride: int, padding: int, extra: int
+    size: int, taps: int, stride: int, padding: int, extra: int, gap: int
 ) -> None:
+    """Also with gaps in the kernel: what holes and gaps have in common leaves results that nothing is added to."""
     rng = np.random.default_rng(7)
     x, k = (
         rng.standard_normal((2, 3, size, size), np.float32),
         rng.standard_normal((3, 4, taps, taps), np.float32),
     )
-    whole = (size - 1) * stride + taps + extra
+    reach = (taps - 1) * gap + 1
+    whole = (size - 1) * stride + reach + extra
     wanted = np.zeros((2, 4, whole, whole))
     for a in range(size):
         for b in range(size):
             part = np.einsum("nc,cors->nors", x[:, :, a, b], k)
-            wanted[:, :, a * stride : a * stride + taps, b * stride : b * stride + taps] += part
+            down, right = a * stride, b * stride
+            wanted[:, :, down : down + reach : gap, right : right + reach : gap] += part
     end = whole - padding
     given = pn.jit(
-        lambda x, k: functional.conv_transpose2d(x, k, stride=stride, padding=padding, output_padding=extra)
+        lambda x, k: functional.conv_transpose2d(
+            x, k, stride=stride, padding=padding, output_padding=extra, dilation=gap
+        )
     )
     np.testing.assert_allclose(
         np.asarray(given(x, k)), wanted[:, :, padding:end, padding:end], rtol=1e-4, atol=1e-5
     )
     reduced = re.findall(r"range (\d+) axis=\w+:R", given.lower(x, k).as_text("uop:6"))
-    assert prod(map(int, reduced)) == 3 * (-(-taps // stride)) ** 2
+    assert prod(map(int, reduced)) == 3 * (-(-taps // (stride // gcd(stride, gap)))) ** 2
 
 
 def test_results_are_the_same_on_every_number_of_threads() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
@@ -12,6 +13,7 @@ from planish.ptir.rewrite.prelude import signed_zero
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.numbers import number_of
 from planish.ptir.rules.rule import Answer, family, rule
+from planish.ptir.types import TensorType
 
 
 def spatial(layout: str) -> str:
@@ -137,6 +139,46 @@ def AbsorbPadIntoConvolution(op: v.ConvolutionView, inner: v.PadView) -> Answer:
             dilation[position] = pad.interior[axis] + 1
     wider = replace(attrs, low=tuple(low), high=tuple(high), lhs_dilation=tuple(dilation))
     return d.draft(ops.convolution, (inner.source, op.rhs), wider)
+
+
+@rule(benefit=2)
+def SpreadResultOfConvolution(op: v.ConvolutionView) -> Answer:
+    """convolution(x, k) -> pad(convolution(x, k), 0) where holes in x and gaps in k have a common factor: what lies between is 0.
+
+    With holes of d, gaps of e and g = gcd(d, e), position p of the result meets something only if g divides low - p.
+    """
+    attrs = op.attrs
+    lhs, rhs, out = convolution_axes(attrs, op.lhs.type.rank)
+    factors = [
+        gcd(holes, gaps) if stride == 1 else 1
+        for holes, gaps, stride in zip(attrs.lhs_dilation, attrs.rhs_dilation, attrs.strides, strict=True)
+    ]
+    windows = [op.rhs.type.dims[axis] for axis in rhs[2:]]
+    if all(factor == 1 for factor in factors):
+        return "holes and gaps have no common factor"
+    low, high, first, last = list(attrs.low), list(attrs.high), [0] * len(op.dims), [0] * len(op.dims)
+    between = [0] * len(op.dims)
+    holes, gaps = list(attrs.lhs_dilation), list(attrs.rhs_dilation)
+    for i, factor in enumerate(factors):
+        size, window, count, axis = op.lhs.type.dims[lhs[2 + i]], windows[i], op.dims[out[2 + i]], out[2 + i]
+        if factor == 1:
+            continue
+        if not isinstance(size, int) or not isinstance(window, int) or not isinstance(count, int):
+            return "a size is dynamic"
+        start = attrs.low[i] % factor
+        if start >= count or not size:
+            return "nothing of x is met"
+        fewer = -(-(count - start) // factor)
+        holes[i], gaps[i] = holes[i] // factor, gaps[i] // factor
+        low[i] = (attrs.low[i] - start) // factor
+        high[i] = fewer + (window - 1) * gaps[i] - low[i] - ((size - 1) * holes[i] + 1)
+        first[axis], between[axis] = start, factor - 1
+        last[axis] = count - start - ((fewer - 1) * factor + 1)
+    less = replace(
+        attrs, low=tuple(low), high=tuple(high), lhs_dilation=tuple(holes), rhs_dilation=tuple(gaps)
+    )
+    zero = d.number(0, TensorType(attrs.out_dtype, ()))
+    return d.padded(d.draft(ops.convolution, op.operands, less), zero, first, last, between)
 
 
 populate_canonicalization = family(__name__)

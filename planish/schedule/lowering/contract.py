@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, cast
+from math import gcd
+from typing import Final, TypeVar, cast
 
 from planish.dtypes import DType
 from planish.ptir.function import Inst
@@ -184,15 +185,20 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     return permute(placed, channels_last.inverse(out_axes))
 
 
+T = TypeVar("T", UOp, int)
+
+
 @dataclass(frozen=True, slots=True)
 class _Phases:
     """An axis of an operand with holes (a transposed convolution), without them.
 
-    Position p = d·q + phase of the result meets elements of the operand only at the taps t with (p + t - low) % d == 0, which are
-    t = first(phase) + d·u; the element is q + u + from(phase). So every phase is a convolution without holes, with some of the taps.
+    Position p = d·q + phase of the result meets elements of the operand only at the taps t with (p + e·t - low) % d == 0, which are
+    t = first(phase) + d·u if holes (d) and gaps of the kernel (e) have no common factor (`SpreadResultOfConvolution` takes it out); the
+    element is q + e·u + from(phase). So every phase is a convolution without holes, with some of the taps.
     """
 
     dilation: int
+    gap: int
     low: int
     count: int
     window: int
@@ -200,12 +206,12 @@ class _Phases:
     @staticmethod
     def of(attrs: ConvolutionAttrs, axis: int, count: Dim, window: Dim) -> _Phases | None:
         """None: there are no holes, or they do not come apart so simply."""
-        d, low = attrs.lhs_dilation[axis], attrs.low[axis]
-        if d == 1 or attrs.strides[axis] != 1 or attrs.rhs_dilation[axis] != 1:
+        d, e, low = attrs.lhs_dilation[axis], attrs.rhs_dilation[axis], attrs.low[axis]
+        if d == 1 or attrs.strides[axis] != 1 or gcd(d, e) != 1:
             return None
         if not (isinstance(count, int) and isinstance(window, int) and isinstance(low, int)) or count < d:
             return None
-        return _Phases(d, low, count, window)
+        return _Phases(d, e, low, count, window)
 
     @property
     def steps(self) -> int:
@@ -226,33 +232,27 @@ class _Phases:
         """Elements put before the operand, so that no position is negative."""
         return -(-self.low // self.dilation)
 
-    def first(self, phase: UOp) -> UOp:
+    def first(self, phase: T) -> T:
         """The first tap of a phase."""
-        return (phase * -1 + self.low) % self.dilation
+        return (phase * -1 + self.low) * pow(self.gap, -1, self.dilation) % self.dilation
+
+    def start(self, phase: T) -> T:
+        """The element at the first tap of the first position of a phase, counted with those put before."""
+        return (
+            phase + self.first(phase) * self.gap + (self.ahead * self.dilation - self.low)
+        ) // self.dilation
 
     def operand(self, at: UOp, phase: UOp, tap: UOp | None, size: Dim) -> WindowAxis:
         """Where the operand is read."""
-        start = (phase + self.first(phase) + (self.ahead * self.dilation - self.low)) // self.dilation
-        last = max(
-            (each + (self.low - each) % self.dilation + self.ahead * self.dilation - self.low)
-            // self.dilation
-            for each in range(self.dilation)
-        )
-        return WindowAxis(at + start, size, 1, tap, 1, self.ahead, 1, self.steps - 1 + last + self.taps - 1)
+        last = max(map(self.start, range(self.dilation)))
+        reach = self.steps - 1 + last + (self.taps - 1) * self.gap
+        return WindowAxis(at + self.start(phase), size, 1, tap, self.gap, self.ahead, 1, reach)
 
     def kernel(self, phase: UOp, tap: UOp | None) -> WindowAxis:
         """Which tap that is."""
-        last = max((self.low - each) % self.dilation for each in range(self.dilation))
-        return WindowAxis(
-            self.first(phase),
-            self.window,
-            1,
-            tap,
-            self.dilation,
-            0,
-            1,
-            last + (self.taps - 1) * self.dilation,
-        )
+        last = max(map(self.first, range(self.dilation)))
+        reach = last + (self.taps - 1) * self.dilation
+        return WindowAxis(self.first(phase), self.window, 1, tap, self.dilation, 0, 1, reach)
 
 
 def _kernel_of_phases(
