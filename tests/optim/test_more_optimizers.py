@@ -91,6 +91,16 @@ def test_asgd_keeps_torchs_average():
     )
 
 
+@pytest.mark.parametrize("name", ["NAdam", "RAdam", "Adamax", "Adadelta", "Rprop", "ASGD"])
+def test_an_update_is_one_kernel_per_size(name: str):
+    model = nn.Sequential(*[nn.Linear(8, 8, key=n) for n in range(3)], nn.Linear(8, 3, key=9))
+    optimizer = getattr(optim, name)()
+    given = model, tree.map_tree(pn.ones_like, model), optimizer.init(model)
+    compiled = pn.jit(lambda *given: optimizer.update(*given)).lower(*given).compile()
+    # four sizes, and what counts the steps
+    assert len(compiled.kernels) <= 4 + 2
+
+
 def test_a_rate_of_this_update_takes_the_place_of_the_own():
     params = [place(START[0])]
     optimizer = optim.Adam(0.1)
