@@ -48,7 +48,8 @@ def test_any_loader(
         assert shuffle or seen == list(range(len(seen)))
     assert whole.epoch == 3
     wanted = [batch for epoch in epochs for batch in epoch]
-    part, found = loader(), []
+    part = loader()
+    found: list[Any] = []
     while part.epoch < 3 and len(found) < min(stop, len(wanted)):
         for batch in part:
             found.append(batch.tolist())
