@@ -77,7 +77,11 @@ def test_as_on_the_cpu(name: str):
 
 
 def test_a_checkpoint_goes_back_to_the_gpu(tmp_path: Path):
-    run = {"x": pn.asarray(normal(5)).to_device(GPU), "key": random.key(1).to_device(GPU), "step": 3}
+    run: dict[str, Any] = {
+        "x": pn.asarray(normal(5)).to_device(GPU),
+        "key": random.key(1).to_device(GPU),
+        "step": 3,
+    }
     pn.io.save_checkpoint(tmp_path, run, step=3)
     found = pn.io.load_checkpoint(tmp_path, run)
     assert found["x"].device == found["key"].device == GPU
