@@ -309,6 +309,10 @@ def test_mistakes():
         (lambda: optim.LossScale(growth_factor=0.5), "both grow and shrink"),
         (lambda: optim.Accumulate(optim.SGD(), 0), "every is 0"),
         (lambda: optim.EMA(1.5), "decay is 1.5"),
+        (
+            lambda: optim.EMA().update(optim.EMA().init([pn.ones(1)]), (pn.ones(1),)),
+            "not a tree like the one",
+        ),
         (lambda: optim.ReduceLROnPlateau(0.1, "least"), "no mode 'least'"),
         (lambda: optim.Rprop(etas=(2.0, 3.0)), "below and one above 1"),
         (lambda: optim.Cyclic(0.1, 0.2, mode="round"), "no mode 'round'"),

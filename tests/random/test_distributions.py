@@ -164,6 +164,13 @@ def test_shapes_are_those_of_the_parameters_or_larger():
     np.testing.assert_allclose(q @ np.swapaxes(q, -1, -2), np.broadcast_to(np.eye(4), (2, 4, 4)), atol=1e-12)
 
 
+def test_parameters_are_numbers_arrays_or_lists():
+    key = random.key(0)
+    given = [pn.asarray([1.0, 2.0]), np.array([1.0, 2.0], np.float32), [1.0, 2.0]]
+    first, *rest = (random.gamma(key, a).tolist() for a in given)  # type: ignore[arg-type] # what people give
+    assert all(other == pytest.approx(first, rel=1e-6) for other in rest)
+
+
 def test_what_is_no_parameter_gives_nan_or_nothing_and_ends():
     key = random.key(0)
     assert np.isnan(np.asarray(random.gamma(key, pn.asarray([-1.0, 0.0, math.nan])))).all()
