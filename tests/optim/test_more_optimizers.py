@@ -305,12 +305,13 @@ def test_scaling_saves_gradients_that_float16_does_not_hold():
 
 
 def test_mistakes():
+    listed: Any = [pn.ones(1)]
     for call, complaint in [
         (lambda: optim.LossScale(growth_factor=0.5), "both grow and shrink"),
         (lambda: optim.Accumulate(optim.SGD(), 0), "every is 0"),
         (lambda: optim.EMA(1.5), "decay is 1.5"),
         (
-            lambda: optim.EMA().update(optim.EMA().init([pn.ones(1)]), (pn.ones(1),)),
+            lambda: optim.EMA().update(optim.EMA().init(listed), (pn.ones(1),)),
             "not a tree like the one",
         ),
         (lambda: optim.ReduceLROnPlateau(0.1, "least"), "no mode 'least'"),
