@@ -7,8 +7,8 @@ for images, labels in loader:                     # one epoch; the next loop is 
 loader.state_dict()                               # three numbers: a checkpoint takes them, load_state_dict gives them back
 ```
 
-The data are arrays (a tensor or array, or a tuple, dict or dataclass of them: a batch is a slice of each), a sequence of examples (a
-list, anything with `len` and `[i]`), or an iterable of examples. Examples may be trees; a batch stacks them leaf by leaf.
+The data are arrays (a tensor or array, or a tuple, dict or dataclass of them: a batch is a slice of each; in a dict, lists are columns too), a
+sequence of examples (a list, anything with `len` and `[i]`), or an iterable of examples. Examples may be trees; a batch stacks them leaf by leaf.
 """
 
 from __future__ import annotations
@@ -69,6 +69,17 @@ def _stacked(column: list[Any]) -> Any:
     return asarray(np.stack([np.asarray(one) for one in column]))
 
 
+def _column(value: Any) -> Any:
+    """A column of a table: of a list of numbers an array, of a list of others an array of objects."""
+    if not isinstance(value, list):
+        return value
+    if all(isinstance(one, bool | int | float | complex) for one in value):
+        return asarray(value)
+    made = np.empty(len(value), object)
+    made[:] = value
+    return made
+
+
 def _is_array(leaf: object) -> bool:
     return isinstance(leaf, Tensor | np.ndarray)
 
@@ -119,6 +130,8 @@ class Loader:
         """Arrays whose first axis are the examples, if the data are that."""
         if isinstance(data, list):
             return None  # of examples
+        if isinstance(data, Mapping):
+            data = {name: _column(value) for name, value in data.items()}
         leaves, structure = tree.flatten(data)
         if not leaves or not all(_is_array(leaf) for leaf in leaves):
             return None
@@ -134,6 +147,10 @@ class Loader:
     def _counted(self) -> int | None:
         if self._columns is not None:
             return len(self._columns[0][0])
+        if isinstance(self.data, Mapping):
+            raise _mistake(
+                PlanishError, "a dict whose entries are not all columns holds no examples", "give arrays or lists of one length, or a list of dicts"
+            )  # fmt: skip
         if isinstance(self.data, Sequence) or (
             hasattr(self.data, "__len__") and hasattr(self.data, "__getitem__")
         ):
@@ -188,7 +205,10 @@ class Loader:
         for examples in self._chosen(epoch, start):
             if self._columns is not None:
                 arrays, structure = self._columns
-                columns = [asarray(array[examples]) for array in arrays]
+                columns = [
+                    array[examples].tolist() if array.dtype == object else asarray(array[examples])
+                    for array in arrays
+                ]
                 batch = tree.unflatten(structure, columns)
                 yield batch if self._collate is None else self._collate(batch)
             else:

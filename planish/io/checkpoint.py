@@ -179,9 +179,13 @@ def _place(path: Path, step: int | None) -> Path:
     steps = checkpoints(path)
     wanted = (steps[-1] if steps else None) if step is None else step
     if wanted is None or wanted not in steps:
-        there = f"steps {', '.join(map(str, steps))}" if steps else "no checkpoint"
+        there = (
+            f"there are steps {', '.join(map(str, steps))}"
+            if steps
+            else "is the path right, and was it saved?"
+        )
         what = "checkpoint" if wanted is None else f"step {wanted}"
-        raise _mistake(f"{os.fspath(path)} has no {what}", f"there is {there}", "load_checkpoint")
+        raise _mistake(f"{os.fspath(path)} has no {what}", there, "load_checkpoint")
     return path / f"step-{wanted:010d}"
 
 

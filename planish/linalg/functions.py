@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from planish import dtypes
 from planish.errors import ShapeError
 from planish.frontend.control import while_loop
@@ -130,6 +132,41 @@ _ROOT_STEPS: Final = 40
 """Quadratic from where it is near; before, each step halves the logarithm of the condition."""
 
 
+def logm(x: Tensor, /) -> Tensor:
+    """The principal logarithm, of matrices that have a principal root: roots until one is near 1, then Gauss's quadrature of ∫ y/(1 + ty) dt."""
+    a = lapack.matrices("logm", x, square=True)
+    if 0 in a.shape:
+        return a.snapshot()
+    part = lapack.part_dtype(a.dtype)
+    one = fn.eye(a.shape[-1], dtype=a.dtype)
+
+    def far(root: Tensor) -> Tensor:
+        return stop_gradient(fn.max(fn.sum(fn.abs(root - one), axis=-2), axis=-1)) > _NEAR
+
+    def goes_on(state: tuple[Tensor, Tensor]) -> Tensor:
+        return fn.any(far(state[0]))
+
+    def step(state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        root, scale = state
+        waits = far(root)
+        return fn.where(waits[..., None, None], sqrtm(root), root), fn.where(waits, scale * 2.0, scale)
+
+    start = (a, fn.ones(a.shape[:-2], dtype=part))
+    root, scale = while_loop(goes_on, step, start, max_steps=_ROOTS)
+    rest = root - one
+    places, weights = np.polynomial.legendre.leggauss(_POINTS)
+    total = fn.zeros_like(rest)
+    for place, weight in zip(places, weights, strict=True):
+        total = total + solve(one + rest * float((place + 1.0) / 2.0), rest) * float(weight / 2.0)
+    return total * cast_to(scale[..., None, None], a.dtype)
+
+
+_NEAR: Final = 0.25
+_POINTS: Final = 8
+"""So many points are exact to rounding in float64 for matrices so near 1."""
+_ROOTS: Final = 24
+
+
 def lu(x: Tensor, /) -> LUResult:
     """A permutation times a lower triangle times an upper one, of matrices of any shape."""
     a = lapack.matrices("lu", x)
@@ -194,5 +231,5 @@ def tensorsolve(a: Tensor, b: Tensor, /, axes: Sequence[int] | None = None) -> T
 
 
 __all__ = [
-    "LUFactors", "LUResult", "expm", "lu", "lu_factor", "lu_solve", "sqrtm", "tensorinv", "tensorsolve",
+    "LUFactors", "LUResult", "expm", "logm", "lu", "lu_factor", "lu_solve", "sqrtm", "tensorinv", "tensorsolve",
 ]  # fmt: skip

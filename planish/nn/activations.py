@@ -7,7 +7,7 @@ the slope of one side: 0 for relu at 0.
 from __future__ import annotations
 
 from planish import random
-from planish.errors import ShapeError
+from planish.errors import GraphError, ShapeError
 from planish.frontend import library
 from planish.frontend.custom import custom_jvp, stop_gradient
 from planish.frontend.tensor import functions as fn
@@ -28,6 +28,20 @@ def relu6(x: Tensor) -> Tensor:
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
     """x where positive, else negative_slope · x."""
     return library.activation("leaky_relu", floating("leaky_relu", x), slope=negative_slope)
+
+
+def rrelu(
+    x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, key: Tensor | None = None
+) -> Tensor:
+    """`leaky_relu` whose slopes are drawn between two bounds in training, and are their middle else."""
+    floating("rrelu", x)
+    if not training:
+        return leaky_relu(x, (lower + upper) / 2)
+    if key is None:
+        raise mistake(
+            GraphError, "rrelu", "training needs a random key", "pass key=, or call eval() on the module"
+        )
+    return fn.where(x > 0, x, x * random.uniform(key, x.shape, x.dtype, lower, upper))
 
 
 def prelu(x: Tensor, weight: Tensor) -> Tensor:
@@ -188,6 +202,6 @@ def gumbel_softmax(x: Tensor, key: Tensor, tau: float = 1.0, hard: bool = False,
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
-    "leaky_relu", "log_sigmoid", "log_softmax", "logsumexp", "mish", "prelu", "relu", "relu6", "selu",
+    "leaky_relu", "log_sigmoid", "log_softmax", "logsumexp", "mish", "prelu", "relu", "relu6", "rrelu", "selu",
     "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanhshrink", "threshold",
 ]  # fmt: skip

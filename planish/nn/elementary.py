@@ -129,6 +129,34 @@ def dropout(
     return fn.where(kept, x * (1.0 / (1.0 - p)), 0.0)
 
 
+_SELU_FLOOR = -1.7580993408473766
+"""What selu tends to on the left."""
+
+
+def alpha_dropout(
+    x: Tensor, p: float = 0.5, training: bool = True, key: Tensor | None = None, shared: tuple[int, ...] = ()
+) -> Tensor:
+    """`dropout` that keeps mean 0 and variance 1 of what comes out of `selu`: dropped elements are its floor, and all are scaled."""
+    floating("alpha_dropout", x)
+    if not 0 <= p <= 1:
+        raise mistake(ShapeError, "alpha_dropout", f"{p} is not a probability")
+    if not training or p == 0:
+        return x.snapshot()
+    if p == 1:
+        return x * 0.0
+    if key is None:
+        raise mistake(
+            GraphError,
+            "alpha_dropout",
+            "training needs a random key",
+            "pass key=, or call eval() on the module",
+        )
+    shape = tuple(1 if axis in shared else size for axis, size in enumerate(x.shape))
+    kept = random.bernoulli(key, 1.0 - p, shape)
+    scale = 1.0 / math.sqrt((_SELU_FLOOR**2 * p + 1.0) * (1.0 - p))
+    return fn.where(kept, x, _SELU_FLOOR) * scale - scale * _SELU_FLOOR * p
+
+
 __all__ = [
-    "bilinear", "dropout", "embedding", "embedding_bag", "linear", "one_hot",
+    "alpha_dropout", "bilinear", "dropout", "embedding", "embedding_bag", "linear", "one_hot",
 ]  # fmt: skip

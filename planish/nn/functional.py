@@ -14,6 +14,7 @@ from planish.nn import (
     losses,
     margins,
     normalization,
+    padding,
     sampling,
     spatial,
     windows,
@@ -25,6 +26,7 @@ from planish.nn.elementary import *  # noqa: F403
 from planish.nn.losses import *  # noqa: F403
 from planish.nn.margins import *  # noqa: F403
 from planish.nn.normalization import *  # noqa: F403
+from planish.nn.padding import *  # noqa: F403
 from planish.nn.sampling import *  # noqa: F403
 from planish.nn.spatial import *  # noqa: F403
 from planish.nn.windows import *  # noqa: F403
@@ -40,6 +42,7 @@ if not TYPE_CHECKING:
         losses,
         margins,
         normalization,
+        padding,
         sampling,
         spatial,
         windows,

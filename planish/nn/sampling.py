@@ -79,7 +79,8 @@ def grid_sample(
         places = [
             _inside(at, size, padding_mode, align_corners) for at, size in zip(places, sizes, strict=True)
         ]
-    flat = x.reshape((*x.shape[:2], -1))
+    # channels last: the elements of a place lie side by side, there and on the way back
+    flat = fn.permute_dims(x.reshape((*x.shape[:2], -1)), (0, 2, 1))
     taps = [_taps(at, mode) for at in places]
     total: Tensor | None = None
     for chosen in itertools.product(*taps):
@@ -91,10 +92,10 @@ def grid_sample(
         part = _gathered(flat, at, sizes)
         weights = [weight for _, weight in chosen if weight is not None]
         if weights:
-            part = part * fn.expand_dims(reduce(mul, weights), axis=1)
+            part = part * fn.expand_dims(reduce(mul, weights), axis=2)
         total = part if total is None else total + part
     found = flat if total is None else total
-    return found.reshape((*x.shape[:2], *grid.shape[1:-1]))
+    return fn.permute_dims(found, (0, 2, 1)).reshape((*x.shape[:2], *grid.shape[1:-1]))
 
 
 def _unnormalized(at: Tensor, size: int, align_corners: bool) -> Tensor:
@@ -131,7 +132,7 @@ def _taps(at: Tensor, mode: str) -> list[tuple[Tensor, Tensor | None]]:
 
 
 def _gathered(flat: Tensor, at: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
-    """(N, C, places): the elements at whole places, zeros outside."""
+    """(N, places, C): the elements at whole places, zeros outside."""
     inside: Tensor | None = None
     index = fn.zeros(at[0].shape, dtype=int64)
     for axis, (place, size) in enumerate(zip(at, sizes, strict=True)):
@@ -140,9 +141,8 @@ def _gathered(flat: Tensor, at: Sequence[Tensor], sizes: Sequence[int]) -> Tenso
         # a place that is no number is outside
         whole = fn.where(fits, place, 0.0).astype(int64)
         index = index + whole * math.prod(sizes[axis + 1 :])
-    wide = fn.broadcast_to(fn.expand_dims(index, axis=1), (*flat.shape[:2], index.shape[1]))
-    found = fn.take_along_axis(flat, wide, axis=2)
-    return found if inside is None else fn.where(fn.expand_dims(inside, axis=1), found, 0.0)
+    found = flat[fn.arange(flat.shape[0])[:, None], index]
+    return found if inside is None else fn.where(fn.expand_dims(inside, axis=2), found, 0.0)
 
 
 __all__ = ["affine_grid", "grid_sample"]

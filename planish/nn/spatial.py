@@ -215,10 +215,10 @@ def _adaptive_avg_pool(space: int, x: Tensor, output_size: int | Sequence[int | 
     """Means of windows that share out each of `space` axes; None keeps a size."""
     op = f"adaptive_avg_pool{space}d"
     x, alone = batched(op, x, space)
-    return unbatched(library.adaptive_average_pool(x, _targets(op, x, space, output_size)), alone)
+    return unbatched(library.adaptive_average_pool(x, adaptive_sizes(op, x, space, output_size)), alone)
 
 
-def _targets(op: str, x: Tensor, space: int, given: int | Sequence[int | None]) -> tuple[int, ...]:
+def adaptive_sizes(op: str, x: Tensor, space: int, given: int | Sequence[int | None]) -> tuple[int, ...]:
     wanted = [given] * space if isinstance(given, int) else list(given)
     if len(wanted) != space:
         raise mistake(ShapeError, op, f"output_size {given!r} does not fit {space} spatial axes")
@@ -229,7 +229,7 @@ def _adaptive_max_pool(space: int, x: Tensor, output_size: int | Sequence[int | 
     """The largest of windows that share out each of `space` axes; None keeps a size."""
     op = f"adaptive_max_pool{space}d"
     x, alone = batched(op, x, space)
-    for axis, count in enumerate(_targets(op, x, space, output_size), start=2):
+    for axis, count in enumerate(adaptive_sizes(op, x, space, output_size), start=2):
         size = x.shape[axis]
         if size == count:
             continue

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planish.dtypes import float32
 from planish.errors import DTypeError, ShapeError
@@ -13,22 +15,31 @@ from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.transforms import vjp
 from planish.nn.arguments import Sizes, batched, floating, mistake, per_axis, unbatched
-from planish.nn.spatial import avg_pool1d, avg_pool2d, avg_pool3d, per_space, pooling_windows
+from planish.nn.spatial import adaptive_sizes, avg_pool1d, avg_pool2d, avg_pool3d, per_space, pooling_windows
+
+Lines: TypeAlias = Sequence[NDArray[np.int64]]
+"""Per spatial axis the elements of each window: (windows, elements)."""
 
 
-def _spread(
-    x: Tensor, window: Sequence[int], strides: Sequence[int], gaps: Sequence[int], counts: Sequence[int]
-) -> Tensor:
-    """(N, C, …) as (N, C, windows, elements of a window), for as many windows along each axis as said."""
-    space = len(window)
-    for axis in reversed(range(space)):
-        at = 2 + axis
-        starts = np.arange(counts[axis])[:, None] * strides[axis]
-        index = (starts + np.arange(window[axis]) * gaps[axis]).reshape(-1)
-        x = fn.take(x, fn.asarray(index), axis=at)
-        x = x.reshape((*x.shape[:at], counts[axis], window[axis], *x.shape[at + 1 :]))
+def _lines(
+    counts: Sequence[int], window: Sequence[int], strides: Sequence[int], gaps: Sequence[int]
+) -> Lines:
+    """Windows of one size, evenly apart."""
+    return [
+        np.arange(count)[:, None] * step + np.arange(size) * gap
+        for count, size, step, gap in zip(counts, window, strides, gaps, strict=True)
+    ]
+
+
+def _spread(x: Tensor, lines: Lines) -> Tensor:
+    """(N, C, …) as (N, C, windows, elements of a window)."""
+    space = len(lines)
+    for at, line in reversed(list(enumerate(lines, start=2))):
+        x = fn.take(x, fn.asarray(line.reshape(-1)), axis=at)
+        x = x.reshape((*x.shape[:at], *line.shape, *x.shape[at + 1 :]))
     order = (0, 1, *range(2, 2 + 2 * space, 2), *range(3, 2 + 2 * space, 2))
-    return fn.permute_dims(x, order).reshape((*x.shape[:2], math.prod(counts), math.prod(window)))
+    counts, sizes = zip(*[line.shape for line in lines], strict=True)
+    return fn.permute_dims(x, order).reshape((*x.shape[:2], math.prod(counts), math.prod(sizes)))
 
 
 def _counts(
@@ -63,7 +74,7 @@ def unfold(
     steps, ends = per_axis(op, "stride", stride, space), per_axis(op, "padding", padding, space, least=0)
     x = _padded(x, [(end, end) for end in ends], 0)
     counts = _counts(op, x.shape[2:], window, steps, gaps)
-    made = fn.permute_dims(_spread(x, window, steps, gaps, counts), (0, 1, 3, 2))
+    made = fn.permute_dims(_spread(x, _lines(counts, window, steps, gaps)), (0, 1, 3, 2))
     return unbatched(made.reshape((x.shape[0], -1, math.prod(counts))), alone)
 
 
@@ -128,38 +139,43 @@ def max_pool(
         counts.append(count)
         room.append((low, max((count - 1) * steps[axis] + span - sizes[axis] - low, 0)))
     least = -math.inf if x.dtype.is_float else int(x.dtype.min or 0)
-    windows = _spread(_padded(x, room, least), window, steps, gaps, counts)
-    flat = fn.take_along_axis(
-        fn.broadcast_to(_places(sizes, window, steps, gaps, counts, [low for low, _ in room]), windows.shape),
-        fn.argmax(windows, axis=-1, keepdims=True),
-        axis=-1,
-    ).reshape((*x.shape[:2], -1))
-    values = fn.take_along_axis(x.reshape((*x.shape[:2], -1)), flat, axis=2)
-    shape = (*x.shape[:2], *counts)
-    return unbatched(values.reshape(shape), alone), unbatched(flat.reshape(shape), alone)
+    lines = _lines(counts, window, steps, gaps)
+    # padding never wins, wherever it is said to lie
+    places = [
+        np.clip(line - low, 0, size - 1) for line, (low, _), size in zip(lines, room, sizes, strict=True)
+    ]
+    return _largest(x, _spread(_padded(x, room, least), lines), places, alone)
 
 
-def _places(
-    sizes: Sequence[int],
-    window: Sequence[int],
-    strides: Sequence[int],
-    gaps: Sequence[int],
-    counts: Sequence[int],
-    low: Sequence[int],
-) -> Tensor:
-    """Where the elements of each window lie in the flattened axes: (windows, elements). Padding never wins, wherever it lies."""
-    space = len(sizes)
-    total = np.zeros((*counts, *window), np.int64)
-    for axis in range(space):
-        line = (
-            np.arange(counts[axis])[:, None] * strides[axis]
-            + np.arange(window[axis]) * gaps[axis]
-            - low[axis]
-        )
+def _largest(x: Tensor, windows: Tensor, places: Lines, alone: bool) -> tuple[Tensor, Tensor]:
+    """The largest of each window, and where it lies in the flattened axes."""
+    space, sizes = len(places), x.shape[2:]
+    total = np.zeros((*[line.shape[0] for line in places], *[line.shape[1] for line in places]), np.int64)
+    for axis, line in enumerate(places):
         shape = [1] * (2 * space)
-        shape[axis], shape[space + axis] = counts[axis], window[axis]
-        total += np.clip(line, 0, sizes[axis] - 1).reshape(shape) * math.prod(sizes[axis + 1 :])
-    return fn.asarray(total.reshape(math.prod(counts), math.prod(window)))
+        shape[axis], shape[space + axis] = line.shape
+        total += line.reshape(shape) * math.prod(sizes[axis + 1 :])
+    table = fn.broadcast_to(fn.asarray(total.reshape(windows.shape[2:])), windows.shape)
+    flat = fn.take_along_axis(table, fn.argmax(windows, axis=-1, keepdims=True), axis=-1)
+    flat = flat.reshape((*x.shape[:2], -1))
+    values = fn.take_along_axis(x.reshape((*x.shape[:2], -1)), flat, axis=2)
+    made = (*x.shape[:2], *[line.shape[0] for line in places])
+    return unbatched(values.reshape(made), alone), unbatched(flat.reshape(made), alone)
+
+
+def _adaptive_max_pool(
+    space: int, x: Tensor, output_size: int | Sequence[int | None]
+) -> tuple[Tensor, Tensor]:
+    op = f"adaptive_max_pool{space}d_with_indices"
+    x, alone = batched(op, x, space, integers=True)
+    lines: list[NDArray[np.int64]] = []
+    for size, count in zip(x.shape[2:], adaptive_sizes(op, x, space, output_size), strict=True):
+        starts = np.arange(count) * size // count
+        stops = -(-(np.arange(1, count + 1) * size) // count)
+        # windows that are shorter say their last element again
+        longest = np.arange(int((stops - starts).max(initial=1)))
+        lines.append(np.minimum(starts[:, None] + longest, stops[:, None] - 1))
+    return _largest(x, _spread(x, lines), lines, alone)
 
 
 def _max_unpool(
@@ -191,6 +207,11 @@ def _max_unpool(
 max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = per_space(
     max_pool, "The largest of each window of {x}, and where it was in the flattened axes.", "_with_indices"
 )
+(
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d_with_indices,
+) = per_space(_adaptive_max_pool, "{x} to given sizes by maxima, and where they were.", "_with_indices")
 max_unpool1d, max_unpool2d, max_unpool3d = per_space(
     _max_unpool, "The maxima of `max_pool{n}d_with_indices` back at their places in {x}, zeros elsewhere."
 )
@@ -219,6 +240,6 @@ lp_pool1d, lp_pool2d, lp_pool3d = per_space(
 
 
 __all__ = [
-    "fold", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices", "max_unpool1d",
+    "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d_with_indices", "fold", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices", "max_unpool1d",
     "max_unpool2d", "max_unpool3d", "unfold",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
 from planish.dtypes import float64, int64
+from planish.errors import Location, PlanishError
 from planish.frontend import tree
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
@@ -45,6 +46,13 @@ class _Averaged:
     def update(self, average: Average[T], params: T) -> Average[T]:
         """The average with one more tree."""
         leaves, structure = tree.flatten(params)
+        before = tree.aligned(average.value, structure)
+        if before is None:
+            raise PlanishError(
+                f"{type(self).__name__}: {structure} is not a tree like the one that was averaged, {tree.flatten(average.value)[1]}",
+                location=Location.caller(),
+                remedy="make the average with init of the same model",
+            )
         mask = learnt_mask(leaves, structure)
         share = self._share(average.step.astype(float64))
 
@@ -53,9 +61,7 @@ class _Averaged:
                 return new
             return (old + (new - old) * share.astype(new.dtype)).astype(new.dtype)
 
-        old = tree.map_tree(lambda x, y: (x, y), average.value, params)
-        pairs = tree.aligned(old, structure) or []
-        made = [mixed(a, b, learnt) for (a, b), learnt in zip(pairs, mask, strict=True)]
+        made = [mixed(a, b, learnt) for a, b, learnt in zip(before, leaves, mask, strict=True)]
         value: T = tree.unflatten(structure, made)
         return Average(value, average.step + 1)
 

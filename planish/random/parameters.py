@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import ShapeError
@@ -14,12 +16,18 @@ def prepared(
     op: str, shape: Shape | None, dtype: DType | None, *given: Numbers
 ) -> tuple[list[Tensor], DType]:
     """Parameters in the shape of the result, float32 or wider, and the dtype of the result: by default theirs."""
-    floats = [x.dtype for x in given if isinstance(x, Tensor) and x.dtype in _UNIT]
+    values = [_number_or_tensor(x) for x in given]
+    floats = [x.dtype for x in values if isinstance(x, Tensor) and x.dtype in _UNIT]
     widest = sorted(floats, key=lambda d: d.bits)[-1:] or [dtypes.float32]
     wanted = _floating(op, widest[0] if dtype is None else dtype)
     wide = dtypes.float64 if wanted is dtypes.float64 else dtypes.float32
-    tensors = [x.astype(wide) if isinstance(x, Tensor) else fn.full((), x, dtype=wide) for x in given]
+    tensors = [x.astype(wide) if isinstance(x, Tensor) else fn.full((), x, dtype=wide) for x in values]
     return [fn.broadcast_to(x, _fitting(op, shape, tensors)) for x in tensors], wanted
+
+
+def _number_or_tensor(x: Any) -> Numbers:
+    """Arrays and lists are tensors."""
+    return x if isinstance(x, Tensor | int | float) else fn.asarray(x)
 
 
 def _fitting(op: str, shape: Shape | None, given: list[Tensor]) -> tuple[int, ...]:

@@ -48,6 +48,15 @@ def test_trees_of_arrays_and_of_examples_make_the_same_batches():
             assert a.tolist() == b.tolist() == c.tolist()
 
 
+def test_a_dict_of_lists_is_a_table():
+    table = {"text": ["a", "b", "c"], "label": [1, 0, 1], "weight": [0.5, 1.0, 2.0], "x": np.eye(3)}
+    first, second = Loader(table, 2)
+    assert first["text"] == ["a", "b"]
+    assert first["label"].tolist() == [1, 0]
+    assert second["weight"].dtype is pn.float32
+    assert second["x"].shape == (1, 3)
+
+
 def test_collate_keeps_texts_and_takes_a_function():
     assert collate([("a", 1.5), ("b", 2.5)])[0] == ["a", "b"]
     assert collate([1.5, 2.5]).dtype is pn.float32
@@ -160,6 +169,8 @@ def test_no_more_is_collected_than_asked_for():
         (lambda: Loader(NUMBERS, 0), "batch_size=0"),
         (lambda: Loader((np.ones(3), np.ones(4))), r"\(3,\), \(4,\) do not have one number of examples"),
         (lambda: Loader(np.ones(())), "do not have one number"),
+        (lambda: Loader({"a": [1, 2], "b": 3}), "entries are not all columns"),
+        (lambda: Loader({"a": [1, 2], "b": [3]}), "do not have one number of examples"),
         (lambda: Loader(3), "a int holds no examples"),
         (lambda: Loader(Again(NUMBERS), shuffle=True), r"has no length to shuffle; .*shuffle_buffer"),
         (lambda: Loader(NUMBERS).load_state_dict({"epoch": 1}), "seed, epoch and batch, not epoch"),

@@ -100,6 +100,14 @@ def test_moving_copies_there_and_back():
     np.testing.assert_array_equal((lazy * 2).numpy(), (X + 1) * 2)
 
 
+def test_results_of_compiled_functions_move_too():
+    double = pn.jit(lambda x: x * 2.0)
+    for _ in range(2):
+        assert double(pn.asarray([1.0, 2.0])).to_device("interpreter").tolist() == [2, 4]
+    small = pn.asarray([3.0]) + 1.0
+    assert small.realize().to_device("interpreter").device == "interpreter"
+
+
 def test_assignment_printing_and_pickling():
     x = there()
     before = x + 0

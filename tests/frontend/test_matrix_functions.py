@@ -62,6 +62,15 @@ def test_roots():
     slope_fits(lambda x: pn.sum(pn.linalg.sqrtm(x) ** 2 * pn.arange(4.0, dtype=pn.float64)), x, 1e-5)
 
 
+def test_logarithms():
+    x = np.stack([scipy.expm(0.7 * one) for one in A])
+    found = np.asarray(pn.linalg.logm(pn.asarray(x)))
+    np.testing.assert_allclose(found, np.stack([scipy.logm(one) for one in x]).real, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(np.asarray(pn.linalg.expm(pn.asarray(found))), x, rtol=1e-8, atol=1e-9)
+    weight = pn.asarray(rng.normal(size=(4, 4)))
+    slope_fits(lambda x: pn.sum(pn.linalg.logm(x) * weight), x[0], 1e-5)
+
+
 @pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3), (2, 3, 5), (1, 1)])
 def test_lu(shape: tuple[int, ...]):
     x = rng.normal(size=shape)

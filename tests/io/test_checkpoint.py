@@ -135,7 +135,7 @@ def test_steps_are_kept_and_old_ones_go(tmp_path: Path):
     assert found["x"].item() == 100
     found = pn.io.load_checkpoint(tmp_path, step=20)
     assert found["x"].item() == 20
-    with pytest.raises(PlanishError, match=r"has no step 5; .*there is steps 20, 100"):
+    with pytest.raises(PlanishError, match=r"has no step 5; .*there are steps 20, 100"):
         pn.io.load_checkpoint(tmp_path, step=5)
     with pytest.raises(PlanishError, match="has no checkpoint"):
         pn.io.load_checkpoint(tmp_path / "nowhere")

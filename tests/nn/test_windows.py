@@ -61,6 +61,18 @@ def test_maxima_with_their_places_and_back(space: int, options: dict[str, Any]):
             assert np.array_equal(np.asarray(found), wanted.numpy())
 
 
+@pytest.mark.parametrize(("space", "size"), [(1, 4), (2, (3, 5)), (3, (2, None, 7))])
+def test_adaptive_maxima_with_their_places(space: int, size: Any):
+    (x,) = arrays([SHAPES[space]], 7)
+    ours, theirs = (
+        getattr(nn, f"adaptive_max_pool{space}d_with_indices"),
+        getattr(F, f"adaptive_max_pool{space}d"),
+    )
+    same_function(lambda x: ours(x, size)[0], lambda x: theirs(x, size), [x])
+    places = theirs(torch.tensor(x), size, return_indices=True)[1]
+    assert np.array_equal(np.asarray(ours(pn.asarray(x), size)[1]), places.numpy())
+
+
 def test_pooling_layers_give_places_and_take_them():
     x = pn.asarray(arrays([(1, 2, 4, 4)], 0, np.float32)[0])
     pooled: Any = nn.MaxPool2d(2)

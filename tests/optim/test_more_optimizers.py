@@ -91,6 +91,16 @@ def test_asgd_keeps_torchs_average():
     )
 
 
+@pytest.mark.parametrize("name", ["NAdam", "RAdam", "Adamax", "Adadelta", "Rprop", "ASGD"])
+def test_an_update_is_one_kernel_per_size(name: str):
+    model = nn.Sequential(*[nn.Linear(8, 8, key=n) for n in range(3)], nn.Linear(8, 3, key=9))
+    optimizer = getattr(optim, name)()
+    given = model, tree.map_tree(pn.ones_like, model), optimizer.init(model)
+    compiled = pn.jit(lambda *given: optimizer.update(*given)).lower(*given).compile()
+    # four sizes, and what counts the steps
+    assert len(compiled.kernels) <= 4 + 2
+
+
 def test_a_rate_of_this_update_takes_the_place_of_the_own():
     params = [place(START[0])]
     optimizer = optim.Adam(0.1)
@@ -295,10 +305,15 @@ def test_scaling_saves_gradients_that_float16_does_not_hold():
 
 
 def test_mistakes():
+    listed: Any = [pn.ones(1)]
     for call, complaint in [
         (lambda: optim.LossScale(growth_factor=0.5), "both grow and shrink"),
         (lambda: optim.Accumulate(optim.SGD(), 0), "every is 0"),
         (lambda: optim.EMA(1.5), "decay is 1.5"),
+        (
+            lambda: optim.EMA().update(optim.EMA().init(listed), (pn.ones(1),)),
+            "not a tree like the one",
+        ),
         (lambda: optim.ReduceLROnPlateau(0.1, "least"), "no mode 'least'"),
         (lambda: optim.Rprop(etas=(2.0, 3.0)), "below and one above 1"),
         (lambda: optim.Cyclic(0.1, 0.2, mode="round"), "no mode 'round'"),

@@ -13,6 +13,7 @@ from planish.nn.layers import (  # fmt: skip
     linear,
     losses,
     normalization,
+    padding,
     pooling,
     recurrent,
     transformer,
@@ -25,6 +26,7 @@ from planish.nn.layers.convolution import *  # noqa: F403
 from planish.nn.layers.linear import *  # noqa: F403
 from planish.nn.layers.losses import *  # noqa: F403
 from planish.nn.layers.normalization import *  # noqa: F403
+from planish.nn.layers.padding import *  # noqa: F403
 from planish.nn.layers.pooling import *  # noqa: F403
 from planish.nn.layers.recurrent import *  # noqa: F403
 from planish.nn.layers.transformer import *  # noqa: F403
@@ -33,6 +35,6 @@ if not TYPE_CHECKING:
     # a type checker takes no list but a literal one, and without one what is imported
     __all__ = []
     for _chapter in (
-        activation, attention, cells, containers, convolution, linear, losses, normalization, pooling, recurrent, transformer,
+        activation, attention, cells, containers, convolution, linear, losses, normalization, padding, pooling, recurrent, transformer,
     ):  # fmt: skip
         __all__ += _chapter.__all__

@@ -36,6 +36,20 @@ class PReLU(Module):
         return activations.prelu(x, self.weight)
 
 
+class RReLU(Module):
+    """`LeakyReLU` whose slopes are drawn in training."""
+
+    takes_key = True
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
+        self.lower = lower
+        self.upper = upper
+
+    def __call__(self, x: Tensor, *, key: Tensor | None = None) -> Tensor:
+        """Needs a random key in training."""
+        return activations.rrelu(x, self.lower, self.upper, self.training, key)
+
+
 class ELU(FunctionLayer, function=activations.elu):
     """x where positive, else alpha · (eˣ - 1)."""
 
@@ -149,6 +163,17 @@ class Softmax(FunctionLayer, function=activations.softmax):
         self.axis = axis
 
 
+class Softmin(FunctionLayer, function=activations.softmin):
+    """softmax(-x) along an axis."""
+
+    def __init__(self, axis: int = -1) -> None:
+        self.axis = axis
+
+
+class Softmax2d(FunctionLayer, function=lambda x: activations.softmax(x, -3)):
+    """`Softmax` over the channels of (N, C, H, W)."""
+
+
 class LogSoftmax(FunctionLayer, function=activations.log_softmax):
     """log(softmax(x)) along an axis."""
 
@@ -171,11 +196,14 @@ __all__ = [
     "LogSoftmax",
     "Mish",
     "PReLU",
+    "RReLU",
     "ReLU",
     "ReLU6",
     "SiLU",
     "Sigmoid",
     "Softmax",
+    "Softmax2d",
+    "Softmin",
     "Softplus",
     "Softshrink",
     "Softsign",

@@ -157,6 +157,9 @@ class MultiHeadAttention(Module):
         return added[0] if len(added) == 1 else added[0] + added[1]
 
 
+MultiheadAttention = MultiHeadAttention
+"""As PyTorch spells it."""
+
 __all__ = [
-    "MultiHeadAttention",
+    "MultiHeadAttention", "MultiheadAttention",
 ]  # fmt: skip

@@ -160,6 +160,21 @@ class Dropout(Module):
         return elementary.dropout(x, self.p, self.training, key, self._shared(x))
 
 
+class AlphaDropout(Dropout):
+    """`Dropout` that keeps mean 0 and variance 1 of what comes out of `SELU`."""
+
+    def __call__(self, x: Tensor, *, key: Tensor | None = None) -> Tensor:
+        """Needs a random key in training."""
+        return elementary.alpha_dropout(x, self.p, self.training, key, self._shared(x))
+
+
+class FeatureAlphaDropout(AlphaDropout):
+    """`AlphaDropout` of whole channels of (N, C, …)."""
+
+    def _shared(self, x: Tensor) -> tuple[int, ...]:
+        return tuple(range(2, x.ndim))
+
+
 class _ChannelDropout(Dropout):
     """Drops whole channels of (N, C, …) or (C, …)."""
 
@@ -182,6 +197,6 @@ class Dropout3d(_ChannelDropout, space=3):
 
 
 __all__ = [
-    "Bilinear", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "Flatten", "Identity",
+    "AlphaDropout", "Bilinear", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Identity",
     "Linear", "Unflatten",
 ]  # fmt: skip

@@ -210,6 +210,24 @@ class Upsample(FunctionLayer, function=spatial.interpolate):
         self.align_corners = align_corners
 
 
+class _Enlarged(FunctionLayer):
+    def __init__(
+        self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None
+    ) -> None:
+        self.size = _fixed(size)
+        self.scale_factor = scale_factor
+
+
+class UpsamplingNearest2d(_Enlarged, function=spatial.interpolate):
+    """(N, C, H, W) enlarged by repeating."""
+
+
+class UpsamplingBilinear2d(
+    _Enlarged, function=lambda x, size, factor: spatial.interpolate(x, size, factor, "bilinear", True)
+):
+    """(N, C, H, W) enlarged in straight lines, corners on corners."""
+
+
 class ChannelShuffle(FunctionLayer, function=spatial.channel_shuffle):
     """(N, C, …) with the channels of all groups taken in turn."""
 
@@ -235,4 +253,5 @@ __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "ChannelShuffle", "Fold", "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d",
     "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample",
+    "UpsamplingBilinear2d", "UpsamplingNearest2d",
 ]  # fmt: skip
