@@ -28,6 +28,8 @@ USES: dict[str, Callable[[Any], Any]] = {
     "second half": lambda x: x[x.shape[0] // 2 :] * 2,
     "arange": lambda x: x + pn.arange(x.shape[0]),
     "arange by two": lambda x: pn.arange(1, x.shape[0], 2),
+    "linspace": lambda x: x * pn.linspace(-1.0, 2.0, x.shape[0]),
+    "linspace without its end": lambda x: x * pn.linspace(1.0, 2.0, x.shape[0], endpoint=False),
     "times a size": lambda x: x * (x.shape[0] * 2 + 1),
     "a size times": lambda x: x.shape[0] * x,
     "by a size": lambda x: x / x.shape[0],
