@@ -3,7 +3,7 @@
     python bench/dispatch.py [--json FILE]
 
 Chains of elementwise ops, computed at the end or op by op; a long loop; a compiled function of two tensors, and of a tree of
-twenty. Peers run the same on one thread, each in its own way: NumPy and torch op by op, JAX op by op or under `jit`, tinygrad
+twenty; everyday calls on 100 floats, each computed at once. Peers run the same on one thread, each in its own way: NumPy and torch op by op, JAX op by op or under `jit`, tinygrad
 lazily. Warm: everything that is compiled once has been. Physical limit: an op that reads and writes 8 KB in L1 takes less than 0.1 µs.
 """
 
@@ -156,6 +156,56 @@ def compiled(repeats: int) -> list[report.Row]:
     return rows
 
 
+def _assigned(x: Any) -> Any:
+    x[3] = 1.0
+    return x
+
+
+EVERYDAY: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
+    "x + y": lambda x, y, m, i: x + y,
+    "x * 2.5": lambda x, y, m, i: x * 2.5,
+    "x > y": lambda x, y, m, i: x > y,
+    "m @ m": lambda x, y, m, i: m @ m,
+    "m.T": lambda x, y, m, i: m.T,
+    "x.sum()": lambda x, y, m, i: x.sum(),
+    "x[3:6]": lambda x, y, m, i: x[3:6],
+    "x[index]": lambda x, y, m, i: x[i],
+    "x[3] = 1": lambda x, y, m, i: _assigned(x),
+    "x.reshape": lambda x, y, m, i: x.reshape(10, 10),
+}
+
+
+def everyday(repeats: int) -> list[report.Row]:
+    """Small calls, one at a time, on vectors of 100 and a matrix of 10 x 10."""
+    values, index = np.arange(100, dtype=np.float32), np.array([1, 5, 7, 3])
+
+    def given(make: Callable[[Any], Any]) -> tuple[Any, ...]:
+        return make(values), make(values + 1), make(values.reshape(10, 10)), make(index)
+
+    def many(
+        call: Callable[..., Any], args: tuple[Any, ...], wait: Callable[[Any], Any]
+    ) -> Callable[[], Any]:
+        def work() -> None:
+            for _ in range(CALLS):
+                wait(call(*args))
+
+        return work
+
+    try:
+        import torch
+    except ImportError:
+        torch = None  # type: ignore[assignment]
+    rows: list[report.Row] = []
+    for name, call in EVERYDAY.items():
+        ours = given(lambda array: pn.asarray(array).realize())
+        others = {"numpy": each(many(call, given(np.array), lambda x: x), CALLS)}
+        if torch is not None:
+            others["torch"] = each(many(call, given(torch.tensor), lambda x: x), CALLS)
+        mine = each(many(call, ours, lambda x: x.realize()), CALLS)
+        rows += report.compare(name, 100, "µs/call", mine, others, repeats)
+    return rows
+
+
 def main() -> None:
     options = report.parser(__doc__).parse_args()
     ours = Peer("planish", pn.asarray, lambda x: x.realize())
@@ -176,6 +226,7 @@ def main() -> None:
     others = {peer.name: each(peer.chain(affine, LOOP), 2 * LOOP) for peer in lazy}
     rows += report.compare("loop of 10,000 ops", SIZE, "µs/op", mine, others, options.repeats)
     rows += compiled(options.repeats)
+    rows += everyday(options.repeats)
     report.finish(rows, options.json)
 
 

@@ -25,7 +25,7 @@ from planish.errors import SettingsError, did_you_mean
 from planish.records import dataclass
 
 Check = Literal["none", "spec", "expensive", "all", "nan"]
-Debug = Literal["none", "ir"]
+Debug = Literal["none", "ir", "kernels"]
 Devectorize = Literal[0, 1, 2]
 Value = str | int | bool | None
 P = ParamSpec("P")
@@ -80,7 +80,12 @@ class Settings:
             "'nan': find the operation that makes a NaN"
         },
     )
-    debug: Debug = field(default="none", metadata={"doc": "'ir' prints the IR after every stage"})
+    debug: Debug = field(
+        default="none",
+        metadata={
+            "doc": "'ir' prints the IR after every stage, 'kernels' a line for every kernel that runs: its time, rates and the user's line"
+        },
+    )
     rewrite_budget: int = field(
         default=1_000_000, metadata={"doc": "rewrites per run before it counts as not ending", "min": 1}
     )

@@ -206,7 +206,7 @@ class Console:
     def wants_traceback(self) -> bool:
         """Whether the user asked for tracebacks, by `-v` or by the setting `debug`."""
         with contextlib.suppress(SettingsError):
-            return self.verbose or current().debug != "none"
+            return self.verbose or current().debug == "ir"
         return self.verbose
 
     def complain(

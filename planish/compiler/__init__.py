@@ -300,8 +300,7 @@ def compile(
     if (layout, vector_width) != ("row_major", "native"):
         return _compile_in_layout(function, target, passes, donated, layout, vector_width)
     entry = function.entry if isinstance(function, ptir.Program) else function
-    # a search has a line of its own
-    with collector_off(), ProgressLine(f"compiling {entry.name}", shown=False if current().beam else None):
+    with collector_off(), ProgressLine(f"compiling {entry.name}"):
         lowered = kept(function, target, passes, donated)
         if lowered is None:
             from planish.compiler.lowering import lower_for
@@ -312,7 +311,10 @@ def compile(
             if text is not None:
                 # asked for now: searches may have added to what the key follows from
                 compilation_cache.save(compilation_cache.key(function, target, text, donated), lowered)
-        return lowered.compile(device=device if target.is_gpu else None)
+        made = lowered.compile(device=device if target.is_gpu else None)
+        if current().debug == "kernels":
+            made.tell(prepare(function, passes, routines=target.routines))
+        return made
 
 
 def kept(

@@ -5,12 +5,11 @@
         ...                          # whatever compiles here searches, ten seconds for each kernel, ten minutes in all
     campaign.kernels                 # each with its gain
 
-Whatever compiles outside of a campaign searches as long as the settings say, and draws a bar on the terminal.
+Whatever compiles outside of a campaign searches as long as the settings say, and tells so on the terminal.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from contextvars import ContextVar, Token
 from dataclasses import field
 from typing import Final, Self
 
-from planish.compiler.progress import is_drawn, is_watched
+from planish.compiler.progress import ProgressLine
 from planish.optimize.searched import Progress
 from planish.records import dataclass
 
@@ -77,8 +76,13 @@ class Campaign:
                 told = self.told
                 yield lambda progress: told(name, progress)
             else:
-                with Bar(name) as bar:
-                    yield bar.show
+                with ProgressLine("searching") as line:
+
+                    def show(progress: Progress) -> None:
+                        line.share = progress.elapsed / max(progress.budget, 1e-9)
+                        line.doing = told_of(name, progress)
+
+                    yield show
         finally:
             self.spent += self.clock() - begin
 
@@ -91,31 +95,7 @@ def campaign() -> Campaign:
     return _ACTIVE.get() or Campaign()
 
 
-class Bar:
-    """A line on the terminal while a search runs; nothing if standard error is none."""
-
-    def __init__(self, what: str, shown: bool | None = None) -> None:
-        self.what = what
-        self.shown = is_watched() and not is_drawn() if shown is None else shown
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.shown:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
-
-    def line(self, progress: Progress) -> str:
-        """How far it is, what it has seen, and what it gained."""
-        width = 24
-        done = min(int(width * progress.elapsed / max(progress.budget, 1e-9)), width)
-        gain = progress.baseline / progress.best if 0 < progress.best < float("inf") else 1.0
-        counted = f"{progress.measured} of {progress.considered} measured"
-        return f"searching {self.what} [{'#' * done}{' ' * (width - done)}] {counted}, {max(gain, 1.0):.2f}x"
-
-    def show(self, progress: Progress) -> None:
-        """Draw it."""
-        if self.shown:
-            sys.stderr.write("\r" + self.line(progress) + "\033[K")
-            sys.stderr.flush()
+def told_of(name: str, progress: Progress) -> str:
+    """What a search has seen, and what it gained."""
+    gain = progress.baseline / progress.best if 0 < progress.best < float("inf") else 1.0
+    return f"searching {name}: {progress.measured} of {progress.considered} measured, {max(gain, 1.0):.2f}x"

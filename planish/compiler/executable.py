@@ -25,6 +25,7 @@ from planish.schedule.plan import Role
 if TYPE_CHECKING:
     from planish.compiler import Lowered
     from planish.compiler.profile import Profile, TimedWalk
+    from planish.compiler.told import ToldRuns
     from planish.llir.program import Program
     from planish.optimize.cost import Estimate
     from planish.optimize.why import Why
@@ -114,6 +115,7 @@ class Executable:
         self._fast = None if found is None else found.call
         self._threads = threads if self.is_parallel else alone
         self._kept = found
+        self._told: ToldRuns | None = None
 
     def __repr__(self) -> str:
         plan = self.lowered.plan
@@ -184,6 +186,8 @@ class Executable:
 
     def general(self, *arrays: object) -> tuple[Array, ...]:
         """A call with whatever is given: arrays of any layout, sizes seen for the first time, mistakes."""
+        if self._told is not None:
+            return self._told(arrays)
         memory, slots, scratch = self.begin(arrays)
         if ptir.trace.current_sink() is None:
             self._compute(memory, slots, scratch)
@@ -196,6 +200,16 @@ class Executable:
                 backend=self._backend,
             ) as running:
                 running.counters["kernels"] = self._compute(memory, slots, scratch)
+        return self.collected(memory, slots)
+
+    def tell(self, function: ptir.Function | None) -> None:
+        """From now on every run tells its kernels, by the lines of the function it was made of."""
+        from planish.compiler.told import ToldRuns
+
+        self._fast, self._told = None, ToldRuns(self, function)
+
+    def collected(self, memory: Sequence[Array], slots: Sequence[int]) -> tuple[Array, ...]:
+        """The results of a call, out of its memory."""
         results = []
         told = self.lowered.arguments.results
         for number, dims, dtype in zip(self.lowered.plan.results, self._results, told, strict=True):

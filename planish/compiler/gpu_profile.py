@@ -37,7 +37,7 @@ class GpuWalk(TimedWalk):
             sites = [item.site for item in segment.items if isinstance(item, Launch) and item.site >= 0]
             times.extend((site, (begin, self.gpu.event())) for site in sites)
 
-        self.call(*self.arguments(), watch=watch)
+        self.results = self.call(*self.arguments(), watch=watch)
         self.wait()
         spent, self.counts = [0.0] * len(self.counts), [0] * len(self.counts)
         for site, events in times:

@@ -124,6 +124,8 @@ class NativeCode:
         self._make_way = way
         self._way = way(self.code)
         self.run = self._way.address("run")
+        self.sizes = self._way.address("sizes") if entry.first_sizes(self.code) else 0
+        """What computes the sizes that follow from those of the arguments."""
         self.returns = not all(map(self.has_routine, hosts))
         """Whether a call comes back to Python in the middle."""
         self.parallel = any(kernel.points > 1 for kernel in kernels) or bool(self.routines)
@@ -252,11 +254,13 @@ def fast_call(
             template[layout.scratch(site)] = next(own).offset
             inside.append(layout.scratch(site))
     known = {slot for _, slot in assembled.sizes}
-    computed = computed_slots(code)
+    first = {step.target for step in entry.first_sizes(code)}
+    later = computed_slots(Code(code.instructions[len(entry.first_sizes(code)) :], (), ()))
+    known |= first - later
     results = []
     told = lowered.arguments.results
     for number, dims_of, dtype in zip(plan.results, assembled.results, told, strict=True):
-        if plan.buffers[number].role is not Role.RESULT or any(slot in computed for slot in dims_of):
+        if plan.buffers[number].role is not Role.RESULT or any(slot in later for slot in dims_of):
             return None
         sizes = tuple(~layout.slot(slot) if slot in known else code.slots[slot] for slot in dims_of)
         if plan.buffers[number].dtype.numpy != dtype:
@@ -283,6 +287,7 @@ def fast_call(
         general,
         memory.peak,
         inside,
+        native.sizes,
     )
     kept = description, native
     return fastcall.builtin(

@@ -97,9 +97,7 @@ def is_worth_sharing(left: int, done: int, seconds: float) -> int:
     settings = current()
     if left < 2 or (seconds + _USUAL) / (done + 1) * left < _WORTH:
         return 1
-    watched = (
-        settings.debug != "none" or settings.dump_dir is not None or settings.beam or active() is not None
-    )
+    watched = settings.debug == "ir" or settings.dump_dir is not None or settings.beam or active() is not None
     if watched or not hasattr(os, "memfd_create") or not hasattr(os, "fork"):
         return 1
     others = [t for t in threading.enumerate() if t is not threading.current_thread()]

@@ -179,7 +179,7 @@ def measure(
     for site, (name, flops, nbytes) in enumerate(way.described()):
         times = [run[site] for run in runs]
         insts = origins[site] if site < len(origins) else ()
-        ops, lines = _named(insts) if site < len(exe.code.sites) else ((f"{name} on the host",), ())
+        ops, lines = named(insts) if site < len(exe.code.sites) else ((f"{name} on the host",), ())
         calls = way.counts[site]
         records.append(
             LaunchProfile(name, calls, median(times), min(times), flops * calls, nbytes * calls, ops, lines)
@@ -203,6 +203,8 @@ class TimedWalk:
         hosts = [n for n, step in enumerate(exe.code.instructions) if isinstance(step, Host)]
         self.hosts = {position: launches + number for number, position in enumerate(hosts)}
         self.counts = [0] * (launches + len(hosts))
+        self.results: tuple[Any, ...] = ()
+        """Of the last run."""
 
     def arguments(self) -> list[object]:
         """Of a call; what is donated is overwritten, and is a copy each time."""
@@ -264,6 +266,7 @@ class CpuWalk(TimedWalk):
                     counts[self.hosts[position]] += 1
             position = position + 1 if following is None else following
         self.counts = counts
+        self.results = self.exe.collected(state.memory, state.slots)
         return spent
 
 
@@ -287,7 +290,8 @@ def made_up(exe: Executable) -> list[Array]:
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
-def _named(insts: Sequence[Inst]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def named(insts: Sequence[Inst]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The ops of a kernel, and the lines that asked for them, that of the heaviest first."""
     ops = tuple(inst.op.name for inst in insts)
     telling = [inst for inst in insts if inst.op.name not in _QUIET] or list(insts)
     telling.sort(key=lambda inst: _WEIGHT.get(inst.op.key, 2))
@@ -295,4 +299,4 @@ def _named(insts: Sequence[Inst]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return ops, tuple(lines)
 
 
-__all__ = ["LaunchProfile", "Profile", "measure"]
+__all__ = ["LaunchProfile", "Profile", "measure", "named"]

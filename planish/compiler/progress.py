@@ -41,6 +41,8 @@ class ProgressLine:
         self.what = what
         self.done = self.total = 0
         self.doing = ""
+        self.share: float | None = None
+        """How much of it is done, where that is not counted in kernels."""
         self._shown = shown
         self._outer: ProgressLine | None = None
         self._part = self
@@ -86,8 +88,9 @@ class ProgressLine:
     def line(self, tick: int) -> str:
         """The line at a moment, with how far its present part is; a bar that moves to and fro while that is not known."""
         part = self._part
-        if part.total:
-            full = _WIDTH * min(part.done, part.total) // part.total
+        if part.total or part.share is not None:
+            share = part.done / part.total if part.share is None else part.share
+            full = int(_WIDTH * min(share, 1.0))
             bar = "#" * full + " " * (_WIDTH - full)
         else:
             span = _WIDTH - 4

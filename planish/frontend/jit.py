@@ -19,6 +19,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast, overload
 
 from planish import compiler, ptir
+from planish.compiler.progress import ProgressLine, report
 from planish.config import Settings, current
 from planish.config import settings as with_settings
 from planish.errors import Location, PlanishError
@@ -187,8 +188,9 @@ class Jitted(Generic[P, R]):
         return made
 
     def _miss(self, call: CallParts, settings: Settings) -> CacheEntry:
-        traced = trace_call(self._signature, self._function, call)
-        with self._steered():
+        with ProgressLine(f"compiling {self._signature.name}"), self._steered():
+            report(doing="tracing")
+            traced = trace_call(self._signature, self._function, call)
             entry = prepared(traced, settings, self._place or _device(call.key.leaves), self._passes)
         self._note(call)
         if len(self._entries) >= _KEPT:

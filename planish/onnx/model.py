@@ -24,6 +24,7 @@ from onnx import ModelProto, TensorProto
 from planish import dtypes, ptir
 from planish.compiler import Lowered, compile, lower
 from planish.compiler.compilation_cache import disk_cache, key_of
+from planish.compiler.progress import ProgressLine
 from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import kept_tapes, wire
 from planish.onnx.any_size import AnySize
@@ -335,7 +336,8 @@ def load(
     source: str | Path | bytes | ModelProto, dims: DimSizes | None = None, *, device: str = "cpu"
 ) -> Model:
     """A model from a file, its bytes or its protobuf. Weights in files stay there until they are needed."""
-    found = _read(source, dims)
+    with ProgressLine(f"loading {source}" if isinstance(source, str | Path) else "loading a model"):
+        found = _read(source, dims)
     if device != "cpu":
         found.to_device(device)
     return found

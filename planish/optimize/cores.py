@@ -40,7 +40,6 @@ def share_among_cores(draft: Draft, view: Nest) -> None:
     if any(isinstance(action, Thread) for action in draft.actions):
         return
     pieces = pieces_for(draft.target, view)
-    named: list[tuple[UOp, int]] = []
     left = {axis: loop for axis in view.outputs if (loop := draft.outermost(axis)) is not None}
     for axis in sorted(left, key=lambda axis: left[axis].order):  # as they stand now
         size = draft.left(axis)
@@ -52,11 +51,10 @@ def share_among_cores(draft: Draft, view: Nest) -> None:
         if most < 2 or is_done_again(view, axis):
             continue
         if not draft.has_pieces(axis):
-            named.append((axis, min(most, size // 2)))
+            # before what lies inside of it: strips of rows would leave most of every page to other cores
+            if min(most, size // 2) > 1 and draft.take(Thread, axis, min(most, size // 2)):
+                return
         elif draft.take_first(Thread, axis, amounts_for(draft.target, size, most)[:4]) > 1:
-            return
-    for axis, most in named:
-        if most > 1 and draft.take(Thread, axis, most):
             return
 
 

@@ -111,6 +111,8 @@ class Dim:
                 low, high = min(corners), max(corners)
             lo += low
             hi += high
+        if len(terms) > 1:
+            lo, hi = _within_quotient(terms, lo, hi)
         self.terms = terms
         self.lo = lo
         self.hi = hi
@@ -272,6 +274,25 @@ def _is_negative(difference: DimLike, left: Dim, order: str, right: DimLike) -> 
             remedy="give the size bounds that decide it, or compare tensors: planish.where(x.shape[0] < y, …)",
         )
     return high < 0
+
+
+def _within_quotient(terms: Terms, lo: int, hi: int) -> tuple[int, int]:
+    """Bounds of a sum with a quotient in it, which is no more than the fraction, and less than one below: n - n//2 is at least n/2."""
+    for monomial, factor in terms:
+        if len(monomial) != 1 or not isinstance(monomial[0], Quotient):
+            continue
+        numerator, by = monomial[0].numerator, monomial[0].denominator
+        if not isinstance(by, int) or by < 1:
+            continue
+        rest = _normal({other: count for other, count in terms if other is not monomial})
+        whole = rest * by + numerator * factor
+        spare = abs(factor) * (by - 1)
+        least, most = (
+            bounds(whole - spare if factor > 0 else whole),
+            bounds(whole + (0 if factor > 0 else spare)),
+        )
+        return max(lo, -(-least[0] // by)), min(hi, most[1] // by)
+    return lo, hi
 
 
 def bounds(dim: DimLike) -> tuple[int, int]:

@@ -203,9 +203,16 @@ class _PlanWriter:
         declared = "".join(self.kernels[number].declaration for number in used)
         symbols = sorted({self.symbol(i) for i in instructions if isinstance(i, Host)} - {""})
         declared += "".join(f"declare void @{symbol}(ptr, i64)\n" for symbol in symbols)
-        return (
-            f"{_DECLARATIONS}\n{declared}{''.join(self.thunks)}\ndefine i64 @run(ptr %frame) {{\n{body}\n}}\n"
-        )
+        sizes = self.sizes()
+        return f"{_DECLARATIONS}\n{declared}{''.join(self.thunks)}\ndefine i64 @run(ptr %frame) {{\n{body}\n}}\n{sizes}"
+
+    def sizes(self) -> str:
+        """What `run` begins with, by itself: the sizes that follow from those of the arguments."""
+        self.lines = []
+        for step in first_sizes(self.code):
+            self.set_slot(step.target, self.calculated(step.op, self.slot(step.left), self.slot(step.right)))
+        body = "\n".join(self.lines)
+        return f"define void @sizes(ptr %frame) {{\n{body}\n  ret void\n}}\n" if self.lines else ""
 
     def begin(self) -> None:
         """Buffers that live in the array of another, and where results are to be."""
@@ -362,6 +369,16 @@ class _PlanWriter:
             f"define internal void @site{i.site}(ptr %frame, i64 %chunk) {{\n{body}\n"
             f"  call void @{kernel.name}({arguments})\n  ret void\n}}\n"
         )
+
+
+def first_sizes(code: Code) -> list[Calculate]:
+    """The sizes that are computed before anything else is done."""
+    found: list[Calculate] = []
+    for step in code.instructions:
+        if not isinstance(step, Calculate):
+            break
+        found.append(step)
+    return found
 
 
 _NO_HOMES: Final[Mapping[int, int]] = {}

@@ -30,7 +30,8 @@ class PlainTensor:
 class Description:
     """The memory that `fast_call` reads (`struct description`); it keeps alive what it points to.
 
-    A call has `arena` bytes besides its arrays; the words of the frame in `inside` are offsets into them.
+    A call has `arena` bytes besides its arrays; the words of the frame in `inside` are offsets into them. `sizes` is the address of what
+    computes sizes of results that no argument has.
     """
 
     def __init__(
@@ -43,9 +44,10 @@ class Description:
         fallback: Callable[..., object],
         arena: int,
         inside: Sequence[int],
+        sizes: int = 0,
     ) -> None:
         self._kept: list[object] = [fallback, params, results]
-        self._words = (ctypes.c_int64 * 12)(
+        self._words = (ctypes.c_int64 * 13)(
             len(params),
             len(results),
             len(template),
@@ -58,6 +60,7 @@ class Description:
             self._array([n for pair in bounds for n in pair]),
             len(inside),
             self._array(inside),
+            sizes,
         )
 
     def _array(self, numbers: Sequence[int]) -> int:

@@ -19,7 +19,8 @@ from planish.actions.split import Split
 from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
 from planish.compiler import tuning
-from planish.compiler.campaign import Bar, Campaign
+from planish.compiler.campaign import Campaign
+from planish.compiler.progress import ProgressLine
 from planish.compiler.scheduling import after_choice
 from planish.compiler.tolerance import places_of
 from planish.compiler.tuning import TuningWarning
@@ -292,10 +293,12 @@ def test_of_large_kernels_a_part_is_the_reference() -> None:
         assert tuning.reference_of(row_sums(t, 1, 1 << 28), host()) == ((), ())  # nothing to divide
 
 
-def test_the_bar_says_what_there_is_to_say() -> None:
-    bar = Bar("add 64x64", shown=False)
-    line = bar.line(Progress(2, 17, 400, 0.5, 1.0, 5.0, 10.0))
-    assert line == "searching add 64x64 [############            ] 17 of 400 measured, 2.00x"
+def test_a_search_is_part_of_the_line_of_what_compiles() -> None:
+    with ProgressLine("compiling f", shown=False) as outer, Campaign().searching("add 64x64") as show:
+        show(Progress(2, 17, 400, 0.5, 1.0, 5.0, 10.0))
+        assert outer.line(0).startswith(
+            "compiling f [############            ] searching add 64x64: 17 of 400 measured, 2.00x, "
+        )
 
 
 # -- why -------------------------------------------------------------------------------------------------------------

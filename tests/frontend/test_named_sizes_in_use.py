@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import planish as pn
+from planish.actions.thread import Thread
 
 SIZE = pn.Dim("n", 2, 64)
 WEIGHT = np.random.default_rng(0).normal(size=(4, 1, 2)).astype(np.float32)
@@ -23,8 +24,12 @@ USES: dict[str, Callable[[Any], Any]] = {
     "up to a size": lambda x: x[: x.shape[0] - 1],
     "at a size": lambda x: x[x.shape[0] - 1],
     "every third up to a size": lambda x: x[0 : x.shape[0] : 3],
+    "first half": lambda x: x[: x.shape[0] // 2],
+    "second half": lambda x: x[x.shape[0] // 2 :] * 2,
     "arange": lambda x: x + pn.arange(x.shape[0]),
     "arange by two": lambda x: pn.arange(1, x.shape[0], 2),
+    "linspace": lambda x: x * pn.linspace(-1.0, 2.0, x.shape[0]),
+    "linspace without its end": lambda x: x * pn.linspace(1.0, 2.0, x.shape[0], endpoint=False),
     "times a size": lambda x: x * (x.shape[0] * 2 + 1),
     "a size times": lambda x: x.shape[0] * x,
     "by a size": lambda x: x / x.shape[0],
@@ -74,3 +79,44 @@ def test_bounds_decide_comparisons() -> None:
     assert not SIZE > 64
     assert not SIZE > 65
     assert SIZE + 1 > SIZE
+
+
+QUOTIENTS: list[Callable[[Any, int], Any]] = [
+    lambda n, by: n - n // by,
+    lambda n, by: n // by * by - n,
+    lambda n, by: (n + by - 1) // by * by - n,
+    lambda n, by: 2 * (n // by) - n // 2,
+    lambda n, by: n - n // by - n // 2,
+    lambda n, by: (n - 1) // by + 1 - n // by,
+]
+
+
+@pytest.mark.parametrize("by", [2, 3, 7])
+def test_bounds_of_quotients_hold_and_are_tight(by: int) -> None:
+    n = pn.Dim("n", 1, 40)
+    for expression in QUOTIENTS:
+        found = expression(n, by)
+        values = [expression(number, by) for number in range(1, 41)]
+        low, high = (found, found) if isinstance(found, int) else (found.lo, found.hi)
+        assert low <= min(values)
+        assert max(values) <= high
+    assert n - n // by >= 1
+    assert n - n // by * by < by
+
+
+def test_results_whose_size_follows_from_arguments_go_the_short_way() -> None:
+    for name in ("tail", "every other", "shifted", "first half", "convolution"):
+        compiled = pn.jit(USES[name], dims={0: (SIZE,)})
+        assert compiled.lower(pn.TensorSpec((SIZE,))).compile()._exe.is_fast, name
+
+
+def test_cores_share_rows_of_unknown_number_not_columns() -> None:
+    n = pn.Dim("n", 1, 4096)
+    f = pn.jit(lambda x: x[1:] + 1, dims={0: (n, None)})
+    made = f.lower(pn.TensorSpec((n, 64))).compile()
+    (kernel,) = made.kernels
+    shared = [step.action for step in kernel.why.steps if isinstance(step.action, Thread)]
+    assert [action.axis.partition(".")[0] for action in shared] == ["i"]
+    x = np.arange(3 * 64, dtype=np.float32).reshape(3, 64)
+    for rows in (1, 2, 3):
+        np.testing.assert_array_equal(f(pn.asarray(x[:rows])).numpy(), x[1:rows] + 1)

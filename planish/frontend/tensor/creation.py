@@ -15,7 +15,7 @@ from planish.errors import DTypeError, ShapeError
 from planish.frontend import devices
 from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.composite import composite
-from planish.frontend.tensor.elementwise import where
+from planish.frontend.tensor.elementwise import maximum, where
 from planish.frontend.tensor.operands import (
     DTypeLike,
     Shape,
@@ -178,13 +178,31 @@ def linspace(
     wide = dtypes.complex128 if is_complex or kind.is_complex else dtypes.float64
     if num < 0:
         raise mistake(ShapeError, "linspace", f"cannot make {num} numbers")
-    parts = num - 1 if endpoint else num
-    step = (stop - start) / parts if parts > 0 else 0.0
     number = iota((num,), 0)
+    parts, step, is_last = _parts(num, number, stop - start, endpoint)
     line = cast_to(number, wide) * step + start
-    if endpoint and num > 1:  # the end itself, not what rounding makes of it
-        line = where(number == num - 1, constant(stop, wide), line)
+    if endpoint and parts is not None:  # the end itself, not what rounding makes of it
+        line = where(cast("Tensor", is_last), constant(stop, wide), line)
     return placed(cast_to(line, kind), device)
+
+
+def _parts(
+    num: DimLike, number: Tensor, span: float | complex, endpoint: bool
+) -> tuple[object | None, Tensor | float | complex, Tensor | None]:
+    """Into how many parts a line is cut (None: it is one point), how long one is, and which point is the last."""
+    if isinstance(num, Dim):
+        count = size_as_number(num)
+        last = cast_to(count, dtypes.int64) - 1
+        parts = cast_to(maximum(last if endpoint else last + 1, 1), dtypes.float64)
+        return (
+            parts,
+            constant(span, dtypes.result_type(dtypes.float64, span)) / parts,
+            (number == last) & (last > 0),
+        )
+    pieces = num - 1 if endpoint else num
+    if num <= 1:
+        return None, span / pieces if pieces > 0 else 0.0, None
+    return pieces, span / pieces, number == num - 1
 
 
 def logspace(

@@ -33,6 +33,7 @@ struct description {
     word (*bounds)[2]; /* of the sizes in the frame */
     word inside;       /* how many words of the frame are offsets into the arena … */
     word *offsets;     /* … and which */
+    void (*sizes)(word *frame); /* computes further sizes of the frame from those of the arguments, or null */
 };
 
 /* What a probe compares with what NumPy says of an array. Nothing that a word points to is read here: it may point nowhere. */
@@ -122,6 +123,7 @@ object *fast_call(object *self, object *const *all, word count) {
     ((struct frame *)frame)->threads = threads;
     for (word p = 0; p < count; p++)
         if (!fits(d, &d->param[p], (struct array *)arguments[p], frame)) goto slow;
+    if (d->sizes) d->sizes(frame);
     if (d->arena) {
         arena = memory_take((size)d->arena);
         if (!arena) goto slow;

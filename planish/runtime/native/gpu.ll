@@ -1,5 +1,5 @@
 ; made by `make native` from the C beside this
-; sha256 f81dff65977afb4af2135b5d269a94ca34c3898a559e76963891b573c35e3958
+; sha256 223a9d7055949e06ee7c5615dc835ff51ecc8aca3a1c327e05f540645da39752
 %struct.anon = type { i64, [16 x ptr] }
 %struct.place = type { ptr, ptr }
 %struct.segment = type { i64, i64, ptr, i64, ptr, i64, i64, ptr, i64, i64, i64, i64 }

@@ -1,5 +1,5 @@
 ; made by `make native` from the C beside this
-; sha256 f81dff65977afb4af2135b5d269a94ca34c3898a559e76963891b573c35e3958
+; sha256 223a9d7055949e06ee7c5615dc835ff51ecc8aca3a1c327e05f540645da39752
 %struct.anon = type { i64, [56 x i8], i64, [56 x i8], i32, [60 x i8], %struct.anon.0, [40 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8] }
 %struct.anon.0 = type { ptr, ptr, i64 }
 %struct.anon.1 = type { i64, i64, i64, i64, i64, i64, i64, [384 x ptr], i32 }
@@ -8,7 +8,7 @@
 %struct.timespec = type { i64, i64 }
 %struct.block = type { i64, i64, ptr, i64, [4 x i64] }
 %struct.array = type { i64, ptr, ptr, i32, ptr, ptr, ptr, ptr, i32, ptr, ptr, ptr }
-%struct.description = type { i64, i64, i64, ptr, ptr, ptr, ptr, i64, ptr, ptr, i64, ptr }
+%struct.description = type { i64, i64, i64, ptr, ptr, ptr, ptr, i64, ptr, ptr, i64, ptr, ptr }
 %struct.frame = type { i64, i64, i64 }
 %struct.tensor = type { ptr, i64, i64, ptr, i64, i64 }
 @pool = internal global %struct.anon zeroinitializer, align 64
@@ -520,15 +520,15 @@ define ptr @fast_call(ptr %0, ptr %1, i64 %2) nounwind {
   store i64 %13, ptr %20, align 16
   br label %21
 21:
-  %.040 = phi i64 [ 0, %12 ], [ %93, %86 ]
-  %22 = icmp slt i64 %.040, %9
+  %.043 = phi i64 [ 0, %12 ], [ %93, %86 ]
+  %22 = icmp slt i64 %.043, %9
   br i1 %22, label %23, label %94
 23:
   %24 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 5
   %25 = load ptr, ptr %24, align 8
-  %26 = getelementptr inbounds ptr, ptr %8, i64 %.040
+  %26 = getelementptr inbounds ptr, ptr %8, i64 %.043
   %27 = load ptr, ptr %26, align 8
-  %28 = getelementptr inbounds %struct.tensor, ptr %25, i64 %.040, i32 4
+  %28 = getelementptr inbounds %struct.tensor, ptr %25, i64 %.043, i32 4
   %29 = load i64, ptr %28, align 8
   %30 = icmp sgt i64 %29, -1
   %31 = select i1 %30, i32 1281, i32 257
@@ -540,7 +540,7 @@ define ptr @fast_call(ptr %0, ptr %1, i64 %2) nounwind {
 35:
   %36 = getelementptr inbounds %struct.array, ptr %27, i64 0, i32 7
   %37 = load ptr, ptr %36, align 8
-  %38 = getelementptr inbounds %struct.tensor, ptr %25, i64 %.040, i32 0
+  %38 = getelementptr inbounds %struct.tensor, ptr %25, i64 %.043, i32 0
   %39 = load ptr, ptr %38, align 8
   %.not34.i = icmp eq ptr %37, %39
   br i1 %.not34.i, label %40, label %fits.exit.thread
@@ -554,7 +554,7 @@ define ptr @fast_call(ptr %0, ptr %1, i64 %2) nounwind {
   %45 = getelementptr inbounds %struct.array, ptr %27, i64 0, i32 3
   %46 = load i32, ptr %45, align 8
   %47 = sext i32 %46 to i64
-  %48 = getelementptr inbounds %struct.tensor, ptr %25, i64 %.040, i32 1
+  %48 = getelementptr inbounds %struct.tensor, ptr %25, i64 %.043, i32 1
   %49 = load i64, ptr %48, align 8
   %.not36.i = icmp eq i64 %49, %47
   br i1 %.not36.i, label %50, label %fits.exit.thread
@@ -564,7 +564,7 @@ define ptr @fast_call(ptr %0, ptr %1, i64 %2) nounwind {
   %51 = icmp slt i64 %.033.i, %.pre38.i
   br i1 %51, label %52, label %86
 52:
-  %53 = getelementptr inbounds %struct.tensor, ptr %25, i64 %.040, i32 3
+  %53 = getelementptr inbounds %struct.tensor, ptr %25, i64 %.043, i32 3
   %54 = load ptr, ptr %53, align 8
   %55 = getelementptr inbounds i64, ptr %54, i64 %.033.i
   %56 = load i64, ptr %55, align 8
@@ -615,159 +615,167 @@ size_of.exit.i:
   %87 = getelementptr inbounds %struct.array, ptr %27, i64 0, i32 2
   %88 = load ptr, ptr %87, align 8
   %89 = ptrtoint ptr %88 to i64
-  %90 = getelementptr inbounds %struct.tensor, ptr %25, i64 %.040, i32 2
+  %90 = getelementptr inbounds %struct.tensor, ptr %25, i64 %.043, i32 2
   %91 = load i64, ptr %90, align 8
   %92 = getelementptr inbounds i64, ptr %17, i64 %91
   store i64 %89, ptr %92, align 8
-  %93 = add nuw nsw i64 %.040, 1
+  %93 = add nuw nsw i64 %.043, 1
   br label %21
 94:
-  %95 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 7
-  %96 = load i64, ptr %95, align 8
-  %.not45 = icmp eq i64 %96, 0
-  br i1 %.not45, label %113, label %97
+  %95 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 12
+  %96 = load ptr, ptr %95, align 8
+  %.not48 = icmp eq ptr %96, null
+  br i1 %.not48, label %98, label %97
 97:
-  %98 = call fastcc ptr @memory_take(i64 %96)
-  %.not47 = icmp eq ptr %98, null
-  br i1 %.not47, label %fits.exit.thread, label %99
-99:
-  %.039 = phi i64 [ %112, %103 ], [ 0, %97 ]
-  %100 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 10
-  %101 = load i64, ptr %100, align 8
-  %102 = icmp slt i64 %.039, %101
-  br i1 %102, label %103, label %113
+  call void %96(ptr %17)
+  br label %98
+98:
+  %99 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 7
+  %100 = load i64, ptr %99, align 8
+  %.not49 = icmp eq i64 %100, 0
+  br i1 %.not49, label %117, label %101
+101:
+  %102 = call fastcc ptr @memory_take(i64 %100)
+  %.not51 = icmp eq ptr %102, null
+  br i1 %.not51, label %fits.exit.thread, label %103
 103:
-  %104 = ptrtoint ptr %98 to i64
-  %105 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 11
-  %106 = load ptr, ptr %105, align 8
-  %107 = getelementptr inbounds i64, ptr %106, i64 %.039
-  %108 = load i64, ptr %107, align 8
-  %109 = getelementptr inbounds i64, ptr %17, i64 %108
-  %110 = load i64, ptr %109, align 8
-  %111 = add nsw i64 %110, %104
-  store i64 %111, ptr %109, align 8
-  %112 = add nuw nsw i64 %.039, 1
-  br label %99
-113:
-  %.041 = phi ptr [ null, %94 ], [ %98, %99 ]
-  %114 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 1
-  %115 = load i64, ptr %114, align 8
-  %116 = call ptr @PyTuple_New(i64 %115)
-  %.not.i42 = icmp eq ptr %116, null
-  br i1 %.not.i42, label %outcome.exit, label %117
+  %.042 = phi i64 [ %116, %107 ], [ 0, %101 ]
+  %104 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 10
+  %105 = load i64, ptr %104, align 8
+  %106 = icmp slt i64 %.042, %105
+  br i1 %106, label %107, label %117
+107:
+  %108 = ptrtoint ptr %102 to i64
+  %109 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 11
+  %110 = load ptr, ptr %109, align 8
+  %111 = getelementptr inbounds i64, ptr %110, i64 %.042
+  %112 = load i64, ptr %111, align 8
+  %113 = getelementptr inbounds i64, ptr %17, i64 %112
+  %114 = load i64, ptr %113, align 8
+  %115 = add nsw i64 %114, %108
+  store i64 %115, ptr %113, align 8
+  %116 = add nuw nsw i64 %.042, 1
+  br label %103
 117:
-  %.023.i = phi i64 [ %172, %170 ], [ 0, %113 ]
-  %118 = load i64, ptr %114, align 8
-  %119 = icmp slt i64 %.023.i, %118
-  br i1 %119, label %120, label %173
-120:
-  %121 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 6
-  %122 = load ptr, ptr %121, align 8
-  %123 = getelementptr inbounds %struct.tensor, ptr %122, i64 %.023.i, i32 4
-  %124 = load i64, ptr %123, align 8
-  %125 = icmp sgt i64 %124, -1
-  br i1 %125, label %126, label %129
-126:
-  %127 = getelementptr inbounds ptr, ptr %8, i64 %124
-  %128 = load ptr, ptr %127, align 8
-  br label %163
-129:
+  %.044 = phi ptr [ null, %98 ], [ %102, %103 ]
+  %118 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 1
+  %119 = load i64, ptr %118, align 8
+  %120 = call ptr @PyTuple_New(i64 %119)
+  %.not.i45 = icmp eq ptr %120, null
+  br i1 %.not.i45, label %outcome.exit, label %121
+121:
+  %.023.i = phi i64 [ %176, %174 ], [ 0, %117 ]
+  %122 = load i64, ptr %118, align 8
+  %123 = icmp slt i64 %.023.i, %122
+  br i1 %123, label %124, label %177
+124:
+  %125 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 6
+  %126 = load ptr, ptr %125, align 8
+  %127 = getelementptr inbounds %struct.tensor, ptr %126, i64 %.023.i, i32 4
+  %128 = load i64, ptr %127, align 8
+  %129 = icmp sgt i64 %128, -1
+  br i1 %129, label %130, label %133
+130:
+  %131 = getelementptr inbounds ptr, ptr %8, i64 %128
+  %132 = load ptr, ptr %131, align 8
+  br label %167
+133:
   call void @llvm.lifetime.start.p0(i64 520, ptr %4)
-  %130 = getelementptr inbounds %struct.tensor, ptr %122, i64 %.023.i, i32 5
-  %131 = load i64, ptr %130, align 8
-  %.phi.trans.insert.i.i = getelementptr inbounds %struct.tensor, ptr %122, i64 %.023.i, i32 1
+  %134 = getelementptr inbounds %struct.tensor, ptr %126, i64 %.023.i, i32 5
+  %135 = load i64, ptr %134, align 8
+  %.phi.trans.insert.i.i = getelementptr inbounds %struct.tensor, ptr %126, i64 %.023.i, i32 1
   %.pre.i.i = load i64, ptr %.phi.trans.insert.i.i, align 8
-  br label %132
-132:
-  %.018.i.i = phi i64 [ 0, %129 ], [ %147, %size_of.exit.i.i ]
-  %.0.i.i = phi i64 [ %131, %129 ], [ %146, %size_of.exit.i.i ]
-  %133 = icmp slt i64 %.018.i.i, %.pre.i.i
-  br i1 %133, label %134, label %148
-134:
-  %135 = getelementptr inbounds %struct.tensor, ptr %122, i64 %.023.i, i32 3
-  %136 = load ptr, ptr %135, align 8
-  %137 = getelementptr inbounds i64, ptr %136, i64 %.018.i.i
-  %138 = load i64, ptr %137, align 8
-  %139 = icmp sgt i64 %138, -1
-  br i1 %139, label %size_of.exit.i.i, label %140
-140:
-  %141 = xor i64 %138, -1
-  %142 = getelementptr inbounds i64, ptr %17, i64 %141
-  %143 = load i64, ptr %142, align 8
+  br label %136
+136:
+  %.018.i.i = phi i64 [ 0, %133 ], [ %151, %size_of.exit.i.i ]
+  %.0.i.i = phi i64 [ %135, %133 ], [ %150, %size_of.exit.i.i ]
+  %137 = icmp slt i64 %.018.i.i, %.pre.i.i
+  br i1 %137, label %138, label %152
+138:
+  %139 = getelementptr inbounds %struct.tensor, ptr %126, i64 %.023.i, i32 3
+  %140 = load ptr, ptr %139, align 8
+  %141 = getelementptr inbounds i64, ptr %140, i64 %.018.i.i
+  %142 = load i64, ptr %141, align 8
+  %143 = icmp sgt i64 %142, -1
+  br i1 %143, label %size_of.exit.i.i, label %144
+144:
+  %145 = xor i64 %142, -1
+  %146 = getelementptr inbounds i64, ptr %17, i64 %145
+  %147 = load i64, ptr %146, align 8
   br label %size_of.exit.i.i
 size_of.exit.i.i:
-  %144 = phi i64 [ %143, %140 ], [ %138, %134 ]
-  %145 = getelementptr inbounds [65 x i64], ptr %4, i64 0, i64 %.018.i.i
-  store i64 %144, ptr %145, align 8
-  %146 = mul i64 %.0.i.i, %144
-  %147 = add nuw nsw i64 %.018.i.i, 1
-  br label %132
-148:
-  %149 = getelementptr inbounds %struct.tensor, ptr %122, i64 %.023.i, i32 0
-  %150 = load ptr, ptr %149, align 8
-  call void @Py_IncRef(ptr %150)
-  %151 = load ptr, ptr %149, align 8
-  %152 = load i64, ptr %.phi.trans.insert.i.i, align 8
-  %153 = trunc i64 %152 to i32
-  %154 = getelementptr inbounds [65 x i64], ptr %4, i64 0, i64 0
-  %155 = call fastcc ptr @new_array(ptr %151, i32 %153, ptr %154, i64 %.0.i.i)
-  %.not.i.i = icmp eq ptr %155, null
-  br i1 %.not.i.i, label %fresh.exit.i, label %156
-156:
-  %157 = getelementptr inbounds %struct.array, ptr %155, i64 0, i32 2
-  %158 = load ptr, ptr %157, align 8
-  %159 = ptrtoint ptr %158 to i64
-  %160 = getelementptr inbounds %struct.tensor, ptr %122, i64 %.023.i, i32 2
-  %161 = load i64, ptr %160, align 8
-  %162 = getelementptr inbounds i64, ptr %17, i64 %161
-  store i64 %159, ptr %162, align 8
+  %148 = phi i64 [ %147, %144 ], [ %142, %138 ]
+  %149 = getelementptr inbounds [65 x i64], ptr %4, i64 0, i64 %.018.i.i
+  store i64 %148, ptr %149, align 8
+  %150 = mul i64 %.0.i.i, %148
+  %151 = add nuw nsw i64 %.018.i.i, 1
+  br label %136
+152:
+  %153 = getelementptr inbounds %struct.tensor, ptr %126, i64 %.023.i, i32 0
+  %154 = load ptr, ptr %153, align 8
+  call void @Py_IncRef(ptr %154)
+  %155 = load ptr, ptr %153, align 8
+  %156 = load i64, ptr %.phi.trans.insert.i.i, align 8
+  %157 = trunc i64 %156 to i32
+  %158 = getelementptr inbounds [65 x i64], ptr %4, i64 0, i64 0
+  %159 = call fastcc ptr @new_array(ptr %155, i32 %157, ptr %158, i64 %.0.i.i)
+  %.not.i.i = icmp eq ptr %159, null
+  br i1 %.not.i.i, label %fresh.exit.i, label %160
+160:
+  %161 = getelementptr inbounds %struct.array, ptr %159, i64 0, i32 2
+  %162 = load ptr, ptr %161, align 8
+  %163 = ptrtoint ptr %162 to i64
+  %164 = getelementptr inbounds %struct.tensor, ptr %126, i64 %.023.i, i32 2
+  %165 = load i64, ptr %164, align 8
+  %166 = getelementptr inbounds i64, ptr %17, i64 %165
+  store i64 %163, ptr %166, align 8
   br label %fresh.exit.i
 fresh.exit.i:
   call void @llvm.lifetime.end.p0(i64 520, ptr %4)
-  br label %163
-163:
-  %164 = phi ptr [ %128, %126 ], [ %155, %fresh.exit.i ]
-  %.not25.i = icmp eq ptr %164, null
-  br i1 %.not25.i, label %165, label %166
-165:
-  call void @Py_DecRef(ptr %116)
-  br label %outcome.exit
-166:
-  %167 = load i64, ptr %123, align 8
-  %168 = icmp sgt i64 %167, -1
-  br i1 %168, label %169, label %170
+  br label %167
+167:
+  %168 = phi ptr [ %132, %130 ], [ %159, %fresh.exit.i ]
+  %.not25.i = icmp eq ptr %168, null
+  br i1 %.not25.i, label %169, label %170
 169:
-  call void @Py_IncRef(ptr %164)
-  br label %170
+  call void @Py_DecRef(ptr %120)
+  br label %outcome.exit
 170:
-  %171 = call i32 @PyTuple_SetItem(ptr %116, i64 %.023.i, ptr %164)
-  %172 = add nuw nsw i64 %.023.i, 1
-  br label %117
+  %171 = load i64, ptr %127, align 8
+  %172 = icmp sgt i64 %171, -1
+  br i1 %172, label %173, label %174
 173:
-  %174 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 3
-  %175 = load ptr, ptr %174, align 8
-  %176 = call ptr @PyEval_SaveThread()
-  %177 = call i64 %175(ptr %17)
-  call void @PyEval_RestoreThread(ptr %176)
-  %.not24.i = icmp eq i64 %177, 0
-  br i1 %.not24.i, label %outcome.exit, label %178
-178:
-  call void @Py_DecRef(ptr %116)
+  call void @Py_IncRef(ptr %168)
+  br label %174
+174:
+  %175 = call i32 @PyTuple_SetItem(ptr %120, i64 %.023.i, ptr %168)
+  %176 = add nuw nsw i64 %.023.i, 1
+  br label %121
+177:
+  %178 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 3
+  %179 = load ptr, ptr %178, align 8
+  %180 = call ptr @PyEval_SaveThread()
+  %181 = call i64 %179(ptr %17)
+  call void @PyEval_RestoreThread(ptr %180)
+  %.not24.i = icmp eq i64 %181, 0
+  br i1 %.not24.i, label %outcome.exit, label %182
+182:
+  call void @Py_DecRef(ptr %120)
   br label %outcome.exit
 outcome.exit:
-  %.0.i43 = phi ptr [ null, %165 ], [ null, %178 ], [ null, %113 ], [ %116, %173 ]
-  %.not46 = icmp eq ptr %.041, null
-  br i1 %.not46, label %183, label %179
-179:
-  call fastcc void @memory_give(ptr %.041)
-  br label %183
-fits.exit.thread:
-  %180 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 8
-  %181 = load ptr, ptr %180, align 8
-  %182 = call ptr @PyObject_Vectorcall(ptr %181, ptr %8, i64 %9, ptr null)
-  br label %183
+  %.0.i46 = phi ptr [ null, %169 ], [ null, %182 ], [ null, %117 ], [ %120, %177 ]
+  %.not50 = icmp eq ptr %.044, null
+  br i1 %.not50, label %187, label %183
 183:
-  %.0 = phi ptr [ %182, %fits.exit.thread ], [ %.0.i43, %179 ], [ %.0.i43, %outcome.exit ]
+  call fastcc void @memory_give(ptr %.044)
+  br label %187
+fits.exit.thread:
+  %184 = getelementptr inbounds %struct.description, ptr %5, i64 0, i32 8
+  %185 = load ptr, ptr %184, align 8
+  %186 = call ptr @PyObject_Vectorcall(ptr %185, ptr %8, i64 %9, ptr null)
+  br label %187
+187:
+  %.0 = phi ptr [ %186, %fits.exit.thread ], [ %.0.i46, %183 ], [ %.0.i46, %outcome.exit ]
   ret ptr %.0
 }
 declare ptr @PyLong_AsVoidPtr(ptr)
