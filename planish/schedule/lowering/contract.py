@@ -167,7 +167,7 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     sides = expand(found_elements, whole), expand(weights, whole)
     summed = tuple(range(rank, len(whole)))
     sizes = [
-        size if found is None else found.steps * found.dilation
+        size if found is None else times(found.steps, found.dilation)
         for found, size in zip(phases, space, strict=True)
     ]
     if last is None:
@@ -194,7 +194,7 @@ class _Phases:
 
     dilation: int
     low: int
-    count: int
+    count: Dim
     window: int
 
     @staticmethod
@@ -203,17 +203,18 @@ class _Phases:
         d, low = attrs.lhs_dilation[axis], attrs.low[axis]
         if d == 1 or attrs.strides[axis] != 1 or attrs.rhs_dilation[axis] != 1:
             return None
-        if not (isinstance(count, int) and isinstance(window, int) and isinstance(low, int)) or count < d:
+        least = count if isinstance(count, int) else count.vmin
+        if not (isinstance(window, int) and isinstance(low, int)) or least < d:
             return None
         return _Phases(d, low, count, window)
 
     @property
-    def steps(self) -> int:
+    def steps(self) -> Dim:
         """How many positions of the result a phase has."""
-        return -(-self.count // self.dilation)
+        return divided(plus(self.count, self.dilation - 1), self.dilation)
 
     @property
-    def dims(self) -> tuple[int, int]:
+    def dims(self) -> tuple[Dim, int]:
         return self.steps, self.dilation
 
     @property
@@ -238,7 +239,8 @@ class _Phases:
             // self.dilation
             for each in range(self.dilation)
         )
-        return WindowAxis(at + start, size, 1, tap, 1, self.ahead, 1, self.steps - 1 + last + self.taps - 1)
+        end = plus(self.steps, last + self.taps - 2)
+        return WindowAxis(at + start, size, 1, tap, 1, self.ahead, 1, end)
 
     def kernel(self, phase: UOp, tap: UOp | None) -> WindowAxis:
         """Which tap that is."""
