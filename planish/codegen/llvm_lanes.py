@@ -18,8 +18,12 @@ class LaneMoves(MemoryAccesses):
 
     transposed: dict[ir.Register, Transposition]
     turned: dict[int, list[str]]
+    picked: dict[ir.Register, tuple[ir.Register, int]]
+    """Bools that are one lane of a vector: masks are built of them."""
 
     def lanes(self, i: ir.Lanes) -> None:
+        if i.operand.dtype.is_bool and len(i.lanes) == 1 and isinstance(i.operand, ir.Register):
+            self.picked[i.result] = i.operand, i.lanes[0]
         self.select(self.value(i.operand), i.operand.dtype, i.lanes, self.value(i.result))
 
     def build(self, i: ir.Build) -> None:
@@ -41,7 +45,7 @@ class LaneMoves(MemoryAccesses):
         if all(x == first for x in i.inputs):
             self.select(self.value(first), first.dtype, [0] * len(i.inputs), self.value(i.result))
             return
-        if first.dtype.is_bool and self.build_mask(i):
+        if first.dtype.is_bool and (self.build_mask(i) or self.rearrange_mask(i)):
             return
         whole = "poison"
         for lane, x in enumerate(i.inputs):
@@ -63,6 +67,25 @@ class LaneMoves(MemoryAccesses):
                 chosen = self.let(f"select {self.typed(x)}, {kind} {mask}, {kind} 0")
                 word = self.let(f"or {kind} {word}, {chosen}")
         self.let(f"bitcast {kind} {word} to {llvm_type(i.result.dtype)}", self.value(i.result))
+        return True
+
+    def rearrange_mask(self, i: ir.Build) -> bool:
+        """Lanes of one mask in another order, some of them the same always: one shuffle, where lanes one by one take many instructions."""
+        sources = {self.picked[x][0] for x in i.inputs if isinstance(x, ir.Register) and x in self.picked}
+        if len(sources) != 1 or any(isinstance(x, ir.Register) and x not in self.picked for x in i.inputs):
+            return False
+        (source,) = sources
+        count, kind = source.dtype.lanes, llvm_type(source.dtype)
+        if count < 2:
+            return False
+        # behind the lanes of the mask come what is false and what is true
+        order = [
+            self.picked[x][1] if isinstance(x, ir.Register) else count + int(bool(x.value)) for x in i.inputs
+        ]
+        fixed = f"<i1 false, i1 true{', i1 false' * (count - 2)}>"
+        lanes = ", ".join(f"i32 {lane}" for lane in order)
+        text = f"shufflevector {kind} {self.value(source)}, {kind} {fixed}, <{len(order)} x i32> <{lanes}>"
+        self.let(text, self.value(i.result))
         return True
 
     def transpose(self, wanted: Transposition) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -141,3 +142,18 @@ def test_holes_of_a_transposed_convolution_are_not_multiplied_with() -> None:
         np.testing.assert_allclose(compiled(*given)[0], ptir.interpret(named, given)[0], rtol=1e-4, atol=1e-4)
     # four taps, of which each phase has one
     assert compiled.cost.flops < 1.5 * 2 * 24 * 16 * 80 * 80
+
+
+def test_masks_of_strided_windows_are_shuffled_not_built_lane_by_lane() -> None:
+    graph = Graph("f")
+    n, m = Dim.named("n", 5, 32) * 16, Dim.named("m", 5, 32) * 16
+    x = graph.input("x", tensor("f32", (1, 8, n, m)))
+    w = graph.input("w", tensor("f32", (8, 1, 3, 3)))
+    made = x.convolution(w, "NCHW", "OIHW", strides=(2, 2), padding=((1, 1), (1, 1)), groups=8)
+    function = graph.build(made)
+    given = arrays(function, {"n": 6, "m": 5})
+    found, wanted = compiler.compile(function)(*given)[0], ptir.interpret(function, given)[0]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    with settings(target="x86-64-v4"):
+        text = compiler.lower(function).as_text("llvm")
+    assert not re.search(r"insertelement <\d+ x i1>.*, i32 [1-9]", text)
