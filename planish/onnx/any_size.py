@@ -9,6 +9,7 @@ are ready. A model with an op that has to know a size as a number has a program 
 from __future__ import annotations
 
 import contextvars
+import math
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -119,7 +120,7 @@ class AnySize:
                     name = (
                         name if agreed.setdefault(name, size) == size else f"{letters_of(info.name)}_{axis}"
                     )
-                    sizes.append(self._dim(name, size))
+                    sizes.append(self._dim(name, size, self._met[info.name, axis]))
             dims[info.name] = tuple(sizes)
         return dims
 
@@ -130,11 +131,11 @@ class AnySize:
             bound = self._bounds[name] = max(_LEAST, 2 << (size - 1).bit_length())
         return bound
 
-    def _dim(self, name: str, size: int) -> DimLike:
+    def _dim(self, name: str, size: int, met: set[int]) -> DimLike:
         """What stands for a size: a name with bounds, or a multiple of one; where multiples are asked for and it is none, itself."""
         step = 1
         if self._caution > 1:
-            step = self._steps.setdefault(name, min(size & -size, _MULTIPLE))
+            step = self._steps.setdefault(name, math.gcd(_MULTIPLE, *met))
             if size % step:
                 return size
         if self._caution and size < self._least.get(name, size + 1):
@@ -151,9 +152,11 @@ class AnySize:
             program = importing.whole(self.model, given, dims)
             call = self.model.compiled(program.function)
         except PlanishError as error:
-            if self._caution < _MOST_CAUTION and not self.told:
+            while self._caution < _MOST_CAUTION and not self.told:
                 self._caution += 1
-                return None
+                self._least.clear()
+                if self._dims(given) != dims:
+                    return None  # to be tried
             self.reason = error.message
             if self.told:
                 warnings.warn(
