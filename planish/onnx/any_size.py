@@ -94,7 +94,7 @@ class AnySize:
         if signature not in self._sizes:
             self._sizes.add(signature)
             for name, value in given.items():
-                for axis, size in enumerate(np.shape(value)):
+                for axis, size in enumerate(value.shape if isinstance(value, np.ndarray) else ()):
                     self._met.setdefault((name, axis), set()).add(size)
         return len(self._sizes) > _ALONE
 

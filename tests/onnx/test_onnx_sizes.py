@@ -158,3 +158,10 @@ def test_pictures_of_even_sizes_have_one_program():
     odd = rng.standard_normal((1, 4, 33, 48)).astype(np.float32)
     with pytest.raises(PlanishError, match="Add"):
         model(x=odd)
+
+
+def test_sequences_have_no_sizes_to_follow():
+    text = f"{HEAD}m (seq(float[n]) x) => (float[n] y) {{ y = ConcatFromSequence<axis = 0>(x) }}"
+    given = [np.ones(2, np.float32), np.zeros(3, np.float32)]
+    (found,) = load(onnx.parser.parse_model(text))(x=given)
+    assert found.tolist() == [1, 1, 0, 0, 0]
