@@ -87,6 +87,8 @@ class _LlvmWriter(LaneMoves):
         self.spans = spans
         self.transposed = transposition.find(program)
         self.turned: dict[int, list[str]] = {}
+        self.picked: dict[ir.Register, tuple[ir.Register, int]] = {}
+        self.longer: dict[ir.Register, tuple[ir.Register, int]] = {}
         self.tiles = amx.plan(program)
         self.functions = {(each.op, each.dtype) for each in program.functions}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planish import dtypes
 from planish.codegen import dot_products, transposition
 from planish.codegen.llvm_memory import MemoryAccesses
@@ -18,8 +20,22 @@ class LaneMoves(MemoryAccesses):
 
     transposed: dict[ir.Register, Transposition]
     turned: dict[int, list[str]]
+    picked: dict[ir.Register, tuple[ir.Register, int]]
+    """Bools that are one lane of a vector: masks are built of them."""
+    longer: dict[ir.Register, tuple[ir.Register, int]]
+    """Masks with one more lane, which is the same always: LLVM takes odd numbers of lanes one by one."""
 
     def lanes(self, i: ir.Lanes) -> None:
+        mask = i.operand
+        if mask.dtype.is_bool and isinstance(mask, ir.Register):
+            if len(i.lanes) == 1:
+                self.picked[i.result] = mask, i.lanes[0]
+            elif mask in self.longer:
+                source, last = self.longer[mask]
+                count = source.dtype.lanes
+                order = [count + last if lane == count else lane for lane in i.lanes]
+                self.rearrange(source, order, i.result)
+                return
         self.select(self.value(i.operand), i.operand.dtype, i.lanes, self.value(i.result))
 
     def build(self, i: ir.Build) -> None:
@@ -41,7 +57,7 @@ class LaneMoves(MemoryAccesses):
         if all(x == first for x in i.inputs):
             self.select(self.value(first), first.dtype, [0] * len(i.inputs), self.value(i.result))
             return
-        if first.dtype.is_bool and self.build_mask(i):
+        if first.dtype.is_bool and (self.build_mask(i) or self.rearrange_mask(i)):
             return
         whole = "poison"
         for lane, x in enumerate(i.inputs):
@@ -65,6 +81,29 @@ class LaneMoves(MemoryAccesses):
         self.let(f"bitcast {kind} {word} to {llvm_type(i.result.dtype)}", self.value(i.result))
         return True
 
+    def rearrange_mask(self, i: ir.Build) -> bool:
+        """Lanes of one mask in another order, some of them the same always: one shuffle, where lanes one by one take many instructions."""
+        sources = {self.picked[x][0] for x in i.inputs if isinstance(x, ir.Register) and x in self.picked}
+        if len(sources) != 1 or any(isinstance(x, ir.Register) and x not in self.picked for x in i.inputs):
+            return False
+        (source,) = sources
+        count = source.dtype.lanes
+        if count < 2:
+            return False
+        order = [
+            self.picked[x][1] if isinstance(x, ir.Register) else count + int(bool(x.value)) for x in i.inputs
+        ]
+        self.rearrange(source, order, i.result)
+        return True
+
+    def rearrange(self, mask: ir.Register, order: Sequence[int], result: ir.Register) -> None:
+        """Lanes of a mask in an order; behind its own come what is false and what is true."""
+        count, kind = mask.dtype.lanes, llvm_type(mask.dtype)
+        fixed = f"<i1 false, i1 true{', i1 false' * (count - 2)}>"
+        lanes = ", ".join(f"i32 {lane}" for lane in order)
+        text = f"shufflevector {kind} {self.value(mask)}, {kind} {fixed}, <{len(order)} x i32> <{lanes}>"
+        self.let(text, self.value(result))
+
     def transpose(self, wanted: Transposition) -> list[str]:
         """The rows of a transposition; made where the first is asked for, which is before all others."""
         rows = self.turned.get(id(wanted))
@@ -83,6 +122,11 @@ class LaneMoves(MemoryAccesses):
         return rows
 
     def concat(self, i: ir.Concat) -> None:
+        mask, *others = i.inputs
+        if i.result.dtype.is_bool and len(others) == 1 and isinstance(mask, ir.Register):
+            (last,) = others
+            if mask.dtype.lanes > 1 and last.dtype.lanes == 1 and not isinstance(last, ir.Register):
+                self.longer[i.result] = mask, int(bool(last.value))
         parts = [(self.value(x), x.dtype.lanes) for x in i.inputs]
         self.join(parts, i.result.dtype.scalar, self.value(i.result))
 

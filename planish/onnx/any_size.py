@@ -2,13 +2,14 @@
 
 The first two sizes that are met have programs of their own, the fastest there are. When others come, one program is compiled for
 all sizes up to a bound, more than what has been seen, and serves them; it is compiled anew, with wider bounds, when something
-larger comes. Sizes that come again and again get programs of their own after all, on another thread: they take over when they
+larger comes. Where no program is for all sizes, one is tried for those that are not small, and one for multiples of a power of two. Sizes that come again and again get programs of their own after all, on another thread: they take over when they
 are ready. A model with an op that has to know a size as a number has a program for each size, and `reason` says which op it was.
 """
 
 from __future__ import annotations
 
 import contextvars
+import math
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,9 @@ _SPECIAL: Final = 8
 """Sizes that may have one."""
 _LEAST: Final = 16
 """The smallest bound."""
+_MULTIPLE: Final = 64
+"""Of which sizes are multiples at most, where they have to be multiples: networks halve pictures five or six times."""
+_MOST_CAUTION: Final = 2
 _LARGEST: Final = 1 << 16
 """Bounds are not widened beyond this."""
 
@@ -53,13 +57,20 @@ class AnySize:
         )
         self._tapes: dict[object, Tape | None] = {}
         self._bounds: dict[str, int] = {}
+        self._caution = 0
+        """Whether programs are for all sizes, not for the smallest (a window has to fit), or for multiples alone (what was halved and
+        doubled is to be what it was)."""
+        self._least: dict[str, int] = {}
+        self._steps: dict[str, int] = {}
         self._sizes: set[Signature] = set()
+        self._met: dict[tuple[str, int], set[int]] = {}
+        """The sizes that each axis of the inputs had; one that had but one is that."""
         self._runs: dict[Signature, int] = {}
         self._special = 0
 
     def program(self, given: Mapping[str, Any], signature: Signature) -> Tape | None:
         """The program for such inputs, if sizes within bounds have one and these are not better served by their own."""
-        if self.reason is not None or not (self.told or self._are_many(signature)):
+        if self.reason is not None or not (self.told or self._are_many(given, signature)):
             return None
         dims = self._dims(given)
         if dims is None or not any(isinstance(d, Dim) for sizes in dims.values() for d in sizes):
@@ -70,15 +81,21 @@ class AnySize:
                 if key not in self._tapes:
                     self._tapes[key] = self.model.kept("bounds", key) or self._made(given, dims, key)
         tape = self._tapes[key]
+        if tape is None and self._dims(given) != dims:
+            return self.program(given, signature)
         if tape is not None:
             self._count(given, signature)
         return tape
 
-    def _are_many(self, signature: Signature) -> bool:
+    def _are_many(self, given: Mapping[str, Any], signature: Signature) -> bool:
         """Whether enough other sizes were met before."""
         if not self._free:
             return False
-        self._sizes.add(signature)
+        if signature not in self._sizes:
+            self._sizes.add(signature)
+            for name, value in given.items():
+                for axis, size in enumerate(value.shape if isinstance(value, np.ndarray) else ()):
+                    self._met.setdefault((name, axis), set()).add(size)
         return len(self._sizes) > _ALONE
 
     def _dims(self, given: Mapping[str, Any]) -> Dims | None:
@@ -95,7 +112,7 @@ class AnySize:
                     sizes.append(size)
                 elif dim in self.told:
                     sizes.append(Dim.named(letters_of(str(dim)), *self.told[str(dim)]))
-                elif self.told or not 0 < size <= _LARGEST // 2:
+                elif self.told or not 0 < size <= _LARGEST // 2 or len(self._met[info.name, axis]) < 2:
                     sizes.append(size)
                 else:
                     # one name may stand for several sizes where an exporter had none to give
@@ -103,9 +120,7 @@ class AnySize:
                     name = (
                         name if agreed.setdefault(name, size) == size else f"{letters_of(info.name)}_{axis}"
                     )
-                    sizes.append(
-                        Dim.named(name if name[0].isalpha() else f"d{name}", 1, self._bound(name, size))
-                    )
+                    sizes.append(self._dim(name, size, self._met[info.name, axis]))
             dims[info.name] = tuple(sizes)
         return dims
 
@@ -116,6 +131,18 @@ class AnySize:
             bound = self._bounds[name] = max(_LEAST, 2 << (size - 1).bit_length())
         return bound
 
+    def _dim(self, name: str, size: int, met: set[int]) -> DimLike:
+        """What stands for a size: a name with bounds, or a multiple of one; where multiples are asked for and it is none, itself."""
+        step = 1
+        if self._caution > 1:
+            step = self._steps.setdefault(name, math.gcd(_MULTIPLE, *met))
+            if size % step:
+                return size
+        if self._caution and size < self._least.get(name, size + 1):
+            self._least[name] = max(step, size // 2 // step * step)
+        low, label = self._least.get(name, 1), name if name[0].isalpha() else f"d{name}"
+        return Dim.named(label, -(-low // step), self._bound(name, size) // step) * step
+
     def _made(self, given: Mapping[str, Any], dims: Dims, key: object) -> Tape | None:
         from planish.onnx import importing
 
@@ -125,6 +152,11 @@ class AnySize:
             program = importing.whole(self.model, given, dims)
             call = self.model.compiled(program.function)
         except PlanishError as error:
+            while self._caution < _MOST_CAUTION and not self.told:
+                self._caution += 1
+                self._least.clear()
+                if self._dims(given) != dims:
+                    return None  # to be tried
             self.reason = error.message
             if self.told:
                 warnings.warn(

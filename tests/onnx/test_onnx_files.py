@@ -401,3 +401,26 @@ def test_a_file_that_is_not_there(tmp_path: Path):
     with pytest.raises(PlanishError, match="is empty"):
         load(tmp_path / "empty.onnx")
     assert os.listdir(tmp_path) == ["empty.onnx"]  # noqa: PTH208 - nothing was written
+
+
+def test_weights_over_two_gibibytes_are_mapped_not_read(tmp_path: Path) -> None:
+    rows, columns = 600_000, 1024  # 2.3 GiB, of which a sparse file takes three rows
+    weights = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[rows, columns])
+    weights.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", "w.bin"), ("offset", "0"), ("length", str(4 * rows * columns))):
+        weights.external_data.add(key=key, value=value)
+    chosen = np.array([0, 5, rows - 1])
+    with (tmp_path / "w.bin").open("wb") as file:
+        file.truncate(4 * rows * columns)
+        for row in chosen.tolist():
+            file.seek(4 * row * columns)
+            file.write(np.full(columns, row + 1, np.float32).tobytes())
+    nodes = [helper.make_node("Gather", ["w", "i"], ["g"]), helper.make_node("Relu", ["g"], ["y"])]
+    taken = helper.make_tensor_value_info("i", TensorProto.INT64, [3])
+    given = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, columns])
+    graph = helper.make_graph(nodes, "g", [taken], [given], [weights])
+    (tmp_path / "m.onnx").write_bytes(helper.make_model(graph).SerializeToString())
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    (found,) = load(tmp_path / "m.onnx")(i=chosen)
+    assert found.tolist() == np.repeat(chosen[:, None] + 1.0, columns, 1).tolist()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20  # KiB

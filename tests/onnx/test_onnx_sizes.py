@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from planish.config import settings
+from planish.errors import PlanishError
 from planish.onnx import load
 from planish.onnx.any_size import _HOT
 
@@ -118,3 +120,48 @@ def test_why_each_size_is_compiled_is_told(tmp_path: Path):
         assert model(x=np.ones(size, np.float32))[0].tolist() == [list(range(size))]
     assert model.sizes.reason is not None
     assert "NonZero" in model.sizes.reason
+
+
+def picture_model() -> bytes:
+    """A picture halved, doubled and added to what it was; the sums of windows of that."""
+    rng = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["half"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+        helper.make_node("Resize", ["half", "", "factors"], ["whole"], mode="nearest",
+                         coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+        helper.make_node("Add", ["x", "whole"], ["sum"]),
+        helper.make_node("AveragePool", ["sum"], ["y"], kernel_shape=[5, 5], strides=[2, 2]),
+    ]  # fmt: skip
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 4, "height", "width"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    weights = [
+        numpy_helper.from_array(rng.standard_normal((4, 4, 3, 3)).astype(np.float32), "w"),
+        numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "factors"),
+    ]
+    graph = helper.make_graph(nodes, "picture", [x], [y], weights)
+    model: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    return model
+
+
+def test_pictures_of_even_sizes_have_one_program():
+    """Whether x + upsample(downsample(x)) fits is certain for multiples alone, and a window of 5 for no small ones."""
+    data = picture_model()
+    model = load(data)
+    rng = np.random.default_rng(1)
+    for height, width in ((32, 48), (48, 32), (40, 56), (64, 64), (72, 24), (88, 96)):
+        x = rng.standard_normal((1, 4, height, width)).astype(np.float32)
+        (found,), (wanted,) = model(x=x), load(data)(x=x)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    assert model.sizes.reason is None
+    assert model.compilations == 3
+    # one that is no multiple has a program of its own, or an error of its own
+    odd = rng.standard_normal((1, 4, 33, 48)).astype(np.float32)
+    with pytest.raises(PlanishError, match="Add"):
+        model(x=odd)
+
+
+def test_sequences_have_no_sizes_to_follow():
+    text = f"{HEAD}m (seq(float[n]) x) => (float[n] y) {{ y = ConcatFromSequence<axis = 0>(x) }}"
+    given = [np.ones(2, np.float32), np.zeros(3, np.float32)]
+    (found,) = load(onnx.parser.parse_model(text))(x=given)
+    assert found.tolist() == [1, 1, 0, 0, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -123,3 +124,39 @@ def test_cores_share_axes_of_named_sizes() -> None:
 
 def test_a_prime_near_a_bound() -> None:
     assert [_prime(n) for n in (1, 2, 8, 64, 512, 10**6)] == [1, 2, 7, 61, 509, 4093]
+
+
+def transposed(n: Dim, m: Dim) -> ptir.Function:
+    graph = Graph("f")
+    x = graph.input("x", tensor("f32", (1, 16, n, m)))
+    w = graph.input("w", tensor("f32", (24, 16, 2, 2)))
+    made = x.convolution(w, "NCHW", "OIHW", padding=((1, 1), (1, 1)), lhs_dilation=(2, 2))
+    return graph.build(made)
+
+
+def test_holes_of_a_transposed_convolution_are_not_multiplied_with() -> None:
+    named = transposed(Dim.named("n", 2, 40), Dim.named("m", 2, 40))
+    compiled = compiler.compile(named)
+    for n, m in ((2, 2), (3, 5), (16, 16), (40, 33)):
+        given = arrays(named, {"n": n, "m": m})
+        np.testing.assert_allclose(compiled(*given)[0], ptir.interpret(named, given)[0], rtol=1e-4, atol=1e-4)
+    # four taps, of which each phase has one
+    assert compiled.cost.flops < 1.5 * 2 * 24 * 16 * 80 * 80
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_masks_of_strided_windows_are_shuffled_not_built_lane_by_lane(size: int) -> None:
+    graph = Graph("f")
+    n, m = Dim.named("n", 5, 32) * 16, Dim.named("m", 5, 32) * 16
+    x = graph.input("x", tensor("f32", (1, 8, n, m)))
+    w = graph.input("w", tensor("f32", (8, 1, size, size)))
+    around = (size // 2, size // 2)
+    made = x.convolution(w, "NCHW", "OIHW", strides=(2, 2), padding=(around, around), groups=8)
+    function = graph.build(made)
+    given = arrays(function, {"n": 6, "m": 5})
+    found, wanted = compiler.compile(function)(*given)[0], ptir.interpret(function, given)[0]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    with settings(target="x86-64-v4"):
+        text = compiler.lower(function).as_text("llvm")
+    assert not re.search(r"insertelement <\d+ x i1>.*, i32 [1-9]", text)
+    assert not re.search(r"= shufflevector <33 x i1>", text)

@@ -11,6 +11,7 @@ from planish.onnx.ops.common import (
     Array,
     cast,
     ints,
+    size_of,
     sizes,
 )
 from planish.onnx.ops.sampling import picked
@@ -52,8 +53,7 @@ def conv(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
 @op("ConvTranspose")
 def conv_transpose(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
     """A convolution of the input spread out by the strides, with the kernel turned around."""
-    count = x.rank - 2
-    space, groups = sizes(at, x, 2), at.attr("group", 1)
+    count, groups = x.rank - 2, at.attr("group", 1)
     inputs, each, *shape = sizes(at, kernel)
     at.attr("kernel_shape")
     strides = at.attr("strides") or [1] * count
@@ -64,9 +64,10 @@ def conv_transpose(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
     padding = []
     for n in range(count):
         span = (shape[n] - 1) * dilations[n] + 1
-        full = strides[n] * (space[n] - 1) + extra[n] + span
         if wanted is not None or how in ("SAME_UPPER", "SAME_LOWER"):
-            target = wanted[n - count] if wanted is not None else space[n] * strides[n]
+            size = size_of(at, x, 2 + n)
+            full = strides[n] * (size - 1) + extra[n] + span
+            target = wanted[n - count] if wanted is not None else size * strides[n]
             total = max(full - target, 0)
             less, more = total // 2, total - total // 2
             begin, end = (less, more) if how == "SAME_UPPER" else (more, less)

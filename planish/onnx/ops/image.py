@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -118,7 +119,26 @@ def _mode(at: NodeSite, default: str = "nearest") -> str:
     return _MODES[given]
 
 
+_REPEATS: Final = frozenset({("asymmetric", "floor"), ("half_pixel", "round_prefer_floor")})
+"""Coordinates and roundings by which the nearest element, of a whole number of times as many, is each of them so often."""
+
+
+def _repeated(at: NodeSite, x: V, factors: Mapping[int, float], how: Resampling) -> V:
+    """Every element some times, along axes whose sizes may have names."""
+    if any(f != int(f) or f < 1 for f in factors.values()) or (
+        how.mode != "nearest" or (how.coordinates, how.nearest) not in _REPEATS
+    ):
+        named = next(d for d in x.dims if not isinstance(d, int))
+        raise at.refuse(f"needs the size of {named} in {x.type}")
+    times = [int(factors.get(axis, 1)) for axis in range(x.rank)]
+    wide = [part for d, n in zip(x.dims, times, strict=True) for part in (d, n)]
+    apart = x.reshape([part for d in x.dims for part in (d, 1)]).broadcast_to(wide)
+    return apart.reshape([d * n for d, n in zip(x.dims, times, strict=True)])
+
+
 def _by_factors(at: NodeSite, x: V, factors: Sequence[float], how: Resampling) -> V:
+    if not all(isinstance(d, int) for d in x.dims):
+        return _repeated(at, x, dict(enumerate(factors)), how)
     targets = [int(np.floor(f * s)) for f, s in zip(factors, sizes(at, x), strict=True)]
     return resized(at, x, targets, factors, how)
 
@@ -159,8 +179,11 @@ def resize(
         bool(at.attr("antialias", 0)),
         at.attr("extrapolation_value", 0.0),
     )
-    before = sizes(at, x)
     given = at.attr("axes")
+    if factors is not None and factors.size and not all(isinstance(d, int) for d in x.dims):
+        axes = range(x.rank) if given is None else axes_of(at, given, x.rank)
+        return _repeated(at, x, dict(zip(axes, factors.tolist(), strict=True)), how)
+    before = sizes(at, x)
     axes = list(range(x.rank)) if given is None else axes_of(at, given, x.rank)
     policy = at.attr("keep_aspect_ratio_policy", "stretch")
     scales, targets = [1.0] * x.rank, list(before)

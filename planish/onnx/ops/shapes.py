@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from planish import dtypes
 from planish.onnx.ops.broadcasting import broadcast_dims
 from planish.onnx.ops.common import (
     Array,
@@ -27,7 +28,7 @@ from planish.onnx.ops.common import (
 )
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
-from planish.ptir.dims import bounds
+from planish.ptir.dims import Dim, bounds
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import shaping
 from planish.ptir.types import DimLike
@@ -237,18 +238,40 @@ def tile(at: NodeSite, x: V, repeats: Array) -> V:
 # -- slices and padding ----------------------------------------------------------------------------------------------
 
 
+def _sliced_by_name(at: NodeSite, x: V, axis: int, start: DimLike, end: DimLike, step: int) -> V:
+    """A part of an axis whose size, or where the part begins or ends, has a name; it has to lie inside at all sizes."""
+    size = x.dims[axis]
+    most = bounds(size)[1]
+    if step < 0:
+        if step == -1 and (start == -1 or bounds(start)[0] >= most - 1) and bounds(end)[1] < -most:
+            return x.reverse([axis])
+        raise at.refuse(f"needs the size of {size} in {x.type}")
+
+    def place(at_: DimLike) -> DimLike:
+        low, high = bounds(at_)
+        return size if low >= most else at_ + size if high < 0 else at_
+
+    first: list[DimLike] = [0] * x.rank
+    last = list(x.dims)
+    first[axis], last[axis] = place(start), place(end)
+    return x.slice(first, last, [step if n == axis else 1 for n in range(x.rank)])
+
+
 def _sliced(
     at: NodeSite,
     x: V,
-    starts: Sequence[int],
-    ends: Sequence[int],
+    starts: Sequence[DimLike],
+    ends: Sequence[DimLike],
     axes: Sequence[int],
     steps: Sequence[int],
     moving: bool = False,
 ) -> V:
     chosen = [slice(None)] * x.rank
     for start, end, axis, step in zip(starts, ends, axes_of(at, axes, x.rank), steps, strict=True):
-        if (start, step) == (0, 1) and end >= bounds(x.dims[axis])[1]:
+        if (start, step) == (0, 1) and bounds(end)[0] >= bounds(x.dims[axis])[1]:
+            continue
+        if any(isinstance(part, Dim) for part in (start, end, x.dims[axis])):
+            x = _sliced_by_name(at, x, axis, start, end, step)
             continue
         length = size_of(at, x, axis)
         first, last, stride = slice(start, end, step).indices(length)
@@ -279,8 +302,8 @@ def slice_(
     return _sliced(
         at,
         x,
-        ints(starts),
-        ints(ends),
+        dims_of(starts),
+        dims_of(ends),
         range(count) if axes is None else ints(axes),
         [1] * count if steps is None else ints(steps),
         at.engine.varies(starts),
@@ -360,12 +383,17 @@ def trilu(at: NodeSite, x: V, k: Array | None = None) -> V:
 
 
 @op("Range", known="all")
-def range_(at: NodeSite, start: Array, limit: Array, delta: Array) -> Array:
+def range_(at: NodeSite, start: Array, limit: Array, delta: Array) -> Array | V:
     stash = at.attr("stash_type", 1)
     dtype = start.dtype
     first, last, step = (number(v) for v in (start, limit, delta))
     if step == 0:
         raise at.refuse("steps of 0 lead nowhere")
+    if any(isinstance(v, Dim) for v in (first, last, step)):
+        if step != 1:
+            raise at.refuse(f"needs the size of {last} as a number")
+        known = next((v.dtype for v in (start, limit, delta) if v.dtype != object), np.dtype(np.int64))
+        return at.graph.iota((last,), 0, dtypes.from_numpy(known)).slice([first], [last], [1])
     count = max(math.ceil((last - first) / step), 0)
     at.room(count, 8)
     if dtype.kind in "iu":

@@ -168,7 +168,7 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     sides = expand(found_elements, whole), expand(weights, whole)
     summed = tuple(range(rank, len(whole)))
     sizes = [
-        size if found is None else found.steps * found.dilation
+        size if found is None else times(found.steps, found.dilation)
         for found, size in zip(phases, space, strict=True)
     ]
     if last is None:
@@ -200,7 +200,7 @@ class _Phases:
     dilation: int
     gap: int
     low: int
-    count: int
+    count: Dim
     window: int
 
     @staticmethod
@@ -209,17 +209,18 @@ class _Phases:
         d, e, low = attrs.lhs_dilation[axis], attrs.rhs_dilation[axis], attrs.low[axis]
         if d == 1 or attrs.strides[axis] != 1 or gcd(d, e) != 1:
             return None
-        if not (isinstance(count, int) and isinstance(window, int) and isinstance(low, int)) or count < d:
+        least = count if isinstance(count, int) else count.vmin
+        if not (isinstance(window, int) and isinstance(low, int)) or least < d:
             return None
         return _Phases(d, e, low, count, window)
 
     @property
-    def steps(self) -> int:
+    def steps(self) -> Dim:
         """How many positions of the result a phase has."""
-        return -(-self.count // self.dilation)
+        return divided(plus(self.count, self.dilation - 1), self.dilation)
 
     @property
-    def dims(self) -> tuple[int, int]:
+    def dims(self) -> tuple[Dim, int]:
         return self.steps, self.dilation
 
     @property
@@ -245,7 +246,7 @@ class _Phases:
     def operand(self, at: UOp, phase: UOp, tap: UOp | None, size: Dim) -> WindowAxis:
         """Where the operand is read."""
         last = max(map(self.start, range(self.dilation)))
-        reach = self.steps - 1 + last + (self.taps - 1) * self.gap
+        reach = plus(self.steps, last + (self.taps - 1) * self.gap - 1)
         return WindowAxis(at + self.start(phase), size, 1, tap, self.gap, self.ahead, 1, reach)
 
     def kernel(self, phase: UOp, tap: UOp | None) -> WindowAxis:
