@@ -9,6 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import planish.torch  # noqa: E402
+from planish.torch.running import SegmentRunner  # noqa: E402
+from tests.torch import models  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning"
@@ -154,12 +156,64 @@ def test_an_exported_program_keeps_what_it_writes_to_its_buffers():
     torch.testing.assert_close(program.state_dict()["running_mean"], model.running_mean)
 
 
-def test_sizes_with_names_are_compiled_per_size_and_right():
+def runners(monkeypatch):
+    """The segments that are made from here on."""
+    made = []
+    begin = SegmentRunner.__init__
+
+    def remembered(self, *given):
+        begin(self, *given)
+        made.append(self)
+
+    monkeypatch.setattr(SegmentRunner, "__init__", remembered)
+    return made
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.softmax(x * x.shape[0], -1),
+        lambda x: x.mean(0) + x.var(0),
+        lambda x: (x.reshape(-1), torch.cat([x, x]), x[1:], x.unsqueeze(1) + x, torch.arange(x.shape[0]) + 1),
+    ],
+)
+def test_sizes_with_names_are_compiled_once(function, monkeypatch):
     torch._dynamo.reset()
-    function = planish.torch.compile(lambda x: torch.softmax(x * x.shape[0], -1), dynamic=True)
+    made = runners(monkeypatch)
+    fast = planish.torch.compile(function, dynamic=True)
     for size in (3, 5, 3, 7):
         x = torch.randn(size, 4)
-        torch.testing.assert_close(function(x), torch.softmax(x * size, -1))
+        torch.testing.assert_close(fast(x), function(x))
+    assert [(len(runner.open), runner.by_size) for runner in made] == [(1, None)]
+    x = torch.randn(2000, 4)
+    torch.testing.assert_close(fast(x), function(x), rtol=1e-4, atol=1e-5)
+    assert [len(runner.open) for runner in made] == [2], "beyond the bounds there are others"
+
+
+def test_sizes_that_decide_what_is_computed_are_compiled_each(monkeypatch):
+    torch._dynamo.reset()
+    made = runners(monkeypatch)
+    fast = planish.torch.compile(lambda x: torch.fft.fft(x, dim=0).real, dynamic=True)
+    for size in (3, 5):
+        x = torch.randn(size, 4)
+        torch.testing.assert_close(fast(x), torch.fft.fft(x, dim=0).real)
+    for runner in made:
+        assert runner.open or runner.by_size
+
+
+def test_a_model_is_trained_at_any_length_by_one_program(monkeypatch):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    made = runners(monkeypatch)
+    model = models.GPT(width=16, heads=2, depth=1)
+    fast = planish.torch.compile(model, dynamic=True)
+    for batch, length in ((2, 16), (3, 9)):
+        tokens = models.tokens(batch, length)
+        found, wanted = fast(tokens), model(tokens)
+        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
+        ours, theirs = (torch.autograd.grad(y.sum(), model.norm.weight) for y in (found, wanted))
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
+    assert [(len(runner.open), runner.by_size) for runner in made] == [(1, None)] * 2
 
 
 def test_training_with_an_optimiser():
