@@ -272,3 +272,45 @@ def test_torch_finds_the_backend_by_its_entry_point():
     (name, value) = next(iter(project["entry-points"]["torch_dynamo_backends"].items()))
     assert name == "planish"
     assert EntryPoint(name, value, "torch_dynamo_backends").load() is planish.torch.planish_backend
+
+
+def _sampled(mode, padding, corners):
+    return lambda x, grid: torch.nn.functional.grid_sample(x, grid, mode, padding, align_corners=corners)
+
+
+def _bags(mode, **options):
+    return lambda table, line: torch.nn.functional.embedding_bag(
+        line, table, torch.tensor([0, 2, 2]), mode=mode, **options
+    )
+
+
+GRID = (torch.rand(2, 4, 4, 2, generator=torch.Generator().manual_seed(1)) * 2.4 - 1.2).requires_grad_()
+PICTURE = torch.randn(2, 3, 5, 6, generator=torch.Generator().manual_seed(2)).requires_grad_()
+TABLE = torch.randn(10, 4, generator=torch.Generator().manual_seed(3)).requires_grad_()
+LINE = torch.tensor([1, 2, 4, 5, 4, 3])
+DERIVATIVES = {
+    # as machine code: places that floats decide were once taken for integers there
+    "border": (_sampled("bilinear", "border", True), (PICTURE, GRID), {}),
+    "zeros": (_sampled("bilinear", "zeros", False), (PICTURE, GRID), {"device": "interpreter"}),
+    "reflected": (_sampled("bilinear", "reflection", False), (PICTURE, GRID), {"device": "interpreter"}),
+    "nearest": (_sampled("nearest", "zeros", False), (PICTURE, GRID), {"device": "interpreter"}),
+    "bags": (_bags("sum", padding_idx=4), (TABLE, LINE), {"device": "interpreter"}),
+    "means of bags": (_bags("mean"), (TABLE, LINE), {"device": "interpreter"}),
+    "antialiased": (
+        lambda x: torch.nn.functional.interpolate(x, size=(3, 4), mode="bicubic", antialias=True),
+        (PICTURE,),
+        {"device": "interpreter"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_of_sampling_and_bags(name):
+    function, given, options = DERIVATIVES[name]
+    moving = [x for x in given if x.requires_grad]
+    ours, theirs = (
+        torch.autograd.grad((y * y).sum(), moving)
+        for y in (compiled(function, **options)(*given), function(*given))
+    )
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    assert not planish.torch.report().fallbacks
