@@ -398,21 +398,11 @@ def embedding_bag(
 @lowering("aten._embedding_bag_backward", "aten._embedding_bag_dense_backward")
 def embedding_bag_backward(at: NodeSite, gradient: V, indices: V, *given: Any, **named: Any) -> V:
     """Each row of the table gets the gradients of the bags that it is in."""
-    names = (
-        "offsets",
-        "offset2bag",
-        "bag_size",
-        "maximum_indices",
-        "num_weights",
-        "scale_grad_by_freq",
-        "mode",
-    )
-    if "dense" in str(at.node.target):
-        names = names[1:]
-        rest = ("per_sample_weights", "padding_idx")
-    else:
-        rest = ("sparse", "per_sample_weights", "padding_idx")
-    known = {"padding_idx": -1, **dict(zip((*names, *rest), given, strict=False)), **named}
+    names = ["offset2bag", "bag_size", "maximum_indices", "num_weights", "scale_grad_by_freq", "mode"]
+    is_dense = "dense" in str(at.node.target)
+    rest = ["per_sample_weights", "padding_idx"]
+    names = [*names, *rest] if is_dense else ["offsets", *names, "sparse", *rest]
+    known = {"padding_idx": -1, **dict(zip(names, given, strict=False)), **named}
     if known["mode"] == 2 or known["scale_grad_by_freq"] or known.get("sparse"):
         raise at.refuse("of maxima, scaled by frequency, or sparse")
     line = cast(indices, dtypes.int64)
