@@ -47,7 +47,7 @@ def _file(path: Path) -> Module:
 def mlir_of(source: object) -> Any:
     """The MLIR module of an object of jax's."""
     if hasattr(source, "mlir_module_serialized"):  # jax.export.Exported
-        return _deserialized(source.mlir_module_serialized)
+        return deserialized(source.mlir_module_serialized)
     if hasattr(source, "compiler_ir"):  # jax.stages.Lowered
         found = source.compiler_ir("stablehlo")
         if found is not None:
@@ -70,7 +70,7 @@ def _text_of(data: bytes) -> str:
     if not data.startswith(_MAGIC):
         exported = _exported(data)
         if exported is not None:
-            return _printed(_deserialized(exported.mlir_module_serialized))
+            return _printed(deserialized(exported.mlir_module_serialized))
         try:
             return data.decode()
         except UnicodeDecodeError:
@@ -78,7 +78,7 @@ def _text_of(data: bytes) -> str:
                 "these bytes are neither MLIR's text nor its bytecode, nor an export of jax's",
                 remedy="give what module.operation.write_bytecode or jax.export's serialize wrote",
             ) from None
-    return _printed(_deserialized(data))
+    return _printed(deserialized(data))
 
 
 def _exported(data: bytes) -> Any:
@@ -93,7 +93,8 @@ def _exported(data: bytes) -> Any:
         return None
 
 
-def _deserialized(data: bytes) -> Any:
+def deserialized(data: bytes) -> Any:
+    """Bytecode (or text) as a module of MLIR's bindings."""
     try:
         from jaxlib.mlir import ir
         from jaxlib.mlir._mlir_libs import _jax_mlir_ext

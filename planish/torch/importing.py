@@ -14,6 +14,7 @@ from planish.errors import Location, PlanishError
 from planish.ptir.builder import Graph
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch import ops as _filled  # noqa: F401
+from planish.torch.any_size import NamedSizes
 from planish.torch.forms import Form
 from planish.torch.kinds import TO_PLANISH
 from planish.torch.registry import Unsupported, find
@@ -33,8 +34,10 @@ def is_number(node: fx.Node) -> bool:
 class Import:
     """A PTIR function under construction, and what the nodes so far stand for."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, names: NamedSizes | None = None) -> None:
         self.graph = Graph(name)
+        self.names = names
+        """Where sizes have names: what they are in PTIR."""
         self.values: dict[fx.Node, Value] = {}
         self.inputs: list[fx.Node] = []
 
@@ -64,7 +67,7 @@ class Import:
             raise Unsupported(error.message, op=str(node.target)) from error
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError) as error:
             raise Unsupported(f"{type(error).__name__}: {error}", op=str(node.target)) from error
-        _check_shapes(node, found)
+        _check_shapes(node, found, self.names)
         return found
 
     def value(self, argument: Any) -> Value:
@@ -102,7 +105,7 @@ def _check_results(node: fx.Node) -> None:
             raise Unsupported(f"the layout {fake.layout}")
 
 
-def _check_shapes(node: fx.Node, found: Value) -> None:
+def _check_shapes(node: fx.Node, found: Value, names: NamedSizes | None) -> None:
     """What was written must be what torch says: a lowering that is wrong must not go unnoticed."""
     expected = node.meta.get("val")
     told = list(expected) if isinstance(expected, tuple | list) else [expected]
@@ -116,6 +119,6 @@ def _check_shapes(node: fx.Node, found: Value) -> None:
             raise Unsupported("a result is missing", op=str(node.target))
         if value.dtype is not TO_PLANISH[fake.dtype]:
             raise Unsupported(f"a result is {value.type}, not {fake.dtype}", op=str(node.target))
-        sizes = tuple(fake.shape)
-        if all(isinstance(size, int) for size in sizes) and sizes != value.dims:
+        sizes = tuple(fake.shape) if names is None else names.shape(fake.shape)
+        if (names is not None or all(isinstance(size, int) for size in sizes)) and sizes != value.dims:
             raise Unsupported(f"a result is {value.type}, not {list(sizes)}", op=str(node.target))

@@ -11,6 +11,7 @@ from torch import fx
 
 from planish import compiler, ptir
 from planish.config import settings
+from planish.torch.any_size import NamedSizes
 from planish.torch.forms import Array, Form, array_of, form_like, tensor_of
 from planish.torch.importing import Import
 from planish.torch.kinds import CARRIERS
@@ -136,6 +137,10 @@ class SegmentRunner:
         self.segment = segment
         self.options = options
         self.variants: dict[tuple[object, ...], Variant] = {}
+        self.open: list[tuple[object, NamedSizes, Variant]] = []
+        """Those for all sizes within bounds, by the order of axes in memory."""
+        self.by_size = "on a GPU each size is compiled by itself" if device_of(segment.nodes) else None
+        """Why there is no program for all sizes."""
         self.only: Variant | None = None
         """The one for all calls, where no size has a name."""
         if is_static(segment):
@@ -147,8 +152,32 @@ class SegmentRunner:
         key = (*((tensor.shape, tensor.stride()) for tensor in tensors), *numbers)
         found = self.variants.get(key)
         if found is None:
-            found = self.variants[key] = self.compile([form_like(tensor) for tensor in tensors], numbers)
+            found = self.for_any_size(tensors, numbers)
+            if found is None:
+                found = self.compile([form_like(tensor) for tensor in tensors], numbers)
+            self.variants[key] = found
         return found(tensors)
+
+    def for_any_size(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Variant | None:
+        """Machine code for all sizes within bounds; None if what is computed depends on them."""
+        if self.by_size is not None:
+            return None
+        forms = [form_like(tensor) for tensor in tensors]
+        layout = tuple((form.order, form.repeated) for form in forms)
+        nodes, given = [*self.segment.inputs, *self.segment.numbers], [*tensors, *numbers]
+        for known, names, made in self.open:
+            if known == layout and names.holds(nodes, given):
+                return made
+        try:
+            names = NamedSizes(nodes, given)
+            sizes = [names.size(node.meta["val"]) for node in self.segment.numbers]
+            shapes = [names.form(node, form) for node, form in zip(self.segment.inputs, forms, strict=True)]
+            made = self._compile(shapes, sizes, names)
+        except Exception as error:  # noqa: BLE001 - whatever it is: each size is compiled by itself then
+            self.by_size = f"{type(error).__name__}: {getattr(error, 'message', error)}"
+            return None
+        self.open.append((layout, names, made))
+        return made
 
     def compile(self, forms: Sequence[Form], numbers: Sequence[int | float]) -> Variant:
         """Machine code for tensors of these forms; where that fails, torch runs the nodes."""
@@ -162,8 +191,10 @@ class SegmentRunner:
                     total().handed_back[str(node.target), why] += 1
             return lambda tensors: self._by_torch(tensors, numbers)
 
-    def _compile(self, forms: Sequence[Form], numbers: Sequence[int | float]) -> Compiled:
-        writing = Import("torch_segment")
+    def _compile(
+        self, forms: Sequence[Form], numbers: Sequence[Any], names: NamedSizes | None = None
+    ) -> Compiled:
+        writing = Import("torch_segment", names)
         for node, form in zip(self.segment.inputs, forms, strict=True):
             writing.take(node, form)
         writing.values |= dict(zip(self.segment.numbers, numbers, strict=True))
@@ -199,7 +230,7 @@ def _result_form(writing: Import, node: fx.Node) -> Form:
     fake = node.meta["val"]
     if all(isinstance(size, int) for size in (*fake.shape, *fake.stride())):
         return form_like(fake)
-    return Form(fake.dtype, tuple(map(int, writing.values[node].dims)), None, ())
+    return Form(fake.dtype, tuple(writing.values[node].dims), None, ())
 
 
 def call(node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:

@@ -11,15 +11,17 @@ from torch import fx
 
 from planish import dtypes
 from planish.dtypes import DType
+from planish.frontend.replay import dim_value
 from planish.ptir.builder import Graph
-from planish.ptir.dims import DimLike
+from planish.ptir.dims import Dim, DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
 from planish.ptir.library.shaping import broadcast_dims
 from planish.torch.kinds import TO_PLANISH
 from planish.torch.registry import Unsupported
 
-Operand = V | Number
+Operand = V | Number | Dim
+"""A tensor, a number, or a size that stands for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,18 @@ class NodeSite:
         """The error that hands this node back to torch."""
         return Unsupported(f"{self.node.target}: {why}", op=str(self.node.target))
 
-    def full(self, dims: Sequence[DimLike], number: Number, dtype: DType | None = None) -> V:
+    def full(self, dims: Sequence[DimLike], number: Number | Dim, dtype: DType | None = None) -> V:
         """One number for all elements, of the dtype of the result if no other is given."""
+        if isinstance(number, Dim):
+            return spread(self.of(number, dtype or self.dtype), dims)
         return self.graph.full(tuple(dims), plain(number, dtype or self.dtype), dtype or self.dtype)
 
     def of(self, x: Operand, dtype: DType) -> V:
         """A value or a number, in a dtype."""
         if isinstance(x, V):
             return cast(x, dtype)
+        if isinstance(x, Dim):
+            return cast(dim_value(self.graph, x), dtype)
         return self.graph.full((), plain(x, dtype), dtype)
 
     def together(self, *operands: Operand, dtype: DType | None = None) -> list[V]:
@@ -117,7 +123,7 @@ def _torch_dtype(x: Operand) -> torch.dtype:
         return TO_TORCH[x.dtype]
     if isinstance(x, bool):
         return torch.bool
-    if isinstance(x, int):
+    if isinstance(x, int | Dim):
         return torch.int64
     return torch.complex64 if isinstance(x, complex) else torch.float32
 
@@ -162,12 +168,9 @@ def axes_of(axes: int | Sequence[int] | None, rank: int, *, empty_is_all: bool =
     return sorted({axis_of(axis, rank) for axis in several}) if rank else []
 
 
-def sizes(at: NodeSite, x: V) -> list[int]:
-    """The dims, which must be numbers."""
-    found = [dim for dim in x.dims if isinstance(dim, int)]
-    if len(found) != x.rank:
-        raise at.refuse(f"the sizes of {x.type} must be known")
-    return found
+def sizes(at: NodeSite, x: V) -> list[Any]:
+    """The dims: numbers, unless the graph is compiled for all sizes."""
+    return list(x.dims)
 
 
 def wide_kind(dtype: DType) -> DType:

@@ -385,18 +385,19 @@ add("random.permutation", lambda k: jax.random.permutation(k, 10), KEY)
 add("random.categorical", lambda k, x: jax.random.categorical(k, x), KEY, X)
 add("random.gamma", lambda k: jax.random.gamma(k, 2.0, (3,)), KEY)
 WORDS = np.array([1, 2, 3, 4], np.uint32)
-for _algorithm in (
-    lax.RandomAlgorithm.RNG_THREE_FRY,
-    lax.RandomAlgorithm.RNG_PHILOX,
-    lax.RandomAlgorithm.RNG_DEFAULT,
+GENERATORS = lax.RandomAlgorithm
+for _algorithm, _shape, _kind in (
+    *((GENERATORS.RNG_THREE_FRY, s, np.uint32) for s in ((8,), (5,), (3, 4), (3, 5), (2, 3, 4), ())),
+    *((GENERATORS.RNG_PHILOX, s, np.uint32) for s in ((8,), (3, 5), ())),
+    (GENERATORS.RNG_DEFAULT, (3, 5), np.uint32),
+    (GENERATORS.RNG_THREE_FRY, (5,), np.uint8),
+    (GENERATORS.RNG_PHILOX, (3, 4), np.uint16),
 ):
-    for _shape in ((8,), (5,), (3, 4), (3, 5), (2, 3, 4), ()):
-        for _kind in (np.uint32, np.uint8):
-            add(
-                f"random.bits.{_algorithm.name}.{_shape}.{_kind.__name__}",
-                lambda k, s=_shape, a=_algorithm, d=_kind: lax.rng_bit_generator(k, s, dtype=d, algorithm=a),
-                WORDS,
-            )
+    add(
+        f"random.bits.{_algorithm.name}.{_shape}.{_kind.__name__}",
+        partial(lax.rng_bit_generator, shape=_shape, dtype=_kind, algorithm=_algorithm),
+        WORDS,
+    )
 
 # --- linear algebra ---------------------------------------------------------------------------------------
 M = floats(5, 5) + 5 * np.eye(5, dtype=np.float32)

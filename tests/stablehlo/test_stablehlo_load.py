@@ -12,6 +12,8 @@ from planish import stablehlo
 from planish.errors import DTypeError, ParseError, PlanishError, ShapeError
 from planish.stablehlo.__main__ import main
 from planish.stablehlo.parsing import parse
+from planish.stablehlo.sources import deserialized
+from planish.stablehlo.syntax import difference
 
 TEXT = """
 module @m {
@@ -169,9 +171,24 @@ def test_files_with_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         stablehlo.load(bad, entry="sum").interpret()
 
 
-def test_operations_that_jax_does_not_write(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(Path(__file__).parent / "files" / "interpreter.mlir")]) == 0, capsys.readouterr().out
-    assert "7 functions, 21 checks" in capsys.readouterr().out
+FILES = Path(__file__).parent / "files"
+
+
+@pytest.mark.parametrize(
+    ("name", "ran"), [("interpreter", "7 functions, 21 checks"), ("dynamic", "4 functions, 19 checks")]
+)
+def test_operations_that_jax_does_not_write(name: str, ran: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--interpret", str(FILES / f"{name}.mlir")]) == 0, capsys.readouterr().out
+    assert ran in capsys.readouterr().out
+
+
+def test_every_form_is_read_as_the_generic_one() -> None:
+    """MLIR's own printer, both ways."""
+    pytest.importorskip("jaxlib")
+    text = (FILES / "every_form.mlir").read_text()
+    pretty = str(deserialized(text.encode()))
+    assert "stablehlo.fft %arg6, type = FFT" in pretty
+    assert difference(parse(text), parse(pretty)) is None
 
 
 def test_bytes_of_constants() -> None:

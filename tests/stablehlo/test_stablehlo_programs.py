@@ -60,3 +60,14 @@ def test_program(name: str) -> None:
     if name in COMPILED:
         for found, known in zip(program.run(*given), wanted, strict=True):
             agree(found, known)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in COMPILED])
+def test_program_as_machine_code(name: str) -> None:
+    function, args = PROGRAMS[name]
+    program = stablehlo.load(jax.jit(function).lower(*args))
+    for found, known in zip(
+        program.run(*jax.tree.leaves(args)), jax.tree.leaves(jax.jit(function)(*args)), strict=True
+    ):
+        agree(found, known)

@@ -9,6 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import planish.torch  # noqa: E402
+from planish.torch.running import SegmentRunner  # noqa: E402
+from tests.torch import models  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning"
@@ -154,12 +156,64 @@ def test_an_exported_program_keeps_what_it_writes_to_its_buffers():
     torch.testing.assert_close(program.state_dict()["running_mean"], model.running_mean)
 
 
-def test_sizes_with_names_are_compiled_per_size_and_right():
+def runners(monkeypatch):
+    """The segments that are made from here on."""
+    made = []
+    begin = SegmentRunner.__init__
+
+    def remembered(self, *given):
+        begin(self, *given)
+        made.append(self)
+
+    monkeypatch.setattr(SegmentRunner, "__init__", remembered)
+    return made
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.softmax(x * x.shape[0], -1),
+        lambda x: x.mean(0) + x.var(0),
+        lambda x: (x.reshape(-1), torch.cat([x, x]), x[1:], x.unsqueeze(1) + x, torch.arange(x.shape[0]) + 1),
+    ],
+)
+def test_sizes_with_names_are_compiled_once(function, monkeypatch):
     torch._dynamo.reset()
-    function = planish.torch.compile(lambda x: torch.softmax(x * x.shape[0], -1), dynamic=True)
+    made = runners(monkeypatch)
+    fast = planish.torch.compile(function, dynamic=True)
     for size in (3, 5, 3, 7):
         x = torch.randn(size, 4)
-        torch.testing.assert_close(function(x), torch.softmax(x * size, -1))
+        torch.testing.assert_close(fast(x), function(x))
+    assert [(len(runner.open), runner.by_size) for runner in made] == [(1, None)]
+    x = torch.randn(2000, 4)
+    torch.testing.assert_close(fast(x), function(x), rtol=1e-4, atol=1e-5)
+    assert [len(runner.open) for runner in made] == [2], "beyond the bounds there are others"
+
+
+def test_sizes_that_decide_what_is_computed_are_compiled_each(monkeypatch):
+    torch._dynamo.reset()
+    made = runners(monkeypatch)
+    fast = planish.torch.compile(lambda x: torch.fft.fft(x, dim=0).real, dynamic=True)
+    for size in (3, 5):
+        x = torch.randn(size, 4)
+        torch.testing.assert_close(fast(x), torch.fft.fft(x, dim=0).real)
+    for runner in made:
+        assert runner.open or runner.by_size
+
+
+def test_a_model_is_trained_at_any_length_by_one_program(monkeypatch):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    made = runners(monkeypatch)
+    model = models.GPT(width=16, heads=2, depth=1)
+    fast = planish.torch.compile(model, dynamic=True)
+    for batch, length in ((2, 16), (3, 9)):
+        tokens = models.tokens(batch, length)
+        found, wanted = fast(tokens), model(tokens)
+        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
+        ours, theirs = (torch.autograd.grad(y.sum(), model.norm.weight) for y in (found, wanted))
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
+    assert [(len(runner.open), runner.by_size) for runner in made] == [(1, None)] * 2
 
 
 def test_training_with_an_optimiser():
@@ -218,3 +272,45 @@ def test_torch_finds_the_backend_by_its_entry_point():
     (name, value) = next(iter(project["entry-points"]["torch_dynamo_backends"].items()))
     assert name == "planish"
     assert EntryPoint(name, value, "torch_dynamo_backends").load() is planish.torch.planish_backend
+
+
+def _sampled(mode, padding, corners):
+    return lambda x, grid: torch.nn.functional.grid_sample(x, grid, mode, padding, align_corners=corners)
+
+
+def _bags(mode, **options):
+    return lambda table, line: torch.nn.functional.embedding_bag(
+        line, table, torch.tensor([0, 2, 2]), mode=mode, **options
+    )
+
+
+GRID = (torch.rand(2, 4, 4, 2, generator=torch.Generator().manual_seed(1)) * 2.4 - 1.2).requires_grad_()
+PICTURE = torch.randn(2, 3, 5, 6, generator=torch.Generator().manual_seed(2)).requires_grad_()
+TABLE = torch.randn(10, 4, generator=torch.Generator().manual_seed(3)).requires_grad_()
+LINE = torch.tensor([1, 2, 4, 5, 4, 3])
+DERIVATIVES = {
+    # as machine code: places that floats decide were once taken for integers there
+    "border": (_sampled("bilinear", "border", True), (PICTURE, GRID), {}),
+    "zeros": (_sampled("bilinear", "zeros", False), (PICTURE, GRID), {"device": "interpreter"}),
+    "reflected": (_sampled("bilinear", "reflection", False), (PICTURE, GRID), {"device": "interpreter"}),
+    "nearest": (_sampled("nearest", "zeros", False), (PICTURE, GRID), {"device": "interpreter"}),
+    "bags": (_bags("sum", padding_idx=4), (TABLE, LINE), {"device": "interpreter"}),
+    "means of bags": (_bags("mean"), (TABLE, LINE), {"device": "interpreter"}),
+    "antialiased": (
+        lambda x: torch.nn.functional.interpolate(x, size=(3, 4), mode="bicubic", antialias=True),
+        (PICTURE,),
+        {"device": "interpreter"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_of_sampling_and_bags(name):
+    function, given, options = DERIVATIVES[name]
+    moving = [x for x in given if x.requires_grad]
+    ours, theirs = (
+        torch.autograd.grad((y * y).sum(), moving)
+        for y in (compiled(function, **options)(*given), function(*given))
+    )
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    assert not planish.torch.report().fallbacks

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from planish import dtypes
-from planish.ptir.dims import DimLike
+from planish.ptir.dims import Dim, DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
 from planish.torch.site import NodeSite, Operand, cast, plain
@@ -69,6 +69,8 @@ def fill(at: NodeSite, x: V, value: Operand) -> V:
 def arange(at: NodeSite, *given: Any, **how: Any) -> V:
     _only_placement(at, how)
     start, end, step = (0, *given, 1) if len(given) == 1 else (*given, 1)[:3]
+    if all(isinstance(x, int | Dim) for x in (start, end, step)):
+        return _counted(at, -((start - end) // step), start, step)
     return _counted(at, math.ceil((end - start) / step), start, step)
 
 

@@ -393,3 +393,33 @@ def embedding_bag(
     if told[2].shape == (bags,):
         others[1] = cast(size, others[1].dtype)
     return total, others[0], others[1], others[2]
+
+
+@lowering("aten._embedding_bag_backward", "aten._embedding_bag_dense_backward")
+def embedding_bag_backward(at: NodeSite, gradient: V, indices: V, *given: Any, **named: Any) -> V:
+    """Each row of the table gets the gradients of the bags that it is in."""
+    names = ["offset2bag", "bag_size", "maximum_indices", "num_weights", "scale_grad_by_freq", "mode"]
+    is_dense = "dense" in str(at.node.target)
+    rest = ["per_sample_weights", "padding_idx"]
+    names = [*names, *rest] if is_dense else ["offsets", *names, "sparse", *rest]
+    known = {"padding_idx": -1, **dict(zip(names, given, strict=False)), **named}
+    if known["mode"] == 2 or known["scale_grad_by_freq"] or known.get("sparse"):
+        raise at.refuse("of maxima, scaled by frequency, or sparse")
+    line = cast(indices, dtypes.int64)
+    bag = cast(known["offset2bag"], dtypes.int64)
+    if bag.dims != line.dims:
+        bag, _ = _bags(at, line, known["offsets"], False)
+    rows = gradient.gather([bag], [0])
+    counted = line.ne(known["padding_idx"]) if known["padding_idx"] >= 0 else None
+    if known["mode"] == 1:
+        ones = at.full(line.dims, 1, dtypes.int64) if counted is None else counted.cast(dtypes.int64)
+        size = at.full((gradient.dims[0],), 0, dtypes.int64).scatter(ones, [bag], [0], "add").max(1)
+        share = cast(size, rows.dtype).gather([bag], [0])
+        rows = rows.div(spread(share.expand_dims(1), rows.dims))
+    weights = known.get("per_sample_weights")
+    if weights is not None:
+        rows = rows.mul(spread(weights.expand_dims(1), rows.dims))
+    if counted is not None:
+        rows = spread(counted.expand_dims(1), rows.dims).select(rows, at.full(rows.dims, 0, rows.dtype))
+    table = at.full((known["num_weights"], gradient.dims[1]), 0, gradient.dtype)
+    return table.scatter(rows, [line], [0], "add")

@@ -16,10 +16,19 @@ from planish.torch.site import NodeSite, axes_of, axis_of, cast, sizes, spread, 
 Axes = int | Sequence[int] | None
 
 
-def count_of(at: NodeSite, x: V, axes: Sequence[int]) -> int:
+def count_of(at: NodeSite, x: V, axes: Sequence[int]) -> Any:
     """How many elements are reduced to one."""
     known = sizes(at, x)
     return math.prod(known[axis] for axis in axes)
+
+
+def _over(at: NodeSite, total: V, count: Any, correction: float = 0.0) -> V:
+    """A total by a count, less a correction."""
+    if isinstance(count, int):
+        divisor = max(count - correction, 0)
+        return total.div(complex(divisor) if total.dtype.is_complex else float(divisor))
+    found = at.of(count, total.dtype)
+    return total.div(spread(found.sub(correction).max(0.0) if correction else found, total.dims))
 
 
 @lowering("aten.sum", "prims.sum")
@@ -52,23 +61,20 @@ def mean(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: 
         return value
     wide = cast(value, wide_kind(value.dtype))
     count = count_of(at, x, axes)
-    if wide.dtype.is_complex:
-        return wide.reduce_sum(axes, keepdim).div(complex(count))
-    return cast(wide.reduce_sum(axes, keepdim).div(float(count)), value.dtype)
+    return cast(_over(at, wide.reduce_sum(axes, keepdim), count), value.dtype)
 
 
 def _variance(at: NodeSite, x: V, axes: Sequence[int], correction: float, keepdims: bool) -> tuple[V, V]:
     """Variance and mean, in two passes."""
     count = count_of(at, x, axes)
     wide = cast(x, wide_kind(x.dtype))
-    divided = complex(count) if wide.dtype.is_complex else float(count)
-    middle = wide.reduce_sum(axes, True).div(divided)
+    middle = _over(at, wide.reduce_sum(axes, True), count)
     apart = wide.sub(spread(middle, x.dims))
     if wide.dtype.is_complex:
         squares = apart.real().mul(apart.real()).add(apart.imag().mul(apart.imag()))
     else:
         squares = apart.mul(apart)
-    total = squares.reduce_sum(axes, keepdims).div(float(max(count - correction, 0)))
+    total = _over(at, squares.reduce_sum(axes, keepdims), count, correction)
     return total, middle if keepdims else middle.squeeze(list(axes))
 
 

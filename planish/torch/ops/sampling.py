@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from planish import dtypes
+from planish.frontend.autodiff.reverse import vjp
+from planish.ptir.builder import Graph
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.resize import interpolate
 from planish.torch.registry import Lowering, lowering
@@ -87,3 +89,93 @@ def grid_sampler_3d(
         part = spread(inside.expand_dims(4), part.dims).select(part, at.full(part.dims, 0.0, x.dtype))
         total = part if total is None else total.add(part)
     return x if total is None else total.transpose([0, 4, 1, 2, 3])
+
+
+# --- derivatives ------------------------------------------------------------------------------------------
+
+
+def pulled_back(at: NodeSite, forward: Callable[..., V], inputs: Sequence[V], cotangent: V) -> list[V]:
+    """The gradient of each input, of what a lowering writes: by planish's own derivative of it."""
+    graph = Graph("forward")
+    own = [graph.input(f"x{n}", x.type) for n, x in enumerate(inputs)]
+    function = vjp(graph.build(forward(NodeSite(graph, at.node), *own)))
+    values = dict(zip(function.params, [*inputs, cotangent], strict=True))
+    for inst in function:
+        if inst.regions:
+            raise at.refuse(f"its derivative has a {inst.op.name}")
+        made = at.graph.emit_many(inst.op, [values[x] for x in inst.operands], inst.attrs)
+        values.update(zip(inst.results, made, strict=True))
+    return [values[result] for result in function.results[1:]]
+
+
+@lowering("aten.grid_sampler_3d_backward")
+def grid_sampler_3d_backward(
+    at: NodeSite,
+    gradient: V,
+    x: V,
+    grid: V,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+    output_mask: Sequence[bool],
+) -> tuple[V, V]:
+    if interpolation_mode > 1:
+        raise at.refuse("of cubic interpolation")
+
+    def forward(inner: NodeSite, picture: V, places: V) -> V:
+        return grid_sampler_3d(inner, picture, places, interpolation_mode, padding_mode, align_corners)
+
+    of_x, of_grid = pulled_back(at, forward, [x, grid], gradient)
+    return of_x, of_grid
+
+
+@lowering("aten.grid_sampler_2d_backward")
+def grid_sampler_2d_backward(
+    at: NodeSite,
+    gradient: V,
+    x: V,
+    grid: V,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+    output_mask: Sequence[bool],
+) -> tuple[V, V]:
+    """As a space of one layer, looked at in its middle."""
+    deep = grid.expand_dims(1)
+    deep = deep.concat([at.full((*deep.dims[:-1], 1), 0.0, grid.dtype)], 4)
+    of_x, of_grid = grid_sampler_3d_backward(
+        at,
+        gradient.expand_dims(2),
+        x.expand_dims(2),
+        deep,
+        interpolation_mode,
+        padding_mode,
+        align_corners,
+        output_mask,
+    )
+    return of_x.squeeze([2]), of_grid[..., :2].squeeze([1])
+
+
+def _antialiased_backward(forward: Lowering) -> Lowering:
+    def lower(
+        at: NodeSite,
+        gradient: V,
+        output_size: Sequence[int],
+        input_size: Sequence[int],
+        align_corners: bool,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> V:
+        picture = at.full(tuple(input_size), 0.0, gradient.dtype)  # it is linear: any will do
+        return pulled_back(
+            at,
+            lambda inner, x: forward(inner, x, output_size, align_corners, scales_h, scales_w),
+            [picture],
+            gradient,
+        )[0]
+
+    return lower
+
+
+for _mode in ("bilinear", "bicubic"):
+    lowering(f"aten._upsample_{_mode}2d_aa_backward.default")(_antialiased_backward(_antialiased(_mode)))

@@ -80,8 +80,10 @@ def _kept_apart(index: UOp, data: frozenset[UOp]) -> frozenset[UOp]:
 def _factors(index: UOp) -> Iterator[int]:
     for node in index.toposort():
         if node.op is Ops.MUL and node.src[1].op is Ops.CONST:
-            factor = cast("int", node.src[1].arg)
-            if factor > 1:
+            factor = node.src[1].arg
+            if (
+                isinstance(factor, int) and factor > 1
+            ):  # data that decides a place may be computed from floats
                 yield factor
 
 
