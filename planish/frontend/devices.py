@@ -52,7 +52,12 @@ class Device:
 
     def moved(self, storage: Storage) -> Storage:
         """The same elements in its memory; the storage itself if it lies there."""
-        return storage if isinstance(storage, self.storage) else self.put(fetched(storage))
+        here = isinstance(storage, self.storage) and getattr(storage, "device", self.name) == self.name
+        return storage if here or self.is_host_of(storage) else self.put(fetched(storage))
+
+    def is_host_of(self, storage: Storage) -> bool:
+        """Whether both are the host's memory, by whatever name."""
+        return self.is_host and isinstance(storage, np.ndarray)
 
 
 def _machine_code(function: ptir.Function, passes: Passes, donated: Sequence[int]) -> Runnable:

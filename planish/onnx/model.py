@@ -30,9 +30,10 @@ from planish.onnx.any_size import AnySize
 from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
 from planish.onnx.maps import take_maps, zipped
 from planish.onnx.status import InvalidArgument, InvalidProtobuf, MissingInput, NoSuchFile
-from planish.onnx.tape import Call, Tape
+from planish.onnx.tape import Call, Tape, fetched
 from planish.onnx.tensors import dense, letters_of, to_array
 from planish.ptir.types import MAX_RANK, Dim, DimLike
+from planish.runtime.arrays import DeviceArray
 
 if TYPE_CHECKING:
     from planish.onnx.preparing import Prepared
@@ -142,8 +143,10 @@ class Model:
         taken = f"{len(self.inputs)} inputs, {len(self.outputs)} outputs"
         return f"<ONNX model {self._graph.name}: {len(self._graph.node)} nodes, {taken}>"
 
-    def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
-        """The outputs named (None: all), for inputs by name."""
+    def run(
+        self, output_names: Sequence[str] | None, feeds: Mapping[str, Any], *, on_device: bool = False
+    ) -> list[Any]:
+        """The outputs named (None: all), for inputs by name; `on_device`: a GPU's results may stay there."""
         if output_names:
             known = [info.name for info in self.outputs]
             for name in output_names:
@@ -153,7 +156,7 @@ class Model:
                     )
         given = self._given(feeds)
         try:
-            results = self._run(given)
+            results = self._run(given, on_device=on_device)
         except MemoryError as error:
             if isinstance(error, PlanishError):
                 raise
@@ -167,18 +170,25 @@ class Model:
         by_name = dict(zip([info.name for info in self.outputs], results, strict=True))
         return [by_name[name] for name in output_names]
 
-    def _run(self, given: Mapping[str, Any]) -> list[Any]:
+    def _run(self, given: Mapping[str, Any], *, on_device: bool = False) -> list[Any]:
         flat: list[Array] = []
         signature = tuple((name, _signature(value, flat)) for name, value in given.items())
         tape = self._tapes.get(signature)
+        if tape is not None:
+            found = tape.replay(flat, on_device=on_device)
+            if found is not None:
+                return found
+        given, flat = dict(zip(given, fetched(list(given.values())), strict=True)), fetched(flat)
         if tape is None:
             tape = self.sizes.program(given, signature)
             outputs = None if tape is None else tape.replay(flat)
             if outputs is not None:
                 return outputs
             tape = self._tapes[signature] = self.kept(signature) or Tape()
-        outputs = tape.replay(flat)
-        return self.record(given, tape, flat, signature) if outputs is None else outputs
+            outputs = tape.replay(flat)
+            if outputs is not None:
+                return outputs
+        return self.record(given, tape, flat, signature)
 
     def record(
         self, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array], signature: Signature
@@ -325,7 +335,7 @@ def _signature(value: Any, flat: list[Array]) -> Any:
     """The type of an input; its arrays are added to `flat`."""
     if isinstance(value, list):
         return [_signature(item, flat) for item in value].__repr__()
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray | DeviceArray):
         return repr(value)
     flat.append(value)
     return value.dtype, value.shape
