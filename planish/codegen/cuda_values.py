@@ -99,9 +99,11 @@ class CudaValues(CValues):
         """A register whose lanes are there already."""
         if register.dtype.lanes == 1:
             self.let(register, texts[0])
-            for known in (self.bytes, self.halves):
-                if texts[0] in known:
-                    known[f"r{register.number}"] = known[texts[0]]  # type: ignore[index]  # of the same kind
+            name, text = f"r{register.number}", texts[0]
+            if text in self.bytes:
+                self.bytes[name] = self.bytes[text]
+            if text in self.halves:
+                self.halves[name] = self.halves[text]
         else:
             self.split[register] = tuple(texts)
 

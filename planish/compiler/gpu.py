@@ -264,12 +264,7 @@ class GpuExecutable(Executable):
 
     def placed(self, array: object) -> GpuArray:
         """An argument as an array on the GPU that it runs on."""
-        if isinstance(array, GpuArray):
-            if array.gpu is not self.gpu:
-                raise PlanishError(
-                    f"an argument is on {array.gpu.name}, the function on {self.gpu.name}",
-                    remedy=f"move it with x.to_device({self.gpu.name!r})",
-                )
+        if isinstance(array, GpuArray) and array.gpu is self.gpu:
             return array
         return GpuArray.of(self.gpu, np.asarray(array))
 

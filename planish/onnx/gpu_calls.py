@@ -73,6 +73,16 @@ def written(array: Any, place: Any) -> None:
         place.gpu.upload(np.asarray(array), place.address)
 
 
+def number_of(array: Any) -> int:
+    """Which GPU an array lies on."""
+    return int(array.gpu.number)
+
+
+def address_of(array: Any) -> int:
+    """Where the first element is."""
+    return int(array.address)
+
+
 def capsule(array: Any, **options: Any) -> object:
     """An array on a GPU as DLPack has it."""
     from planish.compiler.gpu import lent

@@ -331,7 +331,7 @@ def interpreted(function: ptir.Function) -> Call:
     return call
 
 
-def _signature(value: Any, flat: list[Array]) -> Any:
+def _signature(value: Any, flat: list[Any]) -> Any:
     """The type of an input; its arrays are added to `flat`."""
     if isinstance(value, list):
         return [_signature(item, flat) for item in value].__repr__()

@@ -121,7 +121,7 @@ class OrtValue:
 
     def __dlpack_device__(self) -> Any:
         if isinstance(self._value, DeviceArray):
-            return _DLPACK_CUDA, self._value.gpu.number
+            return _DLPACK_CUDA, gpu_calls.number_of(self._value)
         return self._value.__dlpack_device__()
 
     def update_inplace(self, np_arr: Array) -> None:
@@ -135,7 +135,7 @@ class OrtValue:
     def data_ptr(self) -> int:
         """Where its first element is."""
         value = self._value
-        return int(value.address if isinstance(value, DeviceArray) else value.ctypes.data)
+        return gpu_calls.address_of(value) if isinstance(value, DeviceArray) else int(value.ctypes.data)
 
     def data_type(self) -> str:
         """Its type, in onnxruntime's words."""
