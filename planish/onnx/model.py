@@ -29,6 +29,7 @@ from planish.onnx import kept_tapes, wire
 from planish.onnx.any_size import AnySize
 from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
 from planish.onnx.maps import take_maps, zipped
+from planish.onnx.preparing import Prepared
 from planish.onnx.status import InvalidArgument, InvalidProtobuf, MissingInput, NoSuchFile
 from planish.onnx.tape import Call, Tape, fetched
 from planish.onnx.tensors import dense, letters_of, to_array
@@ -36,7 +37,6 @@ from planish.ptir.types import MAX_RANK, Dim, DimLike
 from planish.runtime.arrays import DeviceArray
 
 if TYPE_CHECKING:
-    from planish.onnx.preparing import Prepared
     from planish.onnx.whole import WholeProgram
 
 Array = NDArray[Any]
@@ -98,7 +98,7 @@ class Model:
         self._compiled: dict[str, Call] = {}
         self._made: dict[int, kept_tapes.Signature] = {}
         """The functions that were compiled, by the ids of their calls."""
-        self.prepared: Prepared = {}
+        self.prepared = Prepared()
         """Work on weights that was done already."""
         self.compilations = 0
         """How many functions were compiled for it so far."""
@@ -116,6 +116,8 @@ class Model:
             self.make = compile if device == "cpu" else on_gpu(device)
             for known in (self._tapes, self._compiled, self._made):
                 known.clear()
+            self.prepared = Prepared()
+            self.prepared.packed = device != "cpu"
             self.sizes = AnySize(self)
 
     def _check(self) -> None:

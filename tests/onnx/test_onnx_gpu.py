@@ -139,3 +139,37 @@ def test_a_value_on_no_gpu_is_refused(gpu: EmulatedDriver) -> None:
         planish.onnx.OrtValue.ortvalue_from_numpy(np.zeros(3), "cuda", 3)
     with pytest.raises(PlanishError, match="values on npu"):
         planish.onnx.OrtDevice.make("npu")
+
+
+def test_weights_of_four_bits_stay_packed_on_a_gpu(gpu: EmulatedDriver) -> None:
+    """MatMulNBits reads its bytes as they are in the file, in one kernel; on the CPU they are widened once."""
+    rng, depth, width, block = np.random.default_rng(0), 1024, 64, 32
+    packed = rng.integers(0, 256, (width, depth // block, block // 2)).astype(np.uint8)
+    scales = rng.random(width * (depth // block)).astype(np.float32)
+    node = helper.make_node(
+        "MatMulNBits",
+        ["x", "b", "s"],
+        ["y"],
+        domain="com.microsoft",
+        K=depth,
+        N=width,
+        bits=4,
+        block_size=block,
+    )
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, depth])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, width])],
+        [numpy_helper.from_array(packed, "b"), numpy_helper.from_array(scales, "s")],
+    )
+    domains = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=domains).SerializeToString()
+    x = rng.standard_normal((1, depth)).astype(np.float32)
+    (want,) = planish.onnx.load(model).run(None, {"x": x})
+    there = planish.onnx.load(model, device="cuda")
+    kernels = len(gpu.ran)
+    (found,) = there.run(None, {"x": x})
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+    assert len(gpu.ran) == kernels + 1
+    assert max(map(len, gpu.blocks.values())) == packed.nbytes  # nothing wider than the bytes is there
