@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GpuArray",
     "GpuExecutable",
+    "array_at",
     "at_once",
     "borrowed",
     "device_count",
@@ -136,6 +137,11 @@ def pool_of(device: str) -> Pool:
 def put(device: str, array: Any) -> GpuArray:
     """An array of the host in the memory of a device."""
     return GpuArray.of(gpu(number_of(device)), np.asarray(array))
+
+
+def array_at(device: str, pointer: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> GpuArray:
+    """Memory of a device that somebody else keeps, as an array."""
+    return GpuArray(gpu(number_of(device)), None, pointer, dtype, shape)
 
 
 def on_device(lowered: Lowered, device: str | None) -> GpuExecutable:

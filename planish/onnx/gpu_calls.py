@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from planish import ptir
 from planish.compiler import compile
+from planish.compiler.arguments import DeviceArray
 from planish.frontend import devices
 from planish.onnx.status import InvalidArgument
-from planish.runtime.arrays import DeviceArray
 
 Array = NDArray[Any]
 
@@ -59,10 +59,9 @@ def moved(name: str, array: Any) -> Any:
 
 def at(name: str, pointer: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     """Memory of a GPU that somebody else keeps, as an array."""
-    from planish.runtime.cuda.arrays import GpuArray
-    from planish.runtime.cuda.device import gpu
+    from planish.compiler.gpu import array_at
 
-    return GpuArray(gpu(int(devices.checked(name).partition(":")[2])), None, pointer, dtype, shape)
+    return array_at(devices.checked(name), pointer, dtype, shape)
 
 
 def written(array: Any, place: Any) -> None:

@@ -11,10 +11,10 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TypeProto, ValueInfoProto
 
+from planish.compiler.arguments import DeviceArray
 from planish.errors import PlanishError, ShapeError
 from planish.onnx.element_types import word_of
 from planish.onnx.status import InvalidArgument, MissingInput, WrongShape
-from planish.runtime.arrays import DeviceArray
 
 Array = NDArray[Any]
 Bounds: TypeAlias = tuple[int, int]

@@ -23,6 +23,7 @@ from onnx import ModelProto, TensorProto
 
 from planish import dtypes, ptir
 from planish.compiler import Lowered, compile, lower
+from planish.compiler.arguments import DeviceArray
 from planish.compiler.compilation_cache import disk_cache, key_of
 from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import kept_tapes, wire
@@ -34,7 +35,6 @@ from planish.onnx.status import InvalidArgument, InvalidProtobuf, MissingInput, 
 from planish.onnx.tape import Call, Tape, fetched
 from planish.onnx.tensors import dense, letters_of, to_array
 from planish.ptir.types import MAX_RANK, Dim, DimLike
-from planish.runtime.arrays import DeviceArray
 
 if TYPE_CHECKING:
     from planish.onnx.whole import WholeProgram

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.compiler.arguments import DeviceArray
 from planish.errors import PlanishError
 from planish.frontend.devices import checked
 from planish.onnx import gpu_calls
 from planish.onnx.element_types import dtype_of, number_of, word_of
 from planish.onnx.status import InvalidArgument
-from planish.runtime.arrays import DeviceArray
 
 if TYPE_CHECKING:
     from planish.onnx.options import RunOptions

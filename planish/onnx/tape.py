@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.compiler.arguments import DeviceArray
 from planish.records import dataclass
-from planish.runtime.arrays import DeviceArray
 
 Array = NDArray[Any]
 Call: TypeAlias = Callable[..., Sequence[Array]]
