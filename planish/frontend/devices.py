@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
+from sys import intern
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -175,7 +176,7 @@ def checked(device: str) -> str:
     if device == CUDA:
         device = f"{CUDA}:0"
     if str(device).startswith(CUDA) and device in _gpus():
-        return device
+        return intern(device)  # the short way into a function compares names by identity
     known = devices()
     close = did_you_mean(str(device), known)
     hint = "" if close is None else f"did you mean {close!r}? "

@@ -394,3 +394,18 @@ def test_two_gpus_are_two_places(monkeypatch: pytest.MonkeyPatch) -> None:
             np.testing.assert_array_equal(np.asarray(found), np.asarray(x) + 1)
         back = f(y).to_device("cuda:0")
         np.testing.assert_array_equal(np.asarray(back), np.asarray(x) + 1)
+
+
+def test_results_that_are_arguments_again_take_the_short_way(
+    gpu: EmulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for donated in ((), (0,)):
+        x = pn.asarray(_data(16), device="cu" + "da")
+        f = pn.jit(lambda p: p * 0.5 + 1.0, donate_argnums=donated)
+        for _ in range(3):
+            x = f(x)
+        assert x.device is pn.asarray(_data(2), device="cuda:" + "0").device
+        with monkeypatch.context() as patched:
+            patched.setattr(type(f), "_long_way", lambda *_: pytest.fail("the long way"))
+            for _ in range(3):
+                x = f(x)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from sys import intern
 from typing import Any, Final
 
 import numpy as np
@@ -33,7 +34,7 @@ class Gpu:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.name = f"cuda:{number}"
+        self.name = intern(f"cuda:{number}")
         call("cuInit", 0)
         self._device = call("cuDeviceGet", number)
         self._context = call("cuDevicePrimaryCtxRetain", self._device, doing=f"when {self.name} was opened")
