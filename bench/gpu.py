@@ -46,6 +46,8 @@ class Row:
     flops: float = 0.0
     indices: int = 0
     """How many random rows of the first argument are asked for by a second one."""
+    bits: int = 0
+    """Of the elements of the first argument, if they are stored as bytes."""
 
 
 def _rows_of(lib: Any) -> Callable[[Any, Any], Any]:
@@ -56,6 +58,48 @@ def _rows_of(lib: Any) -> Callable[[Any, Any], Any]:
 
 def _chain(x: Any, lib: Any) -> Any:
     return lib.tanh(x * 1.5 + 0.5) * x + 2.0
+
+
+WEIGHTS = (28672, 8192)
+"""A matrix that is larger than the second cache, even as half bytes."""
+GROUP = 128
+"""Neighbours that share a scale."""
+
+
+def _widened(w: Any, scale: Any, bits: int, lib: Any) -> Any:
+    """Weights as they are computed with, of bytes or of half bytes."""
+    if bits == 4:
+        parts = [w & 15, w >> 4]
+        w = (pn.stack(parts, axis=2) if lib is pn else torch.stack(parts, 2)).reshape(WEIGHTS)
+    wide = w.astype(scale.dtype) if lib is pn else w.to(scale.dtype)
+    grouped = (wide - float(1 << bits - 1)).reshape(WEIGHTS[0], WEIGHTS[1] // GROUP, GROUP)
+    return (grouped * scale[:, :, None]).reshape(WEIGHTS)
+
+
+def decoding() -> list[Row]:
+    """Few rows against a large matrix: of copy, what is read of the matrix."""
+    count, depth = WEIGHTS
+    found = []
+    for rows in (1, 2, 4, 16):
+        given = ((count, depth), (rows, depth))
+        turned = ((depth, count), (rows, depth))
+        found += [
+            Row(f"decode {rows} rows", lambda w, x: x @ w.T, lambda w, x: x @ w.T, given, 1.0),
+            Row(f"decode {rows} rows [k, n]", lambda w, x: x @ w, lambda w, x: x @ w, turned, 1.0),
+        ]
+        for bits in (8, 4) if rows <= 4 else ():
+            shapes = ((count, depth * bits // 8), (rows, depth), (count, depth // GROUP))
+            found.append(
+                Row(
+                    f"decode {rows} rows, {bits} bits",
+                    lambda w, x, s, bits=bits: x @ _widened(w, s, bits, pn).T,
+                    lambda w, x, s, bits=bits: x @ _widened(w, s, bits, torch).T,
+                    shapes,
+                    1.0,
+                    bits=bits,
+                )
+            )
+    return found
 
 
 def rows(mib: int) -> list[Row]:
@@ -102,7 +146,7 @@ def rows(mib: int) -> list[Row]:
         found.append(
             Row(f"product {n}", lambda a, b: a @ b, lambda a, b: a @ b, ((n, n), (n, n)), 3.0, 2.0 * n**3)
         )
-    return found
+    return [*found, *(decoding() if mib >= 64 else [])]
 
 
 class Timer:
@@ -143,6 +187,8 @@ def measure(row: Row, dtype: str, timer: Timer, inductor: bool, copy: float) -> 
     kind = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
     generator = torch.Generator(device="cuda").manual_seed(0)
     given = [torch.randn(shape, device="cuda", generator=generator).to(kind) for shape in row.shapes]
+    if row.bits:
+        given[0] = torch.randint(256, row.shapes[0], device="cuda", generator=generator, dtype=torch.uint8)
     mine = [pn.from_dlpack(t) for t in given]  # the same memory on both sides
     if row.indices:
         chosen = torch.randint(row.indices, (row.indices,), device="cuda", generator=generator)

@@ -119,7 +119,8 @@ class _Writer(FetchWriter):
         if maps := maps_of(program):
             parts.append(f"{cuda_fetch.MAP}\nstruct tensor_maps {{ tensor_map at[{len(maps)}]; }};")
             params.append(f"const __grid_constant__ tensor_maps {cuda_fetch.MAPS}")
-        parts += [cuda_helpers.VECTOR] if self.uses_vectors else []
+        uses_vectors = self.uses_vectors or self.uses_words or self.uses_bytes
+        parts += [cuda_helpers.VECTOR] if uses_vectors else []
         parts += [cuda_pairs.WORDS] if self.uses_words else []
         parts += [cuda_pairs.BYTES] if self.uses_bytes else []
         parts += [cuda_helpers.BITS] if self.uses_bits else []
@@ -237,7 +238,7 @@ class _Writer(FetchWriter):
                 kind = f"vec<uint32_t, {dtype.lanes // 2}>"
                 self.emit(f"{kind} {name} = words_at<{dtype.lanes // 2}>({self.value(i.address)});")
                 self.split[i.result] = tuple(
-                    half for k in range(dtype.lanes // 2) for half in cuda_pairs.halves(f"{name}.at[{k}]")
+                    half for k in range(dtype.lanes // 2) for half in self.halves_of(f"{name}.at[{k}]")
                 )
                 return
             if not gated and dtype.is_int and dtype.bits == 8 and dtype.lanes >= _WORD_BYTES:

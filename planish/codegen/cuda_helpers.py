@@ -82,6 +82,16 @@ SINGLE: Final = {
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
   return y;
 }""",
+    "widen_low_f16": """static inline float widen_low_f16(uint32_t x) {
+  float y;
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low; }" : "=f"(y) : "r"(x));
+  return y;
+}""",
+    "widen_high_f16": """static inline float widen_high_f16(uint32_t x) {
+  float y;
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, high; }" : "=f"(y) : "r"(x));
+  return y;
+}""",
     "narrow_f16": """static inline uint16_t narrow_f16(float x) {
   uint16_t y;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));

@@ -34,6 +34,8 @@ class CudaValues(CValues):
         """What 16-bit floats were rounded from."""
         self.bytes: dict[str, cuda_pairs.Byte] = {}
         """Where bytes are that were loaded by words."""
+        self.halves: dict[str, tuple[str, str]] = {}
+        """Which half of which word a 16-bit float is."""
         self.uses_vectors = self.uses_bits = self.uses_shuffles = self.uses_words = self.uses_bytes = False
 
     # -- words -----------------------------------------------------------------------------------------------------
@@ -97,6 +99,11 @@ class CudaValues(CValues):
         """A register whose lanes are there already."""
         if register.dtype.lanes == 1:
             self.let(register, texts[0])
+            name, text = f"r{register.number}", texts[0]
+            if text in self.bytes:
+                self.bytes[name] = self.bytes[text]
+            if text in self.halves:
+                self.halves[name] = self.halves[text]
         else:
             self.split[register] = tuple(texts)
 
@@ -116,13 +123,25 @@ class CudaValues(CValues):
             self.pair(i.result, f"{self.pair_helper(function)}({operands})")
             return
         self.define(i.result, [self.scalar(i.op, dtype, lane) for lane in inputs])
+        if count == 1 and dtype is dtypes.uint8 and inputs[0][0] in self.bytes:
+            last = i.inputs[-1]
+            by = last.value if isinstance(last, Immediate) and isinstance(last.value, int) else -1
+            bits = cuda_pairs.bits_of(i.op, self.bytes[inputs[0][0]], by)
+            if bits is not None:
+                self.bytes[f"r{i.result.number}"] = bits
 
     def pair(self, register: Register, text: str) -> None:
         """A register of two halves."""
         self.uses_words = True
         name = f"r{register.number}"
         self.emit(f"uint32_t {name} = {text};")
-        self.split[register] = cuda_pairs.halves(name)
+        self.split[register] = self.halves_of(name)
+
+    def halves_of(self, word: str) -> tuple[str, str]:
+        """The two halves of a word, which are known as such from now on."""
+        low, high = cuda_pairs.halves(word)
+        self.halves[low], self.halves[high] = (word, "low"), (word, "high")
+        return low, high
 
     def words_of(self, operand: Operand) -> list[str]:
         """The lanes of 16-bit floats two by two; those that were just narrowed, together."""
@@ -156,6 +175,9 @@ class CudaValues(CValues):
     def cast_text(self, text: str, source: DType, target: DType) -> str:
         source, target = source.scalar, target.scalar
         single = dtypes.float32
+        if source is dtypes.float16 and target is single and text in self.halves:
+            word, half = self.halves[text]
+            return f"{self.helper(f'widen_{half}_f16')}({word})"
         if is_narrow(source) and source is not target and f"widen_{source.short}" in cuda_helpers.SINGLE:
             wide = f"{self.helper(f'widen_{source.short}')}({text})"
             return wide if target is single else self.cast_text(wide, single, target)

@@ -103,3 +103,6 @@ def flat(array: Array, dtype: np.dtype[Any], *, own: bool = False) -> Array:
         array = np.array(array, order="C")
     found = array.reshape(-1)
     return found if found.dtype == dtype else found.view(dtype)
+
+
+__all__ = ["Arguments", "DeviceArray", "flat"]

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GpuArray",
     "GpuExecutable",
+    "array_at",
     "at_once",
     "borrowed",
     "device_count",
@@ -136,6 +137,11 @@ def pool_of(device: str) -> Pool:
 def put(device: str, array: Any) -> GpuArray:
     """An array of the host in the memory of a device."""
     return GpuArray.of(gpu(number_of(device)), np.asarray(array))
+
+
+def array_at(device: str, pointer: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> GpuArray:
+    """Memory of a device that somebody else keeps, as an array."""
+    return GpuArray(gpu(number_of(device)), None, pointer, dtype, shape)
 
 
 def on_device(lowered: Lowered, device: str | None) -> GpuExecutable:
@@ -266,12 +272,7 @@ class GpuExecutable(Executable):
 
     def placed(self, array: object) -> GpuArray:
         """An argument as an array on the GPU that it runs on."""
-        if isinstance(array, GpuArray):
-            if array.gpu is not self.gpu:
-                raise PlanishError(
-                    f"an argument is on {array.gpu.name}, the function on {self.gpu.name}",
-                    remedy=f"move it with x.to_device({self.gpu.name!r})",
-                )
+        if isinstance(array, GpuArray) and array.gpu is self.gpu:
             return array
         return GpuArray.of(self.gpu, np.asarray(array))
 

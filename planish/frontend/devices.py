@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
+from sys import intern
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -52,7 +53,12 @@ class Device:
 
     def moved(self, storage: Storage) -> Storage:
         """The same elements in its memory; the storage itself if it lies there."""
-        return storage if isinstance(storage, self.storage) else self.put(fetched(storage))
+        here = isinstance(storage, self.storage) and getattr(storage, "device", self.name) == self.name
+        return storage if here or self.is_host_of(storage) else self.put(fetched(storage))
+
+    def is_host_of(self, storage: Storage) -> bool:
+        """Whether both are the host's memory, by whatever name."""
+        return self.is_host and isinstance(storage, np.ndarray)
 
 
 def _machine_code(function: ptir.Function, passes: Passes, donated: Sequence[int]) -> Runnable:
@@ -170,7 +176,7 @@ def checked(device: str) -> str:
     if device == CUDA:
         device = f"{CUDA}:0"
     if str(device).startswith(CUDA) and device in _gpus():
-        return device
+        return intern(device)  # the short way into a function compares names by identity
     known = devices()
     close = did_you_mean(str(device), known)
     hint = "" if close is None else f"did you mean {close!r}? "

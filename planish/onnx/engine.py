@@ -71,7 +71,7 @@ class Importer:
         """Which node of the model that is, counted from 1: its place, as a line is that of a program's."""
         self.symbols: dict[int, tuple[GraphValue, Array]] = {}
         """Values that hold sizes with names, by id, and these."""
-        self.prepared: Prepared = {}
+        self.prepared = Prepared()
         """Work on weights that was done already."""
         self._ends: dict[int, tuple[Any, tuple[list[list[str]], set[str]]]] = {}
         self._initial: dict[int, tuple[GraphProto, dict[str, Array]]] = {}

@@ -1,4 +1,7 @@
-"""The functions of a model on a GPU: weights are moved there once, inputs for each call, and outputs come back."""
+"""The functions of a model on a GPU: weights are moved there once; what one step gives the next stays there, outputs if they are wanted there.
+
+Values of programs that bind memory of a GPU (`OrtValue`) are arrays on it, here made, read and written.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from numpy.typing import NDArray
 
 from planish import ptir
 from planish.compiler import compile
+from planish.compiler.arguments import DeviceArray
 from planish.frontend import devices
+from planish.onnx.status import InvalidArgument
 
 Array = NDArray[Any]
 
@@ -24,8 +29,11 @@ class GpuCall:
         self._run = compile(function, device=device.name)
         self._device, self._known = device, known
 
-    def __call__(self, *arrays: Any) -> Sequence[Array]:
-        return [np.asarray(result) for result in self._run(*map(self._device.moved, arrays))]
+    on_device = True
+    """It takes what lies on the GPU, and leaves its results there."""
+
+    def __call__(self, *arrays: Any) -> Sequence[Any]:
+        return self._run(*map(self._device.moved, arrays))
 
     def constant(self, array: Array) -> Any:
         """The same elements on the GPU, for all functions of the model."""
@@ -42,6 +50,56 @@ def on_gpu(name: str) -> Callable[[ptir.Function], GpuCall]:
     """What compiles functions for a GPU."""
     device, known = devices.find(devices.checked(name)), dict[int, tuple[Array, Any]]()
     return lambda function: GpuCall(function, device, known)
+
+
+def moved(name: str, array: Any) -> Any:
+    """An array on a GPU."""
+    return devices.find(devices.checked(name)).moved(array)
+
+
+def at(name: str, pointer: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+    """Memory of a GPU that somebody else keeps, as an array."""
+    from planish.compiler.gpu import array_at
+
+    return array_at(devices.checked(name), pointer, dtype, shape)
+
+
+def written(array: Any, place: Any) -> None:
+    """Elements of an array, of the host or of the same GPU, into an array on a GPU."""
+    if isinstance(array, DeviceArray):
+        place.gpu.copy(moved(place.gpu.name, array).address, place.address, place.nbytes)
+    else:
+        place.gpu.upload(np.asarray(array), place.address)
+
+
+def number_of(array: Any) -> int:
+    """Which GPU an array lies on."""
+    return int(array.gpu.number)
+
+
+def address_of(array: Any) -> int:
+    """Where the first element is."""
+    return int(array.address)
+
+
+def capsule(array: Any, **options: Any) -> object:
+    """An array on a GPU as DLPack has it."""
+    from planish.compiler.gpu import lent
+
+    versioned = options.get("max_version") is not None
+    return lent(array, options.get("stream"), versioned=versioned, read_only=False)
+
+
+def taken(data: Any) -> Any:
+    """What another library holds on a GPU, without a copy."""
+    from planish.compiler.gpu import borrowed
+
+    array, strides = borrowed(data)
+    if strides is not None:
+        raise InvalidArgument(
+            f"an array of strides {strides} is not in row-major order", remedy="x.contiguous()"
+        )
+    return array
 
 
 def gpus() -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TypeProto, ValueInfoProto
 
+from planish.compiler.arguments import DeviceArray
 from planish.errors import PlanishError, ShapeError
 from planish.onnx.element_types import word_of
 from planish.onnx.status import InvalidArgument, MissingInput, WrongShape
@@ -106,7 +107,7 @@ def checked(info: PortInfo, value: Any, sizes: DimSizes) -> Any:
         return None
     if isinstance(value, list) and info.kind == "sequence":
         return [np.asarray(item) if item is not None else None for item in value]
-    array = value if isinstance(value, np.ndarray) else _made(info, value)
+    array: Any = value if isinstance(value, np.ndarray | DeviceArray) else _made(info, value)
     if array.dtype.kind in "US":
         array = array.astype(object)
     if info.dtype not in ("string", "unknown") and array.dtype != object and array.dtype.name != info.dtype:

@@ -23,6 +23,7 @@ from onnx import ModelProto, TensorProto
 
 from planish import dtypes, ptir
 from planish.compiler import Lowered, compile, lower
+from planish.compiler.arguments import DeviceArray
 from planish.compiler.compilation_cache import disk_cache, key_of
 from planish.compiler.progress import ProgressLine
 from planish.errors import OutOfMemoryError, PlanishError, ShapeError
@@ -30,13 +31,13 @@ from planish.onnx import kept_tapes, wire
 from planish.onnx.any_size import AnySize
 from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
 from planish.onnx.maps import take_maps, zipped
+from planish.onnx.preparing import Prepared
 from planish.onnx.status import InvalidArgument, InvalidProtobuf, MissingInput, NoSuchFile
-from planish.onnx.tape import Call, Tape
+from planish.onnx.tape import Call, Tape, fetched
 from planish.onnx.tensors import dense, letters_of, to_array
 from planish.ptir.types import MAX_RANK, Dim, DimLike
 
 if TYPE_CHECKING:
-    from planish.onnx.preparing import Prepared
     from planish.onnx.whole import WholeProgram
 
 Array = NDArray[Any]
@@ -98,7 +99,7 @@ class Model:
         self._compiled: dict[str, Call] = {}
         self._made: dict[int, kept_tapes.Signature] = {}
         """The functions that were compiled, by the ids of their calls."""
-        self.prepared: Prepared = {}
+        self.prepared = Prepared()
         """Work on weights that was done already."""
         self.compilations = 0
         """How many functions were compiled for it so far."""
@@ -116,6 +117,8 @@ class Model:
             self.make = compile if device == "cpu" else on_gpu(device)
             for known in (self._tapes, self._compiled, self._made):
                 known.clear()
+            self.prepared = Prepared()
+            self.prepared.packed = device != "cpu"
             self.sizes = AnySize(self)
 
     def _check(self) -> None:
@@ -143,8 +146,10 @@ class Model:
         taken = f"{len(self.inputs)} inputs, {len(self.outputs)} outputs"
         return f"<ONNX model {self._graph.name}: {len(self._graph.node)} nodes, {taken}>"
 
-    def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
-        """The outputs named (None: all), for inputs by name."""
+    def run(
+        self, output_names: Sequence[str] | None, feeds: Mapping[str, Any], *, on_device: bool = False
+    ) -> list[Any]:
+        """The outputs named (None: all), for inputs by name; `on_device`: a GPU's results may stay there."""
         if output_names:
             known = [info.name for info in self.outputs]
             for name in output_names:
@@ -154,7 +159,7 @@ class Model:
                     )
         given = self._given(feeds)
         try:
-            results = self._run(given)
+            results = self._run(given, on_device=on_device)
         except MemoryError as error:
             if isinstance(error, PlanishError):
                 raise
@@ -168,18 +173,25 @@ class Model:
         by_name = dict(zip([info.name for info in self.outputs], results, strict=True))
         return [by_name[name] for name in output_names]
 
-    def _run(self, given: Mapping[str, Any]) -> list[Any]:
+    def _run(self, given: Mapping[str, Any], *, on_device: bool = False) -> list[Any]:
         flat: list[Array] = []
         signature = tuple((name, _signature(value, flat)) for name, value in given.items())
         tape = self._tapes.get(signature)
+        if tape is not None:
+            found = tape.replay(flat, on_device=on_device)
+            if found is not None:
+                return found
+        given, flat = dict(zip(given, fetched(list(given.values())), strict=True)), fetched(flat)
         if tape is None:
             tape = self.sizes.program(given, signature)
             outputs = None if tape is None else tape.replay(flat)
             if outputs is not None:
                 return outputs
             tape = self._tapes[signature] = self.kept(signature) or Tape()
-        outputs = tape.replay(flat)
-        return self.record(given, tape, flat, signature) if outputs is None else outputs
+            outputs = tape.replay(flat)
+            if outputs is not None:
+                return outputs
+        return self.record(given, tape, flat, signature)
 
     def record(
         self, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array], signature: Signature
@@ -322,11 +334,11 @@ def interpreted(function: ptir.Function) -> Call:
     return call
 
 
-def _signature(value: Any, flat: list[Array]) -> Any:
+def _signature(value: Any, flat: list[Any]) -> Any:
     """The type of an input; its arrays are added to `flat`."""
     if isinstance(value, list):
         return [_signature(item, flat) for item in value].__repr__()
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray | DeviceArray):
         return repr(value)
     flat.append(value)
     return value.dtype, value.shape

@@ -1,6 +1,7 @@
 """`OrtValue` and `IOBinding`: values and places that programs written for onnxruntime bind to a session.
 
-Memory is that of the host: a value made of an array is that array, and a place that was bound for an output is written to.
+A value made of an array of the host is that array, and a place that was bound for an output is written to. Values may lie on a GPU
+(`device_type="cuda"`): what is bound there is read and written there, and outputs that are asked for there stay.
 """
 
 from __future__ import annotations
@@ -8,12 +9,15 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.compiler.arguments import DeviceArray
 from planish.errors import PlanishError
+from planish.frontend.devices import checked
+from planish.onnx import gpu_calls
 from planish.onnx.element_types import dtype_of, number_of, word_of
 from planish.onnx.status import InvalidArgument
 
@@ -22,15 +26,27 @@ if TYPE_CHECKING:
     from planish.onnx.session import InferenceSession
 
 Array = NDArray[Any]
+_KINDS: Final = {"cpu": 0, "cuda": 1}
+_DLPACK_CUDA: Final = 2
 
 
 class OrtDevice:
     """A place where memory is."""
 
     def __init__(self, name: str = "cpu", number: int = 0) -> None:
-        if name.lower() != "cpu":
-            raise InvalidArgument(f"values on {name} cannot be had", remedy="values on cpu")
-        self._number = number
+        self._kind, self._number = name.lower(), number
+        if self._kind not in _KINDS:
+            raise InvalidArgument(f"values on {name} cannot be had", remedy="values on cpu or cuda")
+        if self._kind == "cuda":
+            try:
+                checked(self.name)
+            except PlanishError as error:
+                raise InvalidArgument(error.message, remedy=error.remedy) from None
+
+    @property
+    def name(self) -> str:
+        """As planish calls it."""
+        return "cpu" if self._kind == "cpu" else f"{self._kind}:{self._number}"
 
     @staticmethod
     def make(ort_device_name: str, device_id: int = 0, vendor_id: int = -1) -> OrtDevice:
@@ -42,8 +58,8 @@ class OrtDevice:
         return self._number
 
     def device_type(self) -> int:
-        """The kind, as onnxruntime counts: 0 is the processor."""
-        return 0
+        """The kind, as onnxruntime counts: 0 is the processor, 1 a GPU."""
+        return _KINDS[self._kind]
 
 
 class OrtValue:
@@ -56,9 +72,9 @@ class OrtValue:
     def ortvalue_from_numpy(
         numpy_obj: Any, device_type: str = "cpu", device_id: int = 0, *_: Any
     ) -> OrtValue:
-        """An array as a value; both are the same memory."""
-        OrtDevice(device_type, device_id)
-        return OrtValue(np.asarray(numpy_obj))
+        """An array as a value; on the host both are the same memory."""
+        where, array = OrtDevice(device_type, device_id).name, np.asarray(numpy_obj)
+        return OrtValue(array if where == "cpu" else gpu_calls.moved(where, array))
 
     @staticmethod
     def ortvalue_from_numpy_with_onnx_type(data: Array, onnx_element_type: int) -> OrtValue:
@@ -74,17 +90,24 @@ class OrtValue:
         *_: Any,
     ) -> OrtValue:
         """Room for a tensor."""
-        OrtDevice(device_type, device_id)
-        return OrtValue(np.empty(tuple(shape), dtype_of(element_type)))
+        where, room = OrtDevice(device_type, device_id).name, np.empty(tuple(shape), dtype_of(element_type))
+        return OrtValue(room if where == "cpu" else gpu_calls.moved(where, room))
 
     @staticmethod
     def from_dlpack(data: Any, is_bool_tensor: bool = False) -> OrtValue:
         """What another library holds, without a copy."""
+        if data.__dlpack_device__()[0] == _DLPACK_CUDA:
+            return OrtValue(gpu_calls.taken(data))
         array = np.from_dlpack(data)
         return OrtValue(array.view(np.bool_) if is_bool_tensor else array)
 
     def numpy(self) -> Any:
-        """The array."""
+        """The array; a copy of one that lies on a GPU."""
+        return np.asarray(self._value) if isinstance(self._value, DeviceArray) else self._value
+
+    @property
+    def storage(self) -> Any:
+        """The array, wherever it lies."""
         return self._value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -92,9 +115,13 @@ class OrtValue:
         return array.copy() if copy and array is self._value else array
 
     def __dlpack__(self, **options: Any) -> Any:
+        if isinstance(self._value, DeviceArray):
+            return gpu_calls.capsule(self._value, **options)
         return self._value.__dlpack__(**options)
 
     def __dlpack_device__(self) -> Any:
+        if isinstance(self._value, DeviceArray):
+            return _DLPACK_CUDA, gpu_calls.number_of(self._value)
         return self._value.__dlpack_device__()
 
     def update_inplace(self, np_arr: Array) -> None:
@@ -103,11 +130,12 @@ class OrtValue:
             raise InvalidArgument(
                 f"{np_arr.dtype}{list(np_arr.shape)} does not fit {self._value.dtype}{list(self._value.shape)}"
             )
-        np.copyto(self._value, np_arr)
+        _put(np_arr, self._value)
 
     def data_ptr(self) -> int:
         """Where its first element is."""
-        return int(self._value.ctypes.data)
+        value = self._value
+        return gpu_calls.address_of(value) if isinstance(value, DeviceArray) else int(value.ctypes.data)
 
     def data_type(self) -> str:
         """Its type, in onnxruntime's words."""
@@ -129,7 +157,7 @@ class OrtValue:
 
     def device_name(self) -> str:
         """Where it is."""
-        return "cpu"
+        return "cuda" if isinstance(self._value, DeviceArray) else "cpu"
 
     def has_value(self) -> bool:
         """Whether there is something."""
@@ -137,7 +165,7 @@ class OrtValue:
 
     def is_tensor(self) -> bool:
         """Whether it is one tensor."""
-        return isinstance(self._value, np.ndarray)
+        return isinstance(self._value, np.ndarray | DeviceArray)
 
     def is_tensor_sequence(self) -> bool:
         """Whether it is a sequence of tensors."""
@@ -154,7 +182,8 @@ class IOBinding:
     def __init__(self, session: InferenceSession) -> None:
         self._session = session
         self._inputs: dict[str, Any] = {}
-        self._places: dict[str, Array | None] = {}
+        self._places: dict[str, Any] = {}
+        """Where an output goes: memory that is given, None for new memory of the host, the name of a device for its own."""
         self._outputs: list[OrtValue] = []
         self._names = {node.name for node in (*session.get_inputs(), *session.get_overridable_initializers())}
 
@@ -178,8 +207,8 @@ class IOBinding:
         buffer_ptr: int,
     ) -> None:
         """Memory for an input."""
-        OrtDevice(device_type, device_id)
-        self.bind_cpu_input(name, _at(buffer_ptr, shape, element_type))
+        where = OrtDevice(device_type, device_id).name
+        self.bind_cpu_input(name, _at(where, buffer_ptr, shape, element_type))
 
     def bind_output(
         self,
@@ -191,13 +220,15 @@ class IOBinding:
         buffer_ptr: int | None = None,
     ) -> None:
         """Ask for an output; where memory is given, it is written there."""
-        OrtDevice(device_type, device_id)
-        place = None if buffer_ptr is None or shape is None else _at(buffer_ptr, shape, element_type)
-        self._places[name] = place
+        where = OrtDevice(device_type, device_id).name
+        if buffer_ptr is None or shape is None:
+            self._places[name] = None if where == "cpu" else where
+        else:
+            self._places[name] = _at(where, buffer_ptr, shape, element_type)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Ask for an output, to be written to a value."""
-        self._places[name] = ortvalue.numpy()
+        self._places[name] = ortvalue.storage
 
     def clear_binding_inputs(self) -> None:
         """No inputs are bound."""
@@ -228,7 +259,7 @@ class IOBinding:
         """Run the session on what is bound."""
         if not self._places:
             raise _NothingAsked("no output is bound", remedy="bind_output(name)")
-        results = self._session.run(list(self._places), self._inputs, run_options)
+        results = self._session.run_where_they_are(list(self._places), self._inputs, run_options)
         self._outputs = [
             OrtValue(_written(name, result, place))
             for (name, place), result in zip(self._places.items(), results, strict=True)
@@ -245,20 +276,32 @@ def _unbound(name: str, names: set[str]) -> PlanishError:
     )
 
 
-def _written(name: str, result: Any, place: Array | None) -> Any:
+def _written(name: str, result: Any, place: Any) -> Any:
     if place is None:
-        return result
+        return np.asarray(result) if isinstance(result, DeviceArray) else result
+    if isinstance(place, str):
+        return gpu_calls.moved(place, result)
     if place.shape != result.shape or place.dtype != result.dtype:
         raise InvalidArgument(
             f"output {name!r} is {result.dtype}{list(result.shape)}, "
             f"the place bound for it {place.dtype}{list(place.shape)}"
         )
-    np.copyto(place, result)
+    _put(result, place)
     return place
 
 
-def _at(pointer: int, shape: Sequence[int], element_type: Any) -> Array:
+def _put(array: Any, place: Any) -> None:
+    """Elements into memory that is there."""
+    if isinstance(place, DeviceArray):
+        gpu_calls.written(array, place)
+    else:
+        np.copyto(place, np.asarray(array))
+
+
+def _at(where: str, pointer: int, shape: Sequence[int], element_type: Any) -> Any:
     dtype = dtype_of(element_type)
+    if where != "cpu":
+        return gpu_calls.at(where, pointer, dtype, tuple(shape))
     size = math.prod(shape) * dtype.itemsize
     if not size:
         return np.empty(tuple(shape), dtype)

@@ -19,10 +19,19 @@ from planish import ptir
 from planish.ptir.function import Inst, Value, set_operands
 
 Array = NDArray[Any]
-Prepared = dict[Hashable, tuple[list[Array], list[Array]]]
-"""What was computed, by program and arrays; with the arrays, so that they stay who they are."""
+
+
+class Prepared(dict[Hashable, tuple[list[Array], list[Array]]]):
+    """What was computed, by program and arrays; with the arrays, so that they stay who they are."""
+
+    packed = False
+    """Whether weights stay as narrow as they are: a GPU widens them in registers, in the time that reading them takes."""
+
+
 _FREE: Final = frozenset({"reshape", "transpose", "slice", "broadcast_to", "reverse", "cast", "bitcast"})
 _WORTH: Final = frozenset({"concat", "pad", "reduce_sum", "reduce_max", "reduce_min", "gather"})
+_LARGE: Final = 1 << 14
+"""Bytes of weights that are worth staying packed."""
 _GROWTH: Final = 4
 """How much larger than its weights something may be."""
 
@@ -35,7 +44,7 @@ def prepared(
     arrays = [
         _laid(array, kept) if is_fixed else array for array, is_fixed in zip(arrays, fixed, strict=True)
     ]
-    chosen = _chosen(function, fixed)
+    chosen = _chosen(function, fixed, packed=kept.packed)
     if not chosen:
         return function, arrays
     work = function.clone("prepare")
@@ -45,7 +54,7 @@ def prepared(
     key = (ptir.print(work), tuple(map(id, given)))
     prepared_arrays = kept.get(key)
     if prepared_arrays is None:
-        computed = [_laid(array, {}) for array in ptir.interpret(work, given)]
+        computed = [_laid(array, Prepared()) for array in ptir.interpret(work, given)]
         prepared_arrays = kept[key] = (computed, given)
     every = [*arrays]
     for value, array in zip(chosen, prepared_arrays[0], strict=True):
@@ -81,19 +90,25 @@ def _trim(function: ptir.Function, arrays: Sequence[Array], may_go: Sequence[boo
     return [arrays[n] for n in kept]
 
 
-def _chosen(function: ptir.Function, fixed: Sequence[bool]) -> list[Value]:
+def _chosen(function: ptir.Function, fixed: Sequence[bool], *, packed: bool) -> list[Value]:
     """Values worth computing once: of weights alone, by more than moving, and asked for by something else."""
     held: dict[Value, int] = {}
     """Values of weights and constants alone; how many elements of weights they are made of."""
+    roots: dict[Value, frozenset[Value]] = {}
+    """The weights that such a value is made of."""
     for value, is_fixed in zip(function.params, fixed, strict=True):
         if is_fixed:
             held[value] = _size(value)
+            roots[value] = frozenset({value})
     chosen: list[Value] = []
     for inst in function.body:
         if not _is_simple(inst) or any(value not in held for value in inst.operands):
             continue
         total = sum(held[value] for value in dict.fromkeys(inst.operands))
         too_large = any(_size(value) > _GROWTH * total for value in inst.results)
+        made_of = frozenset[Value]().union(*(roots.get(value, frozenset()) for value in inst.operands))
+        roots.update((value, made_of) for value in inst.results)
+        too_large |= packed and _is_wider(inst, made_of)
         if total and too_large and inst.op.name not in _FREE:
             continue
         held.update((value, total) for value in inst.results)
@@ -113,6 +128,17 @@ def _chosen(function: ptir.Function, fixed: Sequence[bool]) -> list[Value]:
             needed.update(value for value in region.results if value in held)
     wanted |= needed
     return [value for value in chosen if value in wanted]
+
+
+def _is_wider(inst: Inst, made_of: frozenset[Value]) -> bool:
+    """Whether something large takes more bytes than the weights that it is made of; parts of bytes are as large as the bytes."""
+    weights = sum(map(_nbytes, made_of))
+    packed = any(value.type.dtype.itemsize == 1 and _nbytes(value) >= _LARGE for value in made_of)
+    return packed or (weights >= _LARGE and any(_nbytes(value) > weights for value in inst.results))
+
+
+def _nbytes(value: Value) -> int:
+    return _size(value) * value.type.dtype.itemsize
 
 
 def _is_simple(inst: Inst) -> bool:

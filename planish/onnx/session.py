@@ -96,20 +96,39 @@ class InferenceSession:
         run_options: RunOptions | None = None,
     ) -> list[Any]:
         """The outputs named (None: all)."""
+        return self._run(output_names, input_feed, run_options, on_device=False)
+
+    def run_where_they_are(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Any]:
+        """The same; results of a GPU stay there."""
+        return self._run(output_names, input_feed, run_options, on_device=True)
+
+    def _run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None,
+        *,
+        on_device: bool,
+    ) -> list[Any]:
         if run_options is not None and getattr(run_options, "terminate", False):
             raise Fail("the run was told to end", remedy="run_options.terminate = False")
         feed: Mapping[str, Any] = input_feed
         for value in input_feed.values():
             if isinstance(value, OrtValue):
-                feed = {n: v.numpy() if isinstance(v, OrtValue) else v for n, v in input_feed.items()}
+                feed = {n: v.storage if isinstance(v, OrtValue) else v for n, v in input_feed.items()}
                 break
         begin = 0 if self._events is None else time.monotonic_ns()
         try:
             if self._threads is None:
-                results = self.model.run(output_names, feed)
+                results = self.model.run(output_names, feed, on_device=on_device)
             else:
                 with settings(threads=self._threads):
-                    results = self.model.run(output_names, feed)
+                    results = self.model.run(output_names, feed, on_device=on_device)
         except PlanishError as error:
             raise told_as(RuntimeException, error) from error
         if self._events is not None:
@@ -146,7 +165,8 @@ class InferenceSession:
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
         """The outputs named, of and as values."""
-        return [OrtValue(result) for result in self.run(output_names, input_dict_ort_values, run_options)]
+        results = self.run_where_they_are(output_names, input_dict_ort_values, run_options)
+        return [OrtValue(result) for result in results]
 
     def io_binding(self) -> IOBinding:
         """A binding of inputs and outputs."""

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.compiler.arguments import DeviceArray
 from planish.records import dataclass
 
 Array = NDArray[Any]
@@ -51,21 +52,26 @@ class Tape:
     first: dict[Hashable, TapeStep | End] = field(default_factory=dict)
     steps: int = 0
 
-    def replay(self, inputs: Sequence[Array]) -> list[Any] | None:
-        """The outputs; None if the data takes a way that was never taken before."""
+    def replay(self, inputs: Sequence[Any], *, on_device: bool = False) -> list[Any] | None:
+        """The outputs, left where they are if they may be on a device; None if the data takes a way that was never taken before."""
         slots = list(inputs)
         step = self.first.get(())
         while isinstance(step, TapeStep):
             given = [slots[source] if isinstance(source, int) else source for source in step.arguments]
             key: Hashable
             if step.call is None:
-                key = contents(given)
+                key = contents(fetched(given))
             else:
+                if not getattr(step.call, "on_device", False):
+                    given = fetched(given)
                 results = step.call(*given)
                 slots += results
                 key = () if step.is_static else shapes(results)
             step = step.after.get(key)
-        return None if step is None else [_output(shape, slots, len(inputs)) for shape in step.outputs]
+        if step is None:
+            return None
+        outputs = [_output(shape, slots, len(inputs)) for shape in step.outputs]
+        return outputs if on_device else fetched(outputs)
 
 
 class TapeRecorder:
@@ -134,6 +140,11 @@ class TapeRecorder:
             self._where[self._key] = following = step
             self.tape.steps += 1
         self._where, self._key = following.after, key
+
+
+def fetched(values: Sequence[Any]) -> list[Any]:
+    """The same, those that lie on a device brought to the host."""
+    return [np.asarray(value) if isinstance(value, DeviceArray) else value for value in values]
 
 
 def contents(arrays: Sequence[Array]) -> Hashable:

@@ -61,6 +61,12 @@ class Case(NamedTuple):
         return max(1.0, self.times / (self.fusion.tensors.target.registers // 4))
 
     @property
+    def in_few_rows(self) -> float:
+        """The same of a few rows on a GPU, whose threads have an element for all of them: what would be stored is read but once."""
+        few = self.fusion.tensors.target.is_gpu and self.times <= FEW_ROWS
+        return 1.0 if few else self.times
+
+    @property
     def is_product(self) -> bool:
         return self.fusion.around.graph.is_product(self.node)
 
@@ -288,7 +294,7 @@ COMPUTED_HERE: Final = (
         "joined",
         "which of the joined tensors an element is in would be asked again",
         _is_joined,
-        lambda case: case.times,
+        lambda case: case.in_few_rows,
     ),
     Reason("window", "windows read its elements again", _is_windowed, lambda case: case.times),
     Reason(

@@ -62,6 +62,16 @@ def test_sixteen_bytes_of_narrow_elements() -> None:
     assert "ld.global.nc.v4" in found or "ld.global.nc.v2.b64" in found or "ld.global.nc.v2.u64" in found
 
 
+def test_words_of_an_odd_number_of_halves() -> None:
+    found = lowered(
+        lambda x: pn.sum(x, axis=0),
+        (256, 224),
+        dtype=pn.bfloat16,
+        schedule="upcast(i, 7); local(i.outer, 32)",
+    )
+    assert found.as_text("ptx")
+
+
 def test_warps_combine_without_memory() -> None:
     found = ptx(lambda x: pn.sum(x, axis=1), (64, 512))
     assert "shfl.sync.bfly" in found

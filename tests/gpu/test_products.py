@@ -61,3 +61,38 @@ def test_tf32_for_those_who_allow_it(layout: str) -> None:
     with pn.settings(fastmath=True):
         assert 1e-5 < error(layout, (512, 256, 384), "float32") < BOUNDS["float32"]
     assert error(layout, (512, 256, 384), "float32") < 1e-6
+
+
+# -- weights that are stored narrow ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("kind", ["uint8", "int8", "half bytes"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_stored_weights(rows: int, kind: str, dtype: str) -> None:
+    rng = np.random.default_rng(rows)
+    depth, columns, group = 1024, 384, 64
+    low, high = (-128, 128) if kind == "int8" else (0, 256)
+    stored = rng.integers(low, high, (columns, depth // (2 if kind == "half bytes" else 1)))
+    stored = stored.astype(np.int8 if kind == "int8" else np.uint8)
+    whole = (
+        np.stack([stored & 15, stored >> 4], 2).reshape(columns, depth) if kind == "half bytes" else stored
+    )
+    wanted = getattr(pn, dtype)
+    x = rng.standard_normal((rows, depth)).astype(wanted.numpy)
+    scale = (rng.random((columns, depth // group)) * 0.1).astype(wanted.numpy)
+
+    def product(x: Any, w: Any, s: Any) -> Any:
+        if kind == "half bytes":
+            w = pn.stack([w & 15, w >> 4], axis=2).reshape(columns, depth)
+        wide = (w.astype(wanted) - 7.0).reshape(columns, depth // group, group) * s[:, :, None]
+        return x @ wide.reshape(columns, depth).T
+
+    arrays = [pn.asarray(array, device=GPU) for array in (x, stored, scale)]
+    compiled = pn.jit(product)
+    weights = (whole.astype(np.float64) - 7.0) * np.repeat(scale.astype(np.float64), group, 1)
+    want = x.astype(np.float64) @ weights.T
+    bound = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5}[dtype]
+    for _ in range(3):
+        found = np.asarray(compiled(*arrays)).astype(np.float64)
+        assert np.linalg.norm(found - want) < bound * np.linalg.norm(want)

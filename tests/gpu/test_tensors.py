@@ -200,3 +200,12 @@ def test_threads_call_one_function() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize("count", [(1 << 20) - 1, (1 << 22) + 3, 1 << 25])
+def test_large_arrays_come_and_go_through_pinned_memory(count: int) -> None:
+    x = np.random.default_rng(0).integers(0, 1 << 31, count).astype(np.int32)
+    for _ in range(2):
+        there = pn.asarray(x, device="cuda")
+        np.testing.assert_array_equal(np.asarray(there), x)
+        np.testing.assert_array_equal(np.asarray(there + 1), x + 1)

@@ -105,12 +105,12 @@ STORED: dict[str, tuple[Any, int, int, Any, str]] = {
         1,
         512,
         np.uint8,
-        "unroll(j, 16); upcast(i, 2); group(j.outer, 32); local(i.outer, 4)",
+        "unroll(j, 16); upcast(i, 4); group(j.outer, 32); local(i.outer, 4)",
     ),
-    "bytes, three rows": (lambda w: w, 3, 512, np.uint8, "upcast(i, 3); upcast(j, 2); group("),
+    "bytes, three rows": (lambda w: w, 3, 512, np.uint8, "upcast(i, 3); upcast(j, 4); group("),
     "signed bytes": (lambda w: w, 1, 512, np.int8, "group("),
     "half bytes, one row": (unpacked, 1, 1024, np.uint8, "unroll(j.inner, 2); unroll(j.outer, 16)"),
-    "half bytes, two rows": (unpacked, 2, 1024, np.uint8, "upcast(i, 2); upcast(j, 2); group("),
+    "half bytes, two rows": (unpacked, 2, 1024, np.uint8, "upcast(i, 2); upcast(j, 4); group("),
 }
 
 

@@ -58,6 +58,7 @@ class EmulatedDriver:
         self.refused: dict[str, int] = {}
         self.calls: Counter[str] = Counter()
         self.version = 12080
+        self.pinned: list[Any] = []
         self.errors: list[BaseException] = []
         self.ran: list[str] = []
         """The kernels that were run, in their order."""
@@ -113,7 +114,7 @@ class EmulatedDriver:
             "cuGraphAddKernelNode": self._add_launch,
             "cuGraphConditionalHandleCreate": self._conditional,
             "cuGraphAddNode": self._add_conditional,
-            "cuGraphLaunch": walked,
+            "cuGraphLaunch": walked, "cuMemHostAlloc": self._pinned, "cuEventSynchronize": nothing,
         }  # fmt: skip
         self.native = {
             "cuLaunchKernel": _LAUNCH(self._launch),
@@ -159,6 +160,11 @@ class EmulatedDriver:
         block = (ctypes.c_uint8 * nbytes)()
         ctypes.memset(block, 0xA5, nbytes)
         self.blocks[ctypes.addressof(block)] = block
+        return ctypes.addressof(block)
+
+    def _pinned(self, nbytes: int, flags: int) -> int:
+        block = (ctypes.c_uint8 * nbytes)()
+        self.pinned.append(block)
         return ctypes.addressof(block)
 
     def _function(self, module: bytes, name: bytes) -> Any:

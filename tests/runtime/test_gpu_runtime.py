@@ -369,3 +369,43 @@ def test_bisect_runs_the_code_of_a_gpu(gpu: EmulatedDriver, monkeypatch: pytest.
     culprit = bisect(function, [_data(4, 8)], TARGETS["sm_90"])
     assert culprit is not None
     assert "code generation" in str(culprit)
+
+
+# -- several GPUs -------------------------------------------------------------------------------------------------------
+
+
+def test_two_gpus_are_two_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    with emulated(monkeypatch) as driver:
+        driver.answers["cuDeviceGetCount"] = lambda: 2
+        driver.answers["cuDevicePrimaryCtxRetain"] = lambda number: 0x70 + int(number)
+        assert pn.devices()[-2:] == ("cuda:0", "cuda:1")
+        x = pn.asarray(_data(8), device="cuda:0")
+        y = x.to_device("cuda:1")
+        assert (x.device, y.device) == ("cuda:0", "cuda:1")
+        with pytest.raises(PlanishError, match=r"cuda:0 and cuda:1"):
+            x + y
+        doubled = y * 2.0
+        assert doubled.device == "cuda:1"
+        np.testing.assert_array_equal(np.asarray(doubled), np.asarray(x) * 2)
+        f = pn.jit(lambda a: a + 1.0, device="cuda:1")
+        for given in (x, y, x):  # an argument that is elsewhere is moved, as one of the host is
+            found = f(given)
+            assert found.device == "cuda:1"
+            np.testing.assert_array_equal(np.asarray(found), np.asarray(x) + 1)
+        back = f(y).to_device("cuda:0")
+        np.testing.assert_array_equal(np.asarray(back), np.asarray(x) + 1)
+
+
+def test_results_that_are_arguments_again_take_the_short_way(
+    gpu: EmulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for donated in ((), (0,)):
+        x = pn.asarray(_data(16), device="cu" + "da")
+        f = pn.jit(lambda p: p * 0.5 + 1.0, donate_argnums=donated)
+        for _ in range(3):
+            x = f(x)
+        assert x.device is pn.asarray(_data(2), device="cuda:" + "0").device
+        with monkeypatch.context() as patched:
+            patched.setattr(type(f), "_long_way", lambda *_: pytest.fail("the long way"))
+            for _ in range(3):
+                x = f(x)

@@ -31,10 +31,10 @@ _ACCESS: Final = 16
 """Bytes of the matrix that a thread reads at once."""
 _PACKED: Final = 8
 """Elements of the sum that one stored element stands for, at most."""
-_COLUMNS: Final = (2, 1)
+_COLUMNS: Final = (4, 2)
 """Columns of a thread."""
-_TEAMS: Final = (128, 64, WARP)
-"""Threads that share a sum."""
+_TEAMS: Final = (64, WARP)
+"""Threads that share a sum: each has enough of it to be worth combining what they have."""
 _BLOCK: Final = 128
 
 

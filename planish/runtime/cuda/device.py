@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from sys import intern
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from planish.errors import PlanishError
 from planish.runtime.cuda.driver import bindings, call, device_count
 from planish.runtime.cuda.memory import Pool
+from planish.runtime.cuda.staging import Staging
 
 Array = NDArray[Any]
 _DEFAULT: Final = 0
@@ -32,7 +34,7 @@ class Gpu:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.name = f"cuda:{number}"
+        self.name = intern(f"cuda:{number}")
         call("cuInit", 0)
         self._device = call("cuDeviceGet", number)
         self._context = call("cuDevicePrimaryCtxRetain", self._device, doing=f"when {self.name} was opened")
@@ -41,6 +43,7 @@ class Gpu:
         self.place = ctypes.addressof(self._place)
         """For native code: its context, and the stream."""
         self.pool = Pool(self)
+        self._staging = Staging(self)
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.model}, {self.arch}, {self.memory_bytes >> 30} GiB>"
@@ -153,11 +156,14 @@ class Gpu:
         """Copy an array to the GPU; when this returns, the array may change."""
         if array.nbytes:
             given = np.ascontiguousarray(array)
-            self._moved("HtoD", address, given.ctypes.data, given.nbytes, "while an array was copied to it")
+            if not self._staging.upload(given.ctypes.data, address, given.nbytes):
+                self._moved(
+                    "HtoD", address, given.ctypes.data, given.nbytes, "while an array was copied to it"
+                )
 
     def download(self, address: int, array: Array) -> None:
         """Copy from the GPU into an array, once all work before is done."""
-        if array.nbytes:
+        if array.nbytes and not self._staging.download(address, array.ctypes.data, array.nbytes):
             self._moved("DtoH", array.ctypes.data, address, array.nbytes, "while results were copied from it")
 
     def _moved(self, way: str, target: int, source: int, nbytes: int, doing: str) -> None:

@@ -87,6 +87,8 @@ def spread(value: UOp, lanes: int) -> UOp:
 
 def _is_shared_sum(place: UOp) -> bool:
     """Whether a place is the number of a thread among those that share a reduction: each has kept what it reduced."""
+    if place.op is Ops.VECTORIZE and len(set(place.src)) == 1:
+        (place, *_) = place.src
     return place.op is Ops.RANGE and kind_of(place) is AxisType.GROUP_REDUCE
 
 
@@ -103,7 +105,8 @@ def _layout(buffer: UOp, ctx: Locals) -> _Layout:
     lanes_only = [k for k, place in enumerate(places) if place.op in CONSTANTS and place.dtype.lanes > 1]
     rows = [k for k in range(len(places)) if k not in lanes_only]
     own = sorted(threads, key=lambda r: r.order)
-    together = any(kind_of(r) in THREADS for r in closed) and not all(map(_is_shared_sum, places))
+    sums = bool(rows) and all(_is_shared_sum(places[k]) for k in rows)
+    together = any(kind_of(r) in THREADS for r in closed) and not sums
     order: list[UOp | int] = [*own, *rows, *lanes_only] if together else [*rows, *own, *lanes_only]
     dims = tuple((k, (places[k] if isinstance(k, int) else k).vmax + 1) for k in order)
     table, size = buffer.table, 1
