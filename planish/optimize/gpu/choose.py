@@ -11,6 +11,7 @@ from planish.optimize.gpu.columns import share_columns
 from planish.optimize.gpu.products import tile_product
 from planish.optimize.gpu.rows import share_rows
 from planish.optimize.gpu.scans import scan
+from planish.optimize.gpu.slides import slide
 from planish.optimize.gpu.stream import stream_elements
 from planish.optimize.gpu.thin import thin_product
 from planish.optimize.gpu.turned import turn
@@ -39,6 +40,7 @@ GPU: Final[Sequence[Template]] = (
     with_tensor_cores,
     only("scans", scan),
     only("few rows", partial(thin_product, stored=False)),
+    only("windows", slide),
     only("rows", share_rows),
     only("columns", share_columns),
     only("products", tile_product),

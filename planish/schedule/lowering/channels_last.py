@@ -87,12 +87,16 @@ class ChannelsLast:
 def of_convolution(tensors: Tensors, inst: Inst) -> ChannelsLast | None:
     """How a convolution is laid out for tensor cores; None if they are not to do it."""
     attrs = cast("ConvolutionAttrs", inst.attrs)
-    _, rhs_axes, out_axes = convolution_axes(attrs, inst.operands[0].type.rank)
+    lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, inst.operands[0].type.rank)
     kernel, result = tensors.dims_of(inst.operands[1]), tensors.dims_of(inst.results[0])
     window, space = [kernel[axis] for axis in rhs_axes[2:]], [result[axis] for axis in out_axes[2:]]
     products = products_of((*result, kernel[rhs_axes[1]], *window))
     if products < _LEAST or not is_half(tensors, inst.operands):
         return None
+    if attrs.groups > 1 and kernel[rhs_axes[1]] == 1:  # nothing is shared by channels: no reason to copy them
+        x = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
+        if _is_memory(x) and innermost(x) != lhs_axes[1]:
+            return None
     return ChannelsLast(tensors, attrs.groups == 1, products_of(window) > products_of(space))
 
 
