@@ -112,7 +112,7 @@ def of_factor(
         return x
     (channel,) = contract
     size = tensors.dims_of(value)[-1]
-    if channel == innermost(x) or channel < min(free):
+    if channel in (min(contract[0], *free), len(free)):
         return x
     whole = isinstance(size, int) and size * value.type.dtype.itemsize % _ACCESS == 0
     return x if _is_memory(x) and whole else kept(tensors, value, (*free, channel))
@@ -190,15 +190,18 @@ def elements(x: UOp, axes: Sequence[WindowAxis]) -> tuple[UOp, UOp | None]:
 
 
 def inverse(order: Sequence[int]) -> tuple[int, ...]:
+    """Where each axis of an order comes from."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def kept(tensors: Tensors, value: Value, order: Sequence[int], others: Sequence[int] = ()) -> UOp:
-    """A value in memory, in an order of its axes; as it is if its last axis in memory is the last of these, or one of others."""
+    """A value in memory, in an order of its axes, or in its own if its last axis there is the last of these, or one of others."""
     x = full(tensors.values[value], tensors.dims_of(value))
-    if innermost(x) in (order[-1], *others) and _base(x)[0].op is not Ops.EXPAND:
+    base, of = _base(x)
+    lies = innermost(x) in (order[-1], *others) and base.op is not Ops.EXPAND
+    if lies and _is_memory(base):
         return x
-    stored = x.table.make(Ops.CONTIGUOUS, x.dtype, (permute(x, order),))
-    found = permute(stored, inverse(order))
+    wanted = inverse(of) if lies else tuple(order)
+    found = permute(x.table.make(Ops.CONTIGUOUS, x.dtype, (permute(x, wanted),)), inverse(wanted))
     tensors.values[value] = found
     return found
