@@ -141,3 +141,15 @@ def test_windows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         compiler.compile(traced)(*arrays),
     )
     np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=1e-2)
+
+
+def test_everything_that_is_turned_is_read_through_tiles() -> None:
+    x = pn.TensorSpec((16, 56, 56, 64), pn.bfloat16)
+    scale = pn.TensorSpec((64, 1, 1), pn.float32)
+
+    def function(x: Any, y: Any, scale: Any) -> Any:
+        first, second = (pn.permute_dims(each, (0, 3, 1, 2)) for each in (x, y))
+        return (first * scale + second).astype(pn.bfloat16)
+
+    (choice,) = compiler.lower(pn.jit(function).lower(x, x, scale).function, "sm_90").choices
+    assert sum("stage" in str(action) for action in choice.actions) == 2
