@@ -153,3 +153,14 @@ def test_everything_that_is_turned_is_read_through_tiles() -> None:
 
     (choice,) = compiler.lower(pn.jit(function).lower(x, x, scale).function, "sm_90").choices
     assert sum("stage" in str(action) for action in choice.actions) == 2
+
+
+def test_products_of_threads_join_axes_too() -> None:
+    arrays = data(2, 8, 8, 8, dtype=np.float32), data(32, 3, 3, 8, dtype=np.float32)
+    traced = pn.jit(nhwc(padding=1)).lower(*map(pn.asarray, arrays)).function
+    lowered = compiler.lower(traced, "sm_90")
+    said = str(lowered.choices[-1].actions)
+    assert "join" in said
+    assert said.count("stage") == 2
+    (found,), (exact,) = lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays)
+    np.testing.assert_array_equal(found, exact)

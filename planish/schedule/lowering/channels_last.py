@@ -5,7 +5,8 @@ is convolved is kept with its channels last, whatever the order of its axes in t
 that a tensor between two convolutions is stored once, by the kernel that computes it. Where the program hands it over in another
 order, it is copied first, which costs little by what it saves. Few channels are filled up to those sixteen bytes with zeros.
 
-The sums themselves are laid out the same way (`last_order`), so that results which are kept have their channels last as well.
+The sums themselves are laid out the same way, so that results which are kept have their channels last as well; and what is made of
+such a tensor element by element, by windows, slices and sums is computed in the order in which it lies (`lying`, `as_it_lies`).
 
 Before → after, of x in the order N C H W::
 
@@ -31,8 +32,8 @@ from planish.uop.shape import Dim, shape
 
 _ACCESS: Final = 16
 """Bytes that a thread copies at once."""
-_HALF: Final = 2
-"""Bytes of an element that tensor cores take as it is."""
+_TILED: Final = (2, 4)
+"""Bytes of the floats whose products are done in tiles, by tensor cores or by threads."""
 _LEAST: Final = 1 << 22
 """Products below which a kernel that copies costs more than it saves."""
 _BLOCK: Final = 128 * 128
@@ -91,7 +92,7 @@ def of_convolution(tensors: Tensors, inst: Inst) -> ChannelsLast | None:
     kernel, result = tensors.dims_of(inst.operands[1]), tensors.dims_of(inst.results[0])
     window, space = [kernel[axis] for axis in rhs_axes[2:]], [result[axis] for axis in out_axes[2:]]
     products = products_of((*result, kernel[rhs_axes[1]], *window))
-    if products < _LEAST or not is_half(tensors, inst.operands):
+    if products < _LEAST or not is_tiled(tensors, inst.operands):
         return None
     if attrs.groups > 1 and kernel[rhs_axes[1]] == 1:  # nothing is shared by channels: no reason to copy them
         x = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
@@ -108,7 +109,7 @@ def of_factor(
     It is laid out anew only if that costs nothing, because it is not in memory yet, or if its neighbours in memory do not come in sixteen bytes.
     """
     x = full(tensors.values[value], tensors.dims_of(value))
-    if not is_half(tensors, (value,)) or products < _LEAST or len(contract) != 1 or len(free) < _IMAGE:
+    if not is_tiled(tensors, (value,)) or products < _LEAST or len(contract) != 1 or len(free) < _IMAGE:
         return x
     (channel,) = contract
     size = tensors.dims_of(value)[-1]
@@ -118,10 +119,10 @@ def of_factor(
     return x if _is_memory(x) and whole else kept(tensors, value, (*free, channel))
 
 
-def is_half(tensors: Tensors, values: Sequence[Value]) -> bool:
-    """Whether tensor cores of a GPU take values as they are."""
+def is_tiled(tensors: Tensors, values: Sequence[Value]) -> bool:
+    """Whether products of values are done in tiles of a GPU."""
     kinds = [value.type.dtype for value in values]
-    return tensors.target.is_gpu and all(dtype.is_float and dtype.itemsize == _HALF for dtype in kinds)
+    return tensors.target.is_gpu and all(dtype.is_float and dtype.itemsize in _TILED for dtype in kinds)
 
 
 def innermost(x: UOp) -> int:
