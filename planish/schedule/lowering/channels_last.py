@@ -26,6 +26,7 @@ from planish.schedule.lowering import positions
 from planish.schedule.lowering.positions import WindowAxis
 from planish.schedule.lowering.rules import Lowering
 from planish.schedule.tensors import Tensors, full, pad, permute
+from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, Sizes, cycles
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.shape import Dim, shape
@@ -36,12 +37,12 @@ _TILED: Final = (2, 4)
 """Bytes of the floats whose products are done in tiles, by tensor cores or by threads."""
 _LEAST: Final = 1 << 22
 """Products below which a kernel that copies costs more than it saves."""
-_BLOCK: Final = 128 * 128
-"""Results that keep a multiprocessor busy."""
 _IMAGE: Final = 2
 """Axes besides channels from which on a factor of a product is taken for an image."""
-_LONG: Final = 64
-"""Terms of a part, at least."""
+_PART: Final = 512
+"""Terms of a part of a sum, at least."""
+_GAIN: Final = 0.85
+"""By how much parts have to be faster, as far as that can be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +76,23 @@ class ChannelsLast:
         least = _ACCESS // value.type.dtype.itemsize
         return least - channels if self.may_fill and isinstance(channels, int) and channels < least else 0
 
-    def parts(self, outputs: Sequence[Dim], summed: Sequence[Dim]) -> int:
-        """Parts of the sum over channels, where results alone do not keep a GPU busy: those of equal length."""
+    def parts(self, outputs: Sequence[Dim], summed: Sequence[Dim], itemsize: int) -> int:
+        """Parts of equal length of the sum over channels, where results alone do not keep a GPU busy."""
+        batch, groups, columns, *pixels = outputs
         features, *window = summed
-        blocks = products_of(outputs) // _BLOCK
-        wanted = self.tensors.target.workers // max(blocks, 1)
-        if not self.by_batch or wanted < 2 or not isinstance(features, int) or products_of(window) < _LONG:
+        taps = products_of(window)
+        sizes = Sizes(
+            products_of((batch, *pixels)), products_of((columns,)), taps * products_of((features,)), products_of((groups,)), itemsize
+        )  # fmt: skip
+        if not all(sizes):
             return 1
-        return max(n for n in range(1, wanted + 1) if features % n == 0)
+        terms, target = sizes.k // taps, self.tensors.target
+        ways = [
+            n for n in range(1, target.workers + 1) if terms % n == 0 and (n == 1 or sizes.k // n >= _PART)
+        ]
+        times = {n: min(cycles(target, sizes, tile, WARPGROUPS, n) for tile in WARPGROUP_TILES) for n in ways}
+        best = min(ways, key=lambda n: (times[n], n))
+        return best if times[best] < _GAIN * times[1] else 1
 
 
 def of_convolution(tensors: Tensors, inst: Inst) -> ChannelsLast | None:
