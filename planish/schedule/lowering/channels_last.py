@@ -176,6 +176,8 @@ def as_it_lies(handler: Lowering) -> Lowering:
     """A lowering of what is computed element by element, in the order in which an operand with its channels last lies in memory."""
 
     def lower(tensors: Tensors, inst: Inst) -> UOp:
+        if not tensors.target.is_gpu:
+            return handler(tensors, inst)
         given = {operand: tensors.values[operand] for operand in inst.operands}
         of = next((of for x in given.values() if (of := lying(tensors, x)[1])[1:2] not in ((), (1,))), None)
         if of is None:
