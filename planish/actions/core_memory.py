@@ -15,6 +15,7 @@ Before → after::
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 from planish import dtypes
@@ -42,17 +43,26 @@ _NARROW: Final = 4
 
 def neighbours(value: UOp, *axes: UOp) -> UOp | None:
     """The axis along which what a value is read from lies together; None if there is none."""
+    whole = _ACCESS // value.dtype.itemsize
+    return next((r for index in _read(value) for r in axes if _is_run(index, r, whole)), None)
+
+
+def _read(value: UOp) -> Iterator[UOp]:
+    """Where the parameters that a value is made of are read."""
     for place in value.toposort():
         if place.op is Ops.INDEX and place.src[0].op is Ops.DEFINE_GLOBAL:
             index = plain_index(place)
             while index is not None and index is not without_gate(index):  # padded along both axes
                 index = without_gate(index)
-            found = [
-                r for r in axes if index is not None and _is_run(index, r, _ACCESS // value.dtype.itemsize)
-            ]
-            if found:
-                return found[0]
-    return None
+            if index is not None:
+                yield index
+
+
+def _at_once(value: UOp, axis: UOp) -> int:
+    """How many values of an axis are copied at once: as many as lie together everywhere; where none do, they are gathered."""
+    whole = _ACCESS // value.dtype.itemsize
+    runs = [run for run in _RUNS if 1 < run <= whole and all(_is_run(i, axis, run) for i in _read(value))]
+    return runs[0] if runs else whole
 
 
 def _is_run(index: UOp, axis: UOp, length: int) -> bool:
@@ -96,7 +106,8 @@ def operand_in_memory(split: Split, matrix: Matrix, value: UOp, k: UOp, outer_k:
     axis, outer, size = (split.m, split.outer_m, rows) if first else (split.n, split.outer_n, core.n)
     along_k = IN_MEMORY[core.layout(matrix)[0]]
     k_first = neighbours(value, axis, k) is not axis
-    number = numbers(split, size * core.k, _ACCESS // value.dtype.itemsize if along_k == k_first else 1)
+    wide = _at_once(value, k if k_first else axis) if along_k == k_first else 1
+    number = numbers(split, size * core.k, wide)
     fast = core.k if k_first else size
     inner, across = (number % fast, number // fast) if k_first else (number // fast, number % fast)
     copied = substitute(value, {axis: outer + across, k: outer_k + inner})

@@ -126,12 +126,12 @@ def _leaf(x: UOp) -> UOp | None:
 def _kept(tensors: Tensors, x: UOp, *, turned: bool) -> UOp:
     """A tensor in memory of its own, with rows that are as far apart as they should be; itself, if they are."""
     dims = cast("tuple[int, ...]", shape(x))
-    last, itemsize = dims[-1], x.dtype.itemsize
+    row = max((axis for axis, dim in enumerate(dims) if dim > 1), default=0)  # axes of one element are none
+    last, itemsize = dims[row], x.dtype.itemsize
     if not turned and last * itemsize % _ALIGNED == 0:
         return x
     more = -last % max(_LINE // itemsize, 1)
-    edges = [(0, 0)] * (len(dims) - 1)
-    padded = pad(x, [*edges, (0, more)]) if more else x
+    padded = pad(x, [(0, more if axis == row else 0) for axis in range(len(dims))]) if more else x
     kept = tensors.table.make(Ops.CONTIGUOUS, x.dtype, (padded,))
     return shrink(kept, shape(padded), [(0, dim) for dim in dims]) if more else kept
 

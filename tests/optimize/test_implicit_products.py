@@ -37,6 +37,8 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "strided, one tap": (nhwc(stride=2), (data(2, 16, 16, 64), data(64, 1, 1, 64)), "wgmma"),
     "16 channels": (nhwc(padding=1), (data(1, 8, 8, 16), data(32, 3, 3, 16)), "wgmma"),
     "3 channels": (nhwc(padding=3, stride=2), (data(1, 16, 16, 3), data(32, 7, 7, 3)), "wgmma"),
+    "groups": (nhwc(padding=1, groups=2), (data(1, 8, 8, 64), data(64, 3, 3, 32)), "split(k, 32)"),
+    "groups of four channels": (nhwc(padding=1, groups=4), (data(1, 8, 8, 16), data(16, 3, 3, 4)), "split(k, 4)"),
     "NCHW": (lambda x, w: nn.conv2d(x, w, padding=1), (data(1, 64, 8, 8), data(32, 64, 3, 3)), "wgmma"),
     "epilogue": (
         lambda x, w, b, y: pn.maximum(nhwc(padding=1)(x, w) + b + y, 0),
@@ -110,3 +112,55 @@ def test_results_are_written_along_pixels(side: int, monkeypatch: pytest.MonkeyP
     assert ("words_at<2>" in end) is (side == 6)  # 36 pixels are four at a time, 49 one by one
     (found,), (exact,) = lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays)
     np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=1e-2)
+
+
+def test_pixels_of_a_thread_share_what_they_read() -> None:
+    """Of windows that share nothing else: four pixels of three by three taps read 18 vectors, and nine of weights."""
+    specs = pn.TensorSpec((64, 28, 28, 256), pn.bfloat16), pn.TensorSpec((256, 3, 3, 1), pn.bfloat16)
+    lowered = compiler.lower(pn.jit(nhwc(padding=1, groups=256)).lower(*specs).function, "sm_90")
+    assert str(lowered.choices[-1].actions[2]) == "upcast(k, 4)"
+    loads = [i for i in lowered.programs[-1].body if type(i).__name__ == "Load"]
+    assert len(loads) == 27
+
+
+SLIDES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "channels by themselves": (nhwc(padding=1, groups=16), (data(2, 8, 8, 16), data(16, 3, 3, 1))),
+    "in rows": (lambda x, w: nn.conv2d(x, w, padding=1, groups=16), (data(2, 16, 8, 8), data(16, 1, 3, 3))),
+    "many taps": (nhwc(padding=2, groups=4), (data(1, 8, 8, 16), data(16, 5, 5, 4))),
+    "pool": (lambda x: nn.max_pool2d(x, 3, 2, 1), (data(2, 16, 9, 9),)),
+}
+
+
+@pytest.mark.parametrize("name", SLIDES)
+def test_windows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels_last, "_LEAST", 0)
+    function, arrays = SLIDES[name]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    (found,), (exact,) = (
+        compiler.lower(traced, "sm_90").interpreted()(*arrays),
+        compiler.compile(traced)(*arrays),
+    )
+    np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=1e-2)
+
+
+def test_everything_that_is_turned_is_read_through_tiles() -> None:
+    x = pn.TensorSpec((16, 56, 56, 64), pn.bfloat16)
+    scale = pn.TensorSpec((64, 1, 1), pn.float32)
+
+    def function(x: Any, y: Any, scale: Any) -> Any:
+        first, second = (pn.permute_dims(each, (0, 3, 1, 2)) for each in (x, y))
+        return (first * scale + second).astype(pn.bfloat16)
+
+    (choice,) = compiler.lower(pn.jit(function).lower(x, x, scale).function, "sm_90").choices
+    assert sum("stage" in str(action) for action in choice.actions) == 2
+
+
+def test_products_of_threads_join_axes_too() -> None:
+    arrays = data(2, 8, 8, 8, dtype=np.float32), data(32, 3, 3, 8, dtype=np.float32)
+    traced = pn.jit(nhwc(padding=1)).lower(*map(pn.asarray, arrays)).function
+    lowered = compiler.lower(traced, "sm_90")
+    said = str(lowered.choices[-1].actions)
+    assert "join" in said
+    assert said.count("stage") == 2
+    (found,), (exact,) = lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays)
+    np.testing.assert_array_equal(found, exact)

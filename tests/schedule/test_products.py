@@ -76,3 +76,14 @@ def test_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         (result,) = found.interpreted()(a, b)
     wanted = a.astype(np.float64) @ b.astype(np.float64) + 1
     np.testing.assert_allclose(result.astype(np.float64), wanted, rtol=1e-2)
+
+
+def test_axes_of_one_element_are_no_rows() -> None:
+    """The weights of a convolution of one tap lie as a matrix does: nothing is padded."""
+    specs = pn.TensorSpec((16, 28, 28, 512), pn.bfloat16), pn.TensorSpec((256, 512, 1, 1), pn.bfloat16)
+
+    def pointwise(x: Any, w: Any) -> Any:
+        return pn.nn.conv2d(pn.permute_dims(x, (0, 3, 1, 2)), w)
+
+    found = compiler.lower(pn.jit(pointwise).lower(*specs).function, "sm_90")
+    assert len(found.programs) == 1

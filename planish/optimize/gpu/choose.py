@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from planish import dtypes
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.columns import share_columns
+from planish.optimize.gpu.joined import joined
 from planish.optimize.gpu.products import tile_product
 from planish.optimize.gpu.rows import share_rows
 from planish.optimize.gpu.scans import scan
+from planish.optimize.gpu.slides import slide
 from planish.optimize.gpu.stream import stream_elements
 from planish.optimize.gpu.thin import thin_product
 from planish.optimize.gpu.turned import turn
@@ -31,6 +34,16 @@ def _warpgroups(draft: Draft, nest: Nest) -> bool:
     return bool(nest.reductions) and use_warpgroups(draft)
 
 
+def _products(draft: Draft, nest: Nest) -> bool:
+    """A product in tiles of threads; one of several axes has them joined."""
+    alike = next((core for core in draft.target.tensor_cores if core.inputs is dtypes.float32), None)
+    for trial in joined(draft, alike) if alike is not None and nest.reductions else ():
+        if tile_product(trial, Nest.of(trial.sink)):
+            draft.adopt(trial)
+            return True
+    return tile_product(draft, nest)
+
+
 GPU: Final[Sequence[Template]] = (
     only("online", walk_online),
     only("few rows of stored bytes", partial(thin_product, stored=True)),
@@ -39,9 +52,10 @@ GPU: Final[Sequence[Template]] = (
     with_tensor_cores,
     only("scans", scan),
     only("few rows", partial(thin_product, stored=False)),
+    only("windows", slide),
     only("rows", share_rows),
     only("columns", share_columns),
-    only("products", tile_product),
+    only("products", _products),
     only("turned copies", turn),
     only("elements", _elements),
 )

@@ -9,9 +9,10 @@ memory: neighbours stay neighbours, so that sixteen bytes are still copied at on
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from planish.actions.join import Join
+from planish.actions.split import Split
 from planish.optimize.draft import Draft
 from planish.uop.nest import OUTPUT, name_of, plain_index, size_of, without_gate
 from planish.uop.node import UOp
@@ -64,8 +65,10 @@ def _as_they_lie(axes: Iterable[UOp], value: UOp) -> tuple[UOp, ...]:
     return tuple(sorted(axes, key=apart))
 
 
-def joined(draft: Draft, core: Core) -> Iterator[Draft]:
+def joined(given: Draft, core: Core) -> Iterator[Draft]:
     """The kernel with the axes of a product joined, for every pair of factors that has some to join."""
+    draft = given.copy()
+    _groups_apart(draft)
     seen: set[tuple[UOp, UOp]] = set()
     for product in nearly(draft.sink, core):
         if (product.a, product.b) in seen:
@@ -77,6 +80,16 @@ def joined(draft: Draft, core: Core) -> Iterator[Draft]:
         trial = draft.copy()
         if all(_join(trial, axes) for axes in groups):
             yield trial
+
+
+def _groups_apart(draft: Draft) -> None:
+    """Cut an axis of which a factor depends on a quotient only: the outputs of a group of channels read the same ones."""
+    for node in draft.sink.toposort():
+        if node.op is not Ops.FLOORDIV or node.src[0].op is not Ops.RANGE or node.src[1].op is not Ops.CONST:
+            continue
+        axis, size = node.src[0], cast("int", node.src[1].arg)
+        if kind_of(axis) in OUTPUT and size_of(axis) % size == 0:
+            draft.take(Split, axis, size, "the outputs of a group of channels")
 
 
 def _join(draft: Draft, axes: tuple[UOp, ...]) -> bool:

@@ -9,6 +9,7 @@ from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import fitted
 from planish.uop.nest.kernel import Nest
+from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
 _SIDES: Final = ((16, (1, 8)), (8, (1, 8)), (4, (1, 2)))
@@ -28,20 +29,32 @@ def turn(draft: Draft, view: Nest) -> bool:
     )
     if written is None:
         return False
-    for place in view.reads:
-        read = next((r for r in view.outputs if r is not written and view.stride(place, r) == 1), None)
-        if read is None or view.stride(place, written) in {0, 1} or place.src[0].op is not Ops.DEFINE_GLOBAL:
-            continue
-        each = _TURNED.get(place.dtype.itemsize, _WIDE)
-        for axis in (written, read):
-            side = next((side for side, most in _SIDES if fitted(draft, axis, side * each, most)), 0)
-            if not (
-                side
-                and draft.take(Upcast, axis, each, "neighbours by one access")
-                and draft.take(Local, axis, side)
-            ):
-                return False
-        # the innermost loop that is left: outside of it are blocks of the grid
-        loop = next((left for r in reversed(view.outputs) if (left := draft.outermost(r)) is not None), None)
-        return draft.stage(place, loop, "read and written together, each along its own axis")
-    return False
+    turned = {place: read for place in view.reads if (read := _read_along(view, place, written)) is not None}
+    if not turned:
+        return False
+    read = next(iter(turned.values()))
+    places = [place for place, its in turned.items() if its is read]
+    each = max(_TURNED.get(place.dtype.itemsize, _WIDE) for place in places)
+    for axis in (written, read):
+        side = next((side for side, most in _SIDES if fitted(draft, axis, side * each, most)), 0)
+        if not (
+            side
+            and draft.take(Upcast, axis, each, "neighbours by one access")
+            and draft.take(Local, axis, side)
+        ):
+            return False
+    # the innermost loop that is left: outside of it are blocks of the grid
+    loop = next((left for r in reversed(view.outputs) if (left := draft.outermost(r)) is not None), None)
+    slots = {place.src[0]: place for place in places}
+    staged = [
+        draft.stage(place, loop, "read and written together, each along its own axis")
+        for place in slots.values()
+    ]
+    return any(staged)
+
+
+def _read_along(view: Nest, place: UOp, written: UOp) -> UOp | None:
+    """The axis along which neighbours are read, if they are written along another one."""
+    if view.stride(place, written) in {0, 1} or place.src[0].op is not Ops.DEFINE_GLOBAL:
+        return None
+    return next((r for r in view.outputs if r is not written and view.stride(place, r) == 1), None)

@@ -5,7 +5,8 @@ is convolved is kept with its channels last, whatever the order of its axes in t
 that a tensor between two convolutions is stored once, by the kernel that computes it. Where the program hands it over in another
 order, it is copied first, which costs little by what it saves. Few channels are filled up to those sixteen bytes with zeros.
 
-The sums themselves are laid out the same way (`last_order`), so that results which are kept have their channels last as well.
+The sums themselves are laid out the same way, so that results which are kept have their channels last as well; and what is made of
+such a tensor element by element, by windows, slices and sums is computed in the order in which it lies (`lying`, `as_it_lies`).
 
 Before → after, of x in the order N C H W::
 
@@ -25,22 +26,23 @@ from planish.schedule.lowering import positions
 from planish.schedule.lowering.positions import WindowAxis
 from planish.schedule.lowering.rules import Lowering
 from planish.schedule.tensors import Tensors, full, pad, permute
+from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, Sizes, cycles
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.shape import Dim, shape
 
 _ACCESS: Final = 16
 """Bytes that a thread copies at once."""
-_HALF: Final = 2
-"""Bytes of an element that tensor cores take as it is."""
+_TILED: Final = (2, 4)
+"""Bytes of the floats whose products are done in tiles, by tensor cores or by threads."""
 _LEAST: Final = 1 << 22
 """Products below which a kernel that copies costs more than it saves."""
-_BLOCK: Final = 128 * 128
-"""Results that keep a multiprocessor busy."""
 _IMAGE: Final = 2
 """Axes besides channels from which on a factor of a product is taken for an image."""
-_LONG: Final = 64
-"""Terms of a part, at least."""
+_PART: Final = 512
+"""Terms of a part of a sum, at least."""
+_GAIN: Final = 0.85
+"""By how much parts have to be faster, as far as that can be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +76,38 @@ class ChannelsLast:
         least = _ACCESS // value.type.dtype.itemsize
         return least - channels if self.may_fill and isinstance(channels, int) and channels < least else 0
 
-    def parts(self, outputs: Sequence[Dim], summed: Sequence[Dim]) -> int:
-        """Parts of the sum over channels, where results alone do not keep a GPU busy: those of equal length."""
+    def parts(self, outputs: Sequence[Dim], summed: Sequence[Dim], itemsize: int) -> int:
+        """Parts of equal length of the sum over channels, where results alone do not keep a GPU busy."""
+        batch, groups, columns, *pixels = outputs
         features, *window = summed
-        blocks = products_of(outputs) // _BLOCK
-        wanted = self.tensors.target.workers // max(blocks, 1)
-        if not self.by_batch or wanted < 2 or not isinstance(features, int) or products_of(window) < _LONG:
+        taps = products_of(window)
+        sizes = Sizes(
+            products_of((batch, *pixels)), products_of((columns,)), taps * products_of((features,)), products_of((groups,)), itemsize
+        )  # fmt: skip
+        if not all(sizes):
             return 1
-        return max(n for n in range(1, wanted + 1) if features % n == 0)
+        terms, target = sizes.k // taps, self.tensors.target
+        ways = [
+            n for n in range(1, target.workers + 1) if terms % n == 0 and (n == 1 or sizes.k // n >= _PART)
+        ]
+        times = {n: min(cycles(target, sizes, tile, WARPGROUPS, n) for tile in WARPGROUP_TILES) for n in ways}
+        best = min(ways, key=lambda n: (times[n], n))
+        return best if times[best] < _GAIN * times[1] else 1
 
 
 def of_convolution(tensors: Tensors, inst: Inst) -> ChannelsLast | None:
     """How a convolution is laid out for tensor cores; None if they are not to do it."""
     attrs = cast("ConvolutionAttrs", inst.attrs)
-    _, rhs_axes, out_axes = convolution_axes(attrs, inst.operands[0].type.rank)
+    lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, inst.operands[0].type.rank)
     kernel, result = tensors.dims_of(inst.operands[1]), tensors.dims_of(inst.results[0])
     window, space = [kernel[axis] for axis in rhs_axes[2:]], [result[axis] for axis in out_axes[2:]]
     products = products_of((*result, kernel[rhs_axes[1]], *window))
-    if products < _LEAST or not is_half(tensors, inst.operands):
+    if products < _LEAST or not is_tiled(tensors, inst.operands):
         return None
+    if attrs.groups > 1 and kernel[rhs_axes[1]] == 1:  # nothing is shared by channels: no reason to copy them
+        x = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
+        if _is_memory(x) and innermost(x) != lhs_axes[1]:
+            return None
     return ChannelsLast(tensors, attrs.groups == 1, products_of(window) > products_of(space))
 
 
@@ -104,20 +119,20 @@ def of_factor(
     It is laid out anew only if that costs nothing, because it is not in memory yet, or if its neighbours in memory do not come in sixteen bytes.
     """
     x = full(tensors.values[value], tensors.dims_of(value))
-    if not is_half(tensors, (value,)) or products < _LEAST or len(contract) != 1 or len(free) < _IMAGE:
+    if not is_tiled(tensors, (value,)) or products < _LEAST or len(contract) != 1 or len(free) < _IMAGE:
         return x
     (channel,) = contract
     size = tensors.dims_of(value)[-1]
-    if channel == innermost(x) or channel < min(free):
+    if channel in (min(contract[0], *free), len(free)):
         return x
     whole = isinstance(size, int) and size * value.type.dtype.itemsize % _ACCESS == 0
     return x if _is_memory(x) and whole else kept(tensors, value, (*free, channel))
 
 
-def is_half(tensors: Tensors, values: Sequence[Value]) -> bool:
-    """Whether tensor cores of a GPU take values as they are."""
+def is_tiled(tensors: Tensors, values: Sequence[Value]) -> bool:
+    """Whether products of values are done in tiles of a GPU."""
     kinds = [value.type.dtype for value in values]
-    return tensors.target.is_gpu and all(dtype.is_float and dtype.itemsize == _HALF for dtype in kinds)
+    return tensors.target.is_gpu and all(dtype.is_float and dtype.itemsize in _TILED for dtype in kinds)
 
 
 def innermost(x: UOp) -> int:
@@ -161,6 +176,8 @@ def as_it_lies(handler: Lowering) -> Lowering:
     """A lowering of what is computed element by element, in the order in which an operand with its channels last lies in memory."""
 
     def lower(tensors: Tensors, inst: Inst) -> UOp:
+        if not tensors.target.is_gpu:
+            return handler(tensors, inst)
         given = {operand: tensors.values[operand] for operand in inst.operands}
         of = next((of for x in given.values() if (of := lying(tensors, x)[1])[1:2] not in ((), (1,))), None)
         if of is None:
@@ -186,15 +203,18 @@ def elements(x: UOp, axes: Sequence[WindowAxis]) -> tuple[UOp, UOp | None]:
 
 
 def inverse(order: Sequence[int]) -> tuple[int, ...]:
+    """Where each axis of an order comes from."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def kept(tensors: Tensors, value: Value, order: Sequence[int], others: Sequence[int] = ()) -> UOp:
-    """A value in memory, in an order of its axes; as it is if its last axis in memory is the last of these, or one of others."""
+    """A value in memory, in an order of its axes, or in its own if its last axis there is the last of these, or one of others."""
     x = full(tensors.values[value], tensors.dims_of(value))
-    if innermost(x) in (order[-1], *others) and _base(x)[0].op is not Ops.EXPAND:
+    base, of = _base(x)
+    lies = innermost(x) in (order[-1], *others) and base.op is not Ops.EXPAND
+    if lies and _is_memory(base):
         return x
-    stored = x.table.make(Ops.CONTIGUOUS, x.dtype, (permute(x, order),))
-    found = permute(stored, inverse(order))
+    wanted = inverse(of) if lies else tuple(order)
+    found = permute(x.table.make(Ops.CONTIGUOUS, x.dtype, (permute(x, wanted),)), inverse(wanted))
     tensors.values[value] = found
     return found

@@ -177,7 +177,7 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     else:  # outputs of a pixel, and channels of a tap, side by side
         order = (0, *range(3, rank), 1, 2, *range(rank + 1, len(whole)), rank)
         left, right = (permute(side, order) for side in sides)
-        parts = last.parts(whole[:rank], whole[rank:])
+        parts = last.parts(whole[:rank], whole[rank:], x.dtype.itemsize)
         total = _sum_of_products(left, right, summed, attrs.accum_dtype, attrs.out_dtype, parts)
         made, lies = (batch, *sizes, outputs), (0, len(out_axes) - 1, *range(1, len(out_axes) - 1))
     inside = [(0, result[out_axes[axis]]) for axis in channels_last.inverse(lies)]
