@@ -141,9 +141,7 @@ def _make_kernels(
             in_place=bool(sharing.aliased[number]),
             streams=bool(streams[number]),
         )
-        program = with_functions(
-            lower_to_llir(kernel.name, lines, workers=target.is_gpu * target.workers), target
-        )
+        program = with_functions(lower_to_llir(kernel.name, lines), target)
         return _LoweredKernel(with_streaming(program, target, streams[number]), choice)
 
     def source(program: Program, aliased: frozenset[int]) -> str:

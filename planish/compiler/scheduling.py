@@ -167,6 +167,6 @@ def after_choice(sink: UOp, actions: Sequence[Action], target: Target, name: str
         if stage.number >= FIRST:
             form = stage.run(form, machine)
     lines = form if isinstance(form, list) else [form]
-    program = with_functions(lower_to_llir(name, lines, workers=target.is_gpu * target.workers), target)
+    program = with_functions(lower_to_llir(name, lines), target)
     large = target.streamed_bytes
     return with_streaming(program, target, [b.name for b in program.params if large and b.nbytes >= large])

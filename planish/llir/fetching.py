@@ -104,7 +104,7 @@ def _split(program: Program, boxes: Sequence[CopyBox], loop: tuple[int, int]) ->
     if not isinstance(header, Loop):
         return program
     ring, buffers = boxes[0].ring, boxes[0].buffers
-    fresh, held = Fresh(program), memories(program)
+    fresh, held = _Fresh(program), memories(program)
     rings = {held[box.address] for box in boxes}
     awaited = AwaitBoxes(header.counter, ring, buffers)
     products = [k for k in range(begun, ended) if isinstance(body[k], Tile)]
@@ -127,7 +127,7 @@ def _split(program: Program, boxes: Sequence[CopyBox], loop: tuple[int, int]) ->
     return replace(program, body=(*fetching, *_alive(made)))
 
 
-def _released(header: Loop, lag: int, ring: int, buffers: int, fresh: Fresh) -> list[Instruction]:
+def _released(header: Loop, lag: int, ring: int, buffers: int, fresh: _Fresh) -> list[Instruction]:
     """What no product under way reads any more."""
     if not lag:
         return [Release(header.counter, ring, buffers)]
@@ -140,7 +140,7 @@ def _released(header: Loop, lag: int, ring: int, buffers: int, fresh: Fresh) -> 
     ]
 
 
-class Fresh:
+class _Fresh:
     """Registers that nobody has."""
 
     def __init__(self, program: Program) -> None:
@@ -156,7 +156,7 @@ def _fetching(
     before: Sequence[Instruction],
     inside: Sequence[Instruction],
     header: Loop,
-    fresh: Fresh,
+    fresh: _Fresh,
 ) -> list[Instruction]:
     """What the fetcher runs: the loop with its boxes, and all that these need, once more."""
     wanted: set[Register] = {r for box in boxes for r in box.registers} | set(header.registers)

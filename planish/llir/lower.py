@@ -17,7 +17,6 @@ from planish.errors import LoweringError, did_you_mean
 from planish.llir import program as ir
 from planish.llir.fetching import fetched
 from planish.llir.hints import with_unroll_hints
-from planish.llir.persistent import persistent
 from planish.llir.program import (
     COPIED,
     FORMS,
@@ -413,12 +412,11 @@ def lower(
     *,
     tiles: Mapping[str, TileOp] = _TILES,
     unroll: Mapping[Axis, int] | None = None,
-    workers: int = 0,
 ) -> Program:
     """The LLIR of a linear list of UOps.
 
     `tiles` describes tensor cores by name (one that is not listed is row-major in the registers of one thread); `unroll`
-    gives the unroll hints of ranges, by default those of `planish.llir.hints`. `workers` is how many multiprocessors a GPU has.
+    gives the unroll hints of ranges, by default those of `planish.llir.hints`.
     """
     state = _Lowering(tiles, _NO_UNROLL if unroll is None else unroll)
     state.aligned = _operand_memory(lines, tiles)
@@ -435,5 +433,4 @@ def lower(
     own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
     made = fetched(Program(name, tuple(params), own, tuple(body), tuple(state.variables)))
-    made = persistent(made, workers)
     return reused(made) if state.aligned else made

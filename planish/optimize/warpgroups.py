@@ -17,7 +17,6 @@ from planish.optimize.draft import Draft
 from planish.optimize.gpu.joined import joined
 from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, cycles
 from planish.uop.nest import size_of
-from planish.uop.ops import Ops
 from planish.uop.products import Product, nearly
 from planish.uop.tensor_cores import IN_MEMORY, Core
 
@@ -29,8 +28,6 @@ _SLOWER: Final = 6.0
 """How many times longer everything takes that waits for an operand which is turned."""
 _MOST_BUFFERS: Final = 6
 """Tiles of an operand at once: what is fetched so far ahead is there in time."""
-_STAYING: Final = 4
-"""Tiles of an operand that are enough where blocks stay."""
 _BARRIERS: Final = 2048
 """Bytes of LOCAL memory that are for barriers, and to begin where tiles have to."""
 _LEAST: Final = 32
@@ -91,26 +88,11 @@ def _turned(core: Core, product: Product) -> int:
 class _Tiles(CoreSchedule):
     """A block of warpgroups."""
 
-    def stays(self) -> bool:
-        """Whether there are more tiles than multiprocessors: then blocks stay, and results have memory of their own."""
-        m, n, _ = self.fit.padded
-        count = m // (self.fit.groups * self.core.m) * (n // self.core.n) * sizes_of(self.fit.product).batch
-        return count > self.draft.target.workers
-
-    def result_bytes(self) -> int:
-        """Bytes of a sum as it leaves the registers."""
-        reduce, core = self.fit.product.reduce, self.core
-        uses = [node for node in self.draft.sink.toposort() if reduce in node.src]
-        found = {use.dtype.itemsize if use.op is Ops.CAST else core.output.itemsize for use in uses}
-        return max(found, default=core.output.itemsize)
-
     def take(self) -> bool:
         groups, core = self.fit.groups, self.core
         tile = (groups * core.m + core.n) * core.k * core.inputs.itemsize
         room = self.draft.target.local_bytes - _BARRIERS
-        apart = (room - groups * core.m * core.n * self.result_bytes()) // tile
-        buffers = apart if apart >= _STAYING and self.stays() else room // tile
-        buffers = min(buffers, _MOST_BUFFERS, self.fit.padded[2] // core.k)
+        buffers = min(room // tile, _MOST_BUFFERS, self.fit.padded[2] // core.k)
         product, what = self.fit.product, f"tiles of {groups * core.m} x {core.n} in registers"
         return self.pad() and (
             self.draft.do(

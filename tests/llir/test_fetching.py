@@ -25,7 +25,6 @@ from planish.llir.program import (
     Release,
     WaitCopies,
 )
-from planish.target import TARGETS
 from tests.llir import kernels
 
 RNG = np.random.default_rng(5)
@@ -120,25 +119,3 @@ def test_layouts_and_edges(layout: str, sizes: tuple[int, int, int]) -> None:
     (found,) = lowered.interpreted()(*given)
     wanted = a.astype(np.float64) @ b.astype(np.float64)
     np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=1e-2)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "buffers", "reverse"), [((320, 64, 448), 6, False), ((320, 64, 384), 6, True)]
-)
-def test_blocks_stay(sizes: tuple[int, int, int], buffers: int, reverse: bool) -> None:
-    """Two multiprocessors and three tiles: the first does two of them, and steps go on, whatever their number by that of the buffers."""
-    m, n, k = sizes
-    a, b = (RNG.integers(-3, 4, shape).astype(ml_dtypes.bfloat16) for shape in ((m, k), (k, n)))
-    traced = pn.jit(lambda x, y: x @ y).lower(pn.asarray(a), pn.asarray(b)).function
-    lowered = compiler.lower(traced, replace(TARGETS["sm_90"], workers=2))
-    (program,) = lowered.programs
-    (await_,) = (i for i in program.body if isinstance(i, AwaitBoxes))
-    assert await_.buffers == buffers
-    arrays = [np.zeros(m * n, a.dtype), a.reshape(-1), b.reshape(-1)]
-    assert interpret(program, arrays, reverse=reverse).blocks == 2
-    wanted = a.astype(np.float64) @ b.astype(np.float64)
-    np.testing.assert_allclose(arrays[0].reshape(m, n).astype(np.float64), wanted, rtol=1e-2)
-    early = [k for k, i in enumerate(program.body) if isinstance(i, Release)][-1]
-    without_last = replace(program, body=(*program.body[:early], *program.body[early + 1 :]))
-    with pytest.raises(VerifyError, match="wait forever"):
-        interpret(without_last, arrays)
