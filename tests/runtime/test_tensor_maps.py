@@ -6,7 +6,7 @@ import pytest
 
 import planish as pn
 from planish import compiler
-from planish.compiler.plan_json import codec_of
+from planish.compiler.plan_json import Blobs, codec_of
 from planish.runtime.cuda import tensor_maps
 from planish.runtime.cuda.driver import CudaError
 from planish.runtime.cuda.trace import Word
@@ -43,4 +43,4 @@ def test_maps_of_a_kernel_are_kept_with_its_launch() -> None:
     assert (right.dims, right.strides) == ((136, 200), (1, 136))
     assert launch.grid.threads[0] % 128 == 0
     codec = codec_of("GridKernel")
-    assert codec.load(codec.dump(launch, {}), {}) == launch
+    assert codec.load(codec.dump(launch, Blobs()), memoryview(b"")) == launch
