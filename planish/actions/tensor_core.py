@@ -55,18 +55,26 @@ _BEFORE: Final = frozenset({AxisType.WARP, AxisType.GROUP_REDUCE})
 class Split:
     """The axes of one kernel, cut to the sizes of a core."""
 
-    def __init__(self, sink: UOp, core: Core, product: Product, how: TensorCore) -> None:
+    def __init__(
+        self,
+        sink: UOp,
+        core: Core,
+        product: Product,
+        groups: int = 1,
+        buffers: int = 1,
+        *,
+        engine: bool = False,
+    ) -> None:
         self.core = core
         self.nodes = sink.toposort()
         self.m, self.n = product.m, product.n
         table = product.reduce.table
-        groups = how.groups
         self.thread = (
             table.range(core.threads, cast("Axis", self.m.arg).part(_INNER, AxisType.WARP))
             if core.threads > 1
             else None
         )
-        self.groups, self.buffers, self.engine = groups, how.buffers, how.engine
+        self.groups, self.buffers, self.engine = groups, buffers, engine
         self.group = (
             table.range(groups, cast("Axis", self.m.arg).part(_GROUP, AxisType.LOCAL)) if groups > 1 else None
         )
@@ -81,6 +89,7 @@ class Split:
         for part in self.core.parts(matrix):
             size = 1 << part.bits
             if part.source == "r":
+                size = min(size, self.core.lanes(matrix) >> part.start)
                 axes.append(((*path, len(axes)), size))
                 counted = table.make(
                     Ops.UNROLL, dtypes.index, (table.vconst(range(size)),), Lanes((axes[-1],))
@@ -242,7 +251,7 @@ class TensorCore(Action):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
-        split = Split(sink, core, product, self)
+        split = Split(sink, core, product, self.groups, self.buffers, engine=self.engine)
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m
         row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))

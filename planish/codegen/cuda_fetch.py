@@ -12,8 +12,7 @@ from typing import Final
 
 from planish.codegen.cuda_values import CudaValues
 from planish.llir import program as ir
-from planish.llir.program import GROUP, Buffer, Program
-from planish.uop.ops import Box
+from planish.llir.program import GROUP, Box, Buffer, Program
 
 MAPS: Final = "maps"
 REGISTERS: Final = 1 << 16

@@ -20,7 +20,7 @@ typedef unsigned long long uintptr_t;
 #define INFINITY __int_as_float(0x7f800000)"""
 
 VECTOR: Final = """// neighbouring elements that one access moves
-template <class T, int N> struct alignas(sizeof(T) * N) vec { T at[N]; };"""
+template <class T, int N> struct alignas(sizeof(T) * (N & -N)) vec { T at[N]; };"""
 
 BITS: Final = """// the same bits as another type
 template <class To, class From> inline To bits_as(From x) {

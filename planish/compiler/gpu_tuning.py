@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planish.codegen import cuda, symbols
-from planish.compiler.grids import grid_of
+from planish.compiler.grids import grid_of, maps_of
 from planish.llir.program import Program
 from planish.runtime.sandbox import GpuKernel, TrialBuffer
 from planish.target import Target
@@ -46,4 +46,5 @@ def gpu_kernel(program: Program, places: Sequence[TrialBuffer]) -> GpuKernel:
         tuple(variable.high for variable in program.variables),
         grid_of(program),
         cuda.shared_memory(program).dynamic,
+        maps_of(program),
     )

@@ -132,4 +132,4 @@ class Release(Instruction):
         return _counts(self.step)
 
 
-__all__ = ["GROUP", "Acquire", "AwaitBoxes", "CopyBox", "EndFetcher", "Fetcher", "Release"]
+__all__ = ["GROUP", "Acquire", "AwaitBoxes", "Box", "CopyBox", "EndFetcher", "Fetcher", "Release"]

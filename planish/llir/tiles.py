@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.records import dataclass
-from planish.uop.tensor_cores import IN_MEMORY, memory_places
+from planish.uop.tensor_cores import IN_MEMORY, closed_up, memory_places
 
 Numbers = NDArray[np.int64]
 
@@ -75,7 +75,7 @@ class TileOp:
         for position, bit in enumerate(bits):
             source = thread if bit[0] == "l" else lane
             place |= (source >> int(bit[1:]) & 1) << position
-        return place
+        return closed_up(place, self.fragments[matrix][1])
 
     def problems(self) -> list[str]:
         """What is wrong with the description."""
@@ -92,11 +92,15 @@ class TileOp:
             if any(_BIT.fullmatch(bit) is None for bit in bits):
                 problems.append(f"matrix {matrix} has a bit that is neither l<number> nor r<number>")
                 continue
-            size = rows * columns
+            size = rows << (columns - 1).bit_length()  # rows are numbered as if they were that long
             expected = {f"l{i}" for i in range(_log2(self.threads))}
             expected |= {f"r{i}" for i in range(_log2(size) - _log2(self.threads))}
             powers = size == 1 << _log2(size) and self.threads == 1 << _log2(self.threads)
-            if not powers or len(bits) != _log2(size) or set(bits) != expected:
+            whole = (
+                columns == 1 << _log2(columns)
+                or bits[_log2(columns)] == f"r{_log2(size // self.threads) - 1}"
+            )
+            if not powers or not whole or len(bits) != _log2(size) or set(bits) != expected:
                 problems.append(
                     f"the bits of matrix {matrix} do not number its {rows}x{columns} elements once each"
                 )

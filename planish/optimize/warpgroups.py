@@ -28,6 +28,8 @@ _SLOWER: Final = 6.0
 """How many times longer everything takes that waits for an operand which is turned."""
 _MOST_BUFFERS: Final = 6
 """Tiles of an operand at once: what is fetched so far ahead is there in time."""
+_BARRIERS: Final = 2048
+"""Bytes of LOCAL memory that are for barriers, and to begin where tiles have to."""
 _LEAST: Final = 32
 """Columns and terms from which on a product is worth a core of this kind."""
 _LEAST_COLUMNS: Final = 2
@@ -89,7 +91,8 @@ class _Tiles(CoreSchedule):
     def take(self) -> bool:
         groups, core = self.fit.groups, self.core
         tile = (groups * core.m + core.n) * core.k * core.inputs.itemsize
-        buffers = min(self.draft.target.local_bytes // tile, _MOST_BUFFERS, self.fit.padded[2] // core.k)
+        room = self.draft.target.local_bytes - _BARRIERS
+        buffers = min(room // tile, _MOST_BUFFERS, self.fit.padded[2] // core.k)
         product, what = self.fit.product, f"tiles of {groups * core.m} x {core.n} in registers"
         return self.pad() and (
             self.draft.do(

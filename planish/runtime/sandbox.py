@@ -31,7 +31,7 @@ from typing import IO, Any, Final, Self, cast
 from planish.errors import PlanishError
 from planish.records import dataclass
 from planish.runtime.cpu import Processor
-from planish.runtime.grid import Grid
+from planish.runtime.grid import Grid, TensorMap
 
 LENGTH: Final = struct.Struct("<Q")
 WHOLE: Final = "whole"
@@ -115,6 +115,7 @@ class GpuKernel:
     values: tuple[int, ...]
     grid: Grid
     shared: int
+    maps: tuple[TensorMap, ...] = ()
 
 
 Trial = TimedKernel | GpuKernel

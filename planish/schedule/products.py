@@ -34,6 +34,8 @@ _LINE: Final = 128
 """Bytes that rows are apart where we may choose."""
 _OFTEN: Final = 256
 """How often an element of an operand is used, for a copy of it to be worth while."""
+_VERY_OFTEN: Final = 2048
+"""The same where rows are multiples of 16 bytes, but not of lines of the second cache: every row of a box is then in two lines."""
 _LARGE: Final = 1 << 29
 """Multiply-adds of a product whose operands are worth a kernel each."""
 _LEAST: Final = 32
@@ -87,13 +89,14 @@ def prepared(tensors: Tensors, node: UOp) -> UOp:
     product = node.src[0]
     used = (sizes.n, sizes.m)
     factors = tuple(
-        _laid_out(tensors, factor) if often >= _OFTEN else factor
+        _laid_out(tensors, factor, _LINE if often >= _VERY_OFTEN else _ALIGNED) if often >= _OFTEN else factor
         for factor, often in zip(product.src, used, strict=True)
     )
     return node if factors == product.src else node.replace(src=(product.replace(src=factors),))
 
 
-def _laid_out(tensors: Tensors, factor: UOp) -> UOp:
+def _laid_out(tensors: Tensors, factor: UOp, aligned: int) -> UOp:
+    """A factor whose rows in memory are such multiples of bytes apart, and which lies along the sum if it has to."""
     found = _factor(factor)
     if found is None:
         return factor
@@ -107,7 +110,7 @@ def _laid_out(tensors: Tensors, factor: UOp) -> UOp:
     along = all(IN_MEMORY[core.a[0]] and IN_MEMORY[core.b[0]] for core in cores)
     turned = along and leaf is not before and any(x.op is Ops.PERMUTE for x in before.toposort())
     where = before if turned else leaf
-    kept = _kept(tensors, where, turned=turned)
+    kept = _kept(tensors, where, 0 if turned else aligned)
     if kept is where:
         return factor
     return _replaced(factor, where, kept)
@@ -123,12 +126,12 @@ def _leaf(x: UOp) -> UOp | None:
     return None
 
 
-def _kept(tensors: Tensors, x: UOp, *, turned: bool) -> UOp:
-    """A tensor in memory of its own, with rows that are as far apart as they should be; itself, if they are."""
+def _kept(tensors: Tensors, x: UOp, aligned: int) -> UOp:
+    """A tensor in memory of its own, with rows that are as far apart as they should be; itself, if they are multiples of so many bytes."""
     dims = cast("tuple[int, ...]", shape(x))
     row = max((axis for axis, dim in enumerate(dims) if dim > 1), default=0)  # axes of one element are none
     last, itemsize = dims[row], x.dtype.itemsize
-    if not turned and last * itemsize % _ALIGNED == 0:
+    if aligned and last * itemsize % aligned == 0:
         return x
     more = -last % max(_LINE // itemsize, 1)
     padded = pad(x, [(0, more if axis == row else 0) for axis in range(len(dims))]) if more else x

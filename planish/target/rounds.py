@@ -21,6 +21,12 @@ _TOGETHER: Final = 2000
 """Bytes per cycle of what was just written by all multiprocessors, and is read by them."""
 
 
+_OTHERS: Final = 64
+"""Registers of a thread beside its sums."""
+_ROW, _AHEAD = 128, 6
+"""Bytes of a row of an operand, and how many tiles of it there are at most."""
+
+
 class Sizes(NamedTuple):
     """Products of matrices: rows, columns and terms of each, how many there are, and the bytes of an element."""
 
@@ -49,7 +55,9 @@ class Engine(NamedTuple):
     bits: int
     """Multiply-adds per cycle times the bits of an element, for long; of threads, which take as long for all, of 32 bits."""
     begin: int = 0
-    """Cycles of a block before its first product and after its last."""
+    """Cycles of a block before its first product, if it is alone on its multiprocessor."""
+    end: float = 0.0
+    """Cycles for each sum after its last: it is brought to memory while nobody multiplies."""
     half: float = 0.0
     """With so many warps it is half as fast as with many; 0: that does not matter."""
     resident: int = 0
@@ -58,12 +66,14 @@ class Engine(NamedTuple):
     """Whether operands may be late."""
 
 
-WARPGROUPS: Final = Engine(8 * 3072, begin=2500, waits=True)
+WARPGROUPS: Final = Engine(8 * 3072, begin=3000, end=0.085, waits=True)
 WARPS: Final = Engine(16 * 700, half=3.0, resident=8)
 THREADS: Final = Engine(32 * 108, half=1.8, resident=16)
 
 WARPGROUP_TILES: Final = tuple(
-    Tile(64 * groups, columns) for columns in WARPGROUP_COLUMNS for groups in (2, 1)
+    Tile(64 * groups, columns, speed=0.92 if columns == 192 else 1.0)
+    for columns in WARPGROUP_COLUMNS
+    for groups in (2, 1)
 )
 THREAD_TILES: Final = (
     Tile(128, 128, 8),
@@ -74,6 +84,15 @@ THREAD_TILES: Final = (
     Tile(32, 32, 2, 0.65, 0.5),
 )
 """Of threads with 8 x 8 sums each, then 8 x 4 and 4 x 4."""
+
+
+def _neighbours(target: Target, sizes: Sizes, tile: Tile) -> int:
+    """Blocks that a multiprocessor has at once, of warpgroups that keep a tile of sums and some tiles of operands: they hide each other's waits."""
+    threads = 2 * tile.rows  # 64 rows for 128 threads
+    registers = threads * (tile.rows * tile.columns // threads + _OTHERS)
+    steps = min(-(-sizes.k * sizes.itemsize // _ROW), _AHEAD)
+    memory = (tile.rows + tile.columns) * _ROW * steps
+    return max(min(target.block_registers // registers, target.local_bytes // memory), 1)
 
 
 def cycles(target: Target, sizes: Sizes, tile: Tile, engine: Engine, parts: int = 1) -> float:
@@ -87,5 +106,6 @@ def cycles(target: Target, sizes: Sizes, tile: Tile, engine: Engine, parts: int 
     step = tile.rows * tile.columns / rate
     if engine.waits:
         step = max(step, (tile.rows + tile.columns) * itemsize / target.bytes_per_cycle[0])
-    time = mine * (step * -(-k // parts) + engine.begin)
+    ends = engine.begin / _neighbours(target, sizes, tile) ** 2 if engine.begin else 0.0
+    time = mine * (step * -(-k // parts) + ends + engine.end * tile.rows * tile.columns)
     return time if parts == 1 else time + target.launch / 2 + 2 * _SUM * parts * m * n * batch / _TOGETHER

@@ -144,7 +144,7 @@ class Core:
 
     def parts(self, matrix: Matrix) -> tuple[Part, ...]:
         """The layout as runs of bits, each as long as possible; those of the registers by falling lane bit."""
-        columns = self.shape(matrix)[1].bit_length() - 1
+        columns = (self.shape(matrix)[1] - 1).bit_length()
         found: list[Part] = []
         for place, bit in enumerate(self.layout(matrix)):
             row, number = place >= columns, int(bit[1:])
@@ -170,7 +170,7 @@ class Core:
         for position, bit in enumerate(self.layout(matrix)):
             source = thread if bit[0] == "l" else lane
             place |= (source >> int(bit[1:]) & 1) << position
-        return place
+        return closed_up(place, self.shape(matrix)[1])
 
     def memory_places(self, matrix: Matrix) -> NDArray[np.int64]:
         """How far behind its first element each element of a matrix in LOCAL memory lies, in row-major order."""
@@ -178,11 +178,13 @@ class Core:
 
     def problems(self) -> Iterator[str]:
         """What is wrong with the description."""
-        if any(size < 1 or size & (size - 1) for size in (*self.dims, self.threads)):
+        n = 1 << (self.n - 1).bit_length() if self.reads_memory else self.n
+        if any(size < 1 or size & (size - 1) for size in (self.m, n, self.k, self.threads)):
             yield f"{self.name}: sizes and threads must be powers of two"
             return
         for matrix in MATRICES:
             rows, columns = self.shape(matrix)
+            columns = n if columns == self.n else columns
             bits = self.layout(matrix)
             if self.in_memory(matrix):
                 continue
@@ -191,6 +193,12 @@ class Core:
             expected = {f"l{i}" for i in range(threads)} | {f"r{i}" for i in range(registers)}
             if any(_BIT.fullmatch(bit) is None for bit in bits) or sorted(bits) != sorted(expected):
                 yield f"{self.name}: the bits of {matrix} do not number its {rows}x{columns} elements once each"
+
+
+def closed_up(places: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
+    """Row-major numbers of elements whose rows are as long as the next power of two, as they are without what is too many."""
+    bits = (columns - 1).bit_length()
+    return places if columns == 1 << bits else (places >> bits) * columns + (places & (1 << bits) - 1)
 
 
 def memory_places(matrix: str, shape: tuple[int, int], size: int, layout: str) -> NDArray[np.int64]:
@@ -314,7 +322,7 @@ def _warpgroup(
     exactness: tuple[int | None, int | None] = (None, None),
 ) -> Core:
     """C[64, n] += A[64, k] @ B[k, n] by 128 threads, both operands in LOCAL memory; k is what 128 bytes hold."""
-    columns = ["r0", "l0", "l1", *(f"r{bit}" for bit in range(2, n.bit_length() - 2))]
+    columns = ["r0", "l0", "l1", *(f"r{bit}" for bit in range(2, (n - 1).bit_length() - 1))]
     name = f"wgmma_m64n{n}_{kind}_f32_{''.join(layout[1] for layout in layouts)}"
     return Core(
         name, 64, n, _ROW_BYTES // inputs.itemsize, inputs, dtypes.float32, 128, (layouts[0],), (layouts[1],),
@@ -322,7 +330,7 @@ def _warpgroup(
     )  # fmt: skip
 
 
-WARPGROUP_COLUMNS: Final = (256, 128, 64, 32, 16, 8)
+WARPGROUP_COLUMNS: Final = (256, 192, 128, 64, 32, 16, 8)
 _HALVES: Final = (("@k", "@k"), ("@k", "@mn"), ("@mn", "@k"), ("@mn", "@mn"))
 HOPPER: Final = tuple(
     _warpgroup(n, inputs, layouts, kind)

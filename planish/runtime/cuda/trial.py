@@ -19,6 +19,7 @@ from planish.runtime.cuda.driver import call
 from planish.runtime.cuda.graphs import Builder, Built
 from planish.runtime.cuda.launch import LoadedKernel
 from planish.runtime.cuda.memory import Block
+from planish.runtime.cuda.tensor_maps import map_words
 from planish.runtime.cuda.trace import Launch, Word
 from planish.runtime.sandbox import REALS, SETS, GpuKernel, Setup
 from planish.runtime.trial_data import Array, TrialData, dtype_of
@@ -83,7 +84,7 @@ class GpuBench(TrialData):
     def load(self, kernel: GpuKernel) -> None:
         """Compile a kernel."""
         cubin = cubin_of(kernel.source, self.gpu.arch, kernel.flags)
-        loaded = LoadedKernel(self.gpu, kernel.name, cubin, kernel.grid, kernel.shared)
+        loaded = LoadedKernel(self.gpu, kernel.name, cubin, kernel.grid, kernel.shared, kernel.maps)
         self.candidate = _Candidate(kernel, loaded, {})
 
     def _graph(self, which: str, count: int) -> Any:
@@ -93,6 +94,7 @@ class GpuBench(TrialData):
             kernel = candidate.kernel
             words = [Word(-1, self._address(number, which)) for number in kernel.places]
             words += [Word(-1, value) for value in kernel.values]
+            words += map_words(candidate.loaded.maps, words)
             one = Launch(0, kernel.values, tuple(words))
             found = Builder(self.gpu, [candidate.loaded], ()).build([one] * count)
             candidate.graphs[which, count] = found

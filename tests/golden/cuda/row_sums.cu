@@ -10,7 +10,7 @@ typedef unsigned long long uintptr_t;
 #define INFINITY __int_as_float(0x7f800000)
 
 // neighbouring elements that one access moves
-template <class T, int N> struct alignas(sizeof(T) * N) vec { T at[N]; };
+template <class T, int N> struct alignas(sizeof(T) * (N & -N)) vec { T at[N]; };
 
 // a value as the 32 bits or more that warps exchange
 template <class T> inline auto as_word(T x) {
@@ -82,8 +82,8 @@ extern "C" __global__ void __launch_bounds__(128) reduce_64_d877c3(float *__rest
   float * r27 = acc0 + 0;
   float r28 = *r27;
   float * r29 = acc1 + 0;
-  int32_t r30 = shl_i32(r1, 1);
-  int32_t r31 = (int32_t)((uint32_t)r30 + (uint32_t)r7);
+  int32_t r30 = shl_i32(r7, 1);
+  int32_t r31 = (int32_t)((uint32_t)r1 + (uint32_t)r30);
   float * r32 = local0 + r31;
   float r33 = r28;
   float r33_from16 = from_thread(r33, 16);
@@ -104,18 +104,19 @@ extern "C" __global__ void __launch_bounds__(128) reduce_64_d877c3(float *__rest
   for (int32_t r35 = 0; r35 < 2; r35++) {
     float * r36 = acc1 + 0;
     float r37 = *r36;
-    int32_t r38 = (int32_t)((uint32_t)r30 + (uint32_t)r35);
-    float * r39 = local0 + r38;
-    float r40 = *r39;
-    float r41 = (r37 + r40);
-    *r36 = r41;
+    int32_t r38 = shl_i32(r35, 1);
+    int32_t r39 = (int32_t)((uint32_t)r1 + (uint32_t)r38);
+    float * r40 = local0 + r39;
+    float r41 = *r40;
+    float r42 = (r37 + r41);
+    *r36 = r42;
   }
-  float * r42 = acc1 + 0;
-  float r43 = *r42;
-  int32_t r44 = shl_i32(r0, 1);
-  int32_t r45 = (int32_t)((uint32_t)r44 + (uint32_t)r1);
-  float * r46 = (float *)(arg0 + r45);
-  bool r47 = (r7 == 0);
-  bool r48 = (r47 && r34);
-  if (r48) *r46 = r43;
+  float * r43 = acc1 + 0;
+  float r44 = *r43;
+  int32_t r45 = shl_i32(r0, 1);
+  int32_t r46 = (int32_t)((uint32_t)r45 + (uint32_t)r1);
+  float * r47 = (float *)(arg0 + r46);
+  bool r48 = (r7 == 0);
+  bool r49 = (r48 && r34);
+  if (r49) *r47 = r44;
 }
