@@ -59,7 +59,7 @@ def _parted(draft: Draft, nest: Nest) -> Iterator[Draft]:
 
 def _walk(draft: Draft, cores: list[Core], found: WeightedSum) -> bool:
     """One sum, with as many threads and keys at once as fit."""
-    queries, columns = size_of(found.values.m), size_of(found.values.n)
+    queries, columns = size_of(found.outer.m), size_of(found.outer.n)
     width = next((each for each in _WIDTHS if columns <= each), None)
     if not queries or width is None:
         return False
@@ -84,7 +84,7 @@ def _reads(core: Core, found: WeightedSum) -> bool:
 def _take(draft: Draft, core: Core, found: WeightedSum, how: tuple[int, int, int]) -> bool:
     groups, buffers, width = how
     made = draft.copy()
-    for axis, size in ((found.values.m, groups * _ROWS), (found.values.n, width)):
+    for axis, size in ((found.outer.m, groups * _ROWS), (found.outer.n, width)):
         padded = upto(size_of(axis), size)
         if padded != size_of(axis) and not made.do(PadTo(name_of(axis), size), "a tile has a fixed size"):
             return False
