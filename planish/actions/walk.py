@@ -194,7 +194,9 @@ class Walk:
         core, product = self.second, self.values
         across = (product.n, self.split.outer_n, core.n)
         along = (product.k, self.block * self.core.n, self.core.n)
-        v = self.fetched() or self.tile(product.b, across, along, core.b[0], self.buffers)
+        v = self.fetched()
+        if v is None:
+            v = self.tile(product.b, across, along, core.b[0], self.buffers)
         lanes = core.lanes("a")
         pairs = [
             (weights.gep(*range(c * lanes, (c + 1) * lanes)), self.place(v, c * core.n * core.k))

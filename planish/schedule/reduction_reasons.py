@@ -145,8 +145,12 @@ def _may_nest(case: Case, row: int) -> bool:
 
 
 def _is_walked(case: Case) -> bool:
-    """Whether blocks of it are made on the way to another product, by tensor cores."""
-    return case.is_product and may_walk(case.fusion.tensors.target, case.node)
+    """Whether blocks of it are made on the way to another product, by tensor cores: to one, not to one on the way to a third."""
+    fusion, node = case.fusion, case.node
+    if not case.is_product or not may_walk(fusion.tensors.target, node):
+        return False
+    asked = [each for each in fusion.asked if each.op is Ops.REDUCE_AXIS and each not in fusion.around.realised]
+    return sum(fusion.around.graph.is_product(each) and depends(each, node) for each in asked) == 1
 
 
 def _is_no_row(case: Case) -> bool:
