@@ -34,9 +34,9 @@ def _estimated(value: UOp) -> UOp:
     return substitute(value, exchange)
 
 
-def _walked(sink: UOp, core: Core, found: Chain, groups: int, buffers: int) -> UOp:
+def _walked(sink: UOp, core: Core, found: Chain, how: tuple[int, int, bool]) -> UOp:
     """The kernel with the walk in it."""
-    walk = Walk(sink, core, found.outer, None, groups, buffers)
+    walk = Walk(sink, core, found.outer, None, how)
     held, sums = walk.fragment(core, SCORES), walk.fragment(walk.second, SUMS)
     products = {each.reduce: walk.product(each) for each in found.inner}
     made = walk.standing(_estimated(found.between), products, held)
@@ -62,4 +62,4 @@ class Chained(KeyWalk[Chain]):
         return chained(sink, core)
 
     def walked(self, sink: UOp, core: Core, found: Chain) -> UOp:
-        return _walked(sink, core, found, self.groups, self.buffers)
+        return _walked(sink, core, found, self.how)

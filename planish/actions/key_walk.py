@@ -53,6 +53,8 @@ class KeyWalk(Action, Generic[T]):
     """How many groups of threads share keys and values."""
     buffers: int = 1
     """How many blocks of keys and values there are: with several, the next ones are fetched while one is used."""
+    engine: bool = False
+    """Whether a copy engine brings them, while threads do nothing but compute (`tensor_maps.py`)."""
 
     @classmethod
     @abstractmethod
@@ -64,10 +66,10 @@ class KeyWalk(Action, Generic[T]):
         """The kernel with the walk in it."""
 
     @classmethod
-    def of(cls, core: Core, found: T, groups: int = 1, buffers: int = 1) -> Self:
+    def of(cls, core: Core, found: T, groups: int = 1, buffers: int = 1, engine: bool = False) -> Self:
         """A way to walk."""
         m, n, k = (name_of(axis) for axis in (found.outer.m, found.outer.n, found.outer.k))
-        return cls(core.name, m, n, k, groups, buffers)
+        return cls(core.name, m, n, k, groups, buffers, engine)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> Self:
@@ -75,17 +77,25 @@ class KeyWalk(Action, Generic[T]):
         core = rng.choice(cores) if cores else None
         ways = [] if core is None else [cls.of(core, each) for each in cls.ways(sink, core)]
         way = rng.choice(ways) if ways else cls("none", "i", "j", "k")
-        return way.replaced(groups=rng.choice((1, 1, 2)), buffers=rng.randint(1, 3))
+        return way.replaced(
+            groups=rng.choice((1, 1, 2)), buffers=rng.randint(1, 3), engine=rng.random() < 0.5
+        )
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core = self.chosen(sink, target)
         ways = self.ways(sink, core)
-        found = next((each for each in ways if self.of(core, each, self.groups, self.buffers) == self), None)
+        groups, buffers, engine = self.how
+        found = next((each for each in ways if self.of(core, each, groups, buffers, engine) == self), None)
         if found is None:
             said = "; ".join(str(self.of(core, each)) for each in ways)
             raise self.no(f"there is no such {self.made}", remedy=f"there is {said}" if said else None)
         self.check(core, found)
         return fitting(sink, self.walked(sink, core, found), self, target)
+
+    @property
+    def how(self) -> tuple[int, int, bool]:
+        """Groups, buffers, and whether there is an engine."""
+        return self.groups, self.buffers, self.engine
 
     def chosen(self, sink: UOp, target: Target) -> Core:
         """The core of the products of queries and keys."""

@@ -34,9 +34,9 @@ from planish.uop.weighted_sums import WeightedSum, last_seen, weighted_sums
 _LOG2E: Final = math.log2(math.e)
 
 
-def _walked(sink: UOp, core: Core, found: WeightedSum, groups: int, buffers: int) -> UOp:
+def _walked(sink: UOp, core: Core, found: WeightedSum, how: tuple[int, int, bool]) -> UOp:
     """The kernel with the walk in it."""
-    walk = Walk(sink, core, found.outer, last_seen(found), groups, buffers)
+    walk = Walk(sink, core, found.outer, last_seen(found), how)
     held, sums = walk.fragment(core, SCORES), walk.fragment(walk.second, SUMS)
     graded, factor = _unscaled(found.between)
     graded = walk.standing(graded, {found.scores.reduce: walk.product(found.scores)}, held)
@@ -92,4 +92,4 @@ class Online(KeyWalk[WeightedSum]):
         return weighted_sums(sink, core)
 
     def walked(self, sink: UOp, core: Core, found: WeightedSum) -> UOp:
-        return _walked(sink, core, found, self.groups, self.buffers)
+        return _walked(sink, core, found, self.how)

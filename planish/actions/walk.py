@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 
 from planish import dtypes
+from planish.actions.base import Refusal
 from planish.actions.core_memory import neighbours, numbers, results_in_memory
 from planish.actions.padding import gated
-from planish.actions.tensor_core import Split
+from planish.actions.tensor_core import Split, TensorCore
+from planish.actions.tensor_maps import fetched
 from planish.dtypes import AddrSpace, DType
 from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Bufferize, Combine, Lanes, Ops
+from planish.uop.ops import Axis, AxisType, Box, Bufferize, Combine, Lanes, Ops
 from planish.uop.products import Product, axis_size
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic import simplify
@@ -64,16 +66,19 @@ class Walk:
     """One kernel, walked over in blocks of keys: products of queries and keys, and sums of what is made of them."""
 
     def __init__(
-        self, sink: UOp, core: Core, values: Product, last: UOp | None, groups: int, buffers: int
+        self, sink: UOp, core: Core, values: Product, last: UOp | None, how: tuple[int, int, bool]
     ) -> None:
-        self.core, self.values, self.buffers = core, values, buffers
+        groups, self.buffers, self.engine = how
+        self.core, self.values = core, values
         self.second = CORES[second_core(core, values)]
-        self.split = Split(sink, self.second, values, groups, buffers)
+        self.split = Split(sink, self.second, values, TensorCore.of(self.second, values, groups))
         self.table = sink.table
         self.size = axis_size(values.k)
         """How many keys there are."""
         axis = cast("Axis", values.k.arg).part(0, AxisType.REDUCE)
         self.block = self.table.range(self.blocks(last), axis)
+        if self.engine and (self.buffers < 2 or not self.block.vmax):
+            raise Refusal("an engine fetches ahead: several buffers for several blocks of keys")
         self.registers = 0
         self.tiles: list[tuple[Product, UOp]] = []
         """The tiles of keys so far."""
@@ -129,7 +134,10 @@ class Walk:
     def tile(
         self, value: UOp, across: tuple[UOp, UOp, int], along: tuple[UOp, UOp, int], layout: str, buffers: int
     ) -> UOp:
-        """Part of an operand in LOCAL memory, in pieces of 128 bytes along k; axes are told with their first element and how many there are."""
+        """Part of an operand in LOCAL memory, in pieces of 128 bytes along k, in a ring unless there are no buffers for one.
+
+        Axes are told with their first element and how many there are.
+        """
         (row, first_row, rows), (k, first_k, depth) = across, along
         chunk, along_k = self.core.k, IN_MEMORY[layout]
         k_first = neighbours(value, row, k) is not row
@@ -141,7 +149,14 @@ class Walk:
             rows * chunk
         )
         copied = self.moved(value, {row: first_row + outer, k: first_k + inner})
-        how = Bufferize("local", buffers=buffers)
+        if self.engine and buffers:
+            panels, axes = (depth // chunk, (k, row)) if along_k else (rows // chunk, (row, k))
+            box = Box(0, (), (), (chunk, rows if along_k else depth), panels, buffers)
+            boxed = fetched(value, *axes, {row: first_row, k: first_k}, copied, box)
+            if boxed is None or along_k != k_first:
+                raise Refusal("what is read of keys or values is no box that a copy engine fetches")
+            copied = boxed
+        how = Bufferize("local", buffers=max(buffers, 1))
         return self.table.make(Ops.BUFFERIZE, value.dtype, (copied, simplify(place)), how)
 
     def moved(self, value: UOp, exchange: dict[UOp, UOp]) -> UOp:
@@ -178,7 +193,7 @@ class Walk:
         depth = -(-axis_size(product.k) // core.k) * core.k
         rows, zero = core.m * split.groups, self.table.const(0)
         along = (product.k, zero, depth)
-        q = self.tile(product.a, (product.m, split.outer_m, rows), along, core.a[0], 1)
+        q = self.tile(product.a, (product.m, split.outer_m, rows), along, core.a[0], 0)
         keys = (product.n, self.block * core.n, core.n)
         x = self.tile(product.b, keys, along, core.b[0], self.buffers)
         self.tiles.append((product, x))
@@ -193,18 +208,15 @@ class Walk:
         """What was summed so far and the values of a block, weighted."""
         core, product = self.second, self.values
         across = (product.n, self.split.outer_n, core.n)
-        along = (product.k, self.block * self.core.n, self.core.n)
-        v = self.fetched()
-        if v is None:
-            v = self.tile(product.b, across, along, core.b[0], self.buffers)
-        lanes = core.lanes("a")
-        pairs = [
-            (weights.gep(*range(c * lanes, (c + 1) * lanes)), self.place(v, c * core.n * core.k))
-            for c in range(self.core.n // core.k)
-        ]
+        lanes, shared = core.lanes("a"), self.shared_tile()
+        pairs = []
+        for c in range(self.core.n // core.k):
+            along = (product.k, self.block * self.core.n + c * core.k, core.k)
+            v = self.tile(product.b, across, along, core.b[0], self.buffers) if shared is None else shared
+            pairs.append((weights.gep(*range(c * lanes, (c + 1) * lanes)), self.place(v, 0)))
         return self.multiplied(core, pairs, held)
 
-    def fetched(self) -> UOp | None:
+    def shared_tile(self) -> UOp | None:
         """The tile of an operand before, if it is that of the values as well: so many keys that rows and columns of 128 bytes are the same."""
         core, product = self.second, self.values
         for first, tile in self.tiles:

@@ -105,8 +105,14 @@ def specs(
 @pytest.mark.parametrize(
     ("sizes", "kernels"),
     [
-        ((16, 16, 4096, 4096, 128), ["online(wgmma_m64n128_bf16_f32_kk, k, l, m, groups=2, buffers=2)"]),
-        ((8, 8, 4096, 4096, 256), ["online(wgmma_m64n64_bf16_f32_kk, k, l, m, groups=2, buffers=2)"]),
+        (
+            (16, 16, 4096, 4096, 128),
+            ["online(wgmma_m64n128_bf16_f32_kk, k, l, m, groups=2, buffers=2, engine=true)"],
+        ),
+        (
+            (8, 8, 4096, 4096, 256),
+            ["online(wgmma_m64n64_bf16_f32_kk, k, l, m, groups=2, buffers=2, engine=true)"],
+        ),
         ((8, 8, 1024, 32768, 128), ["online"]),
         ((8, 2, 1024, 1024, 64), ["online"]),
         ((8, 8, 1, 4096, 128), ["", ""]),  # one query is no tile
@@ -167,3 +173,66 @@ def test_what_does_not_fit_is_refused() -> None:
         with pytest.raises(Refusal, match=reason):
             apply_action(sink, action, TARGETS["sm_90"])
     assert Ops.WMMA not in {n.op for n in sink.toposort()}
+
+
+CHAINS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "two layers": (
+        lambda x, a, b: pn.maximum(x @ a, 0) @ b,
+        (random(64, 64), random(64, 128), random(128, 64)),
+        "chain(wgmma_m64n128_bf16_f32_km, i, j, k, buffers=2)",
+    ),
+    "of two products, by a copy engine, one operand used twice": (
+        lambda q, k, v, g, low, d: (
+            (pn.exp((q @ k.T).astype(pn.float32) * 0.125 - low) * ((g @ v.T).astype(pn.float32) - d)).astype(
+                q.dtype
+            )
+            @ k
+        ),
+        (
+            *(random(n, 64) for n in (64, 128, 128, 64)),
+            random(64, 1, dtype=np.float32) + 5,
+            random(64, 1, dtype=np.float32),
+        ),
+        "chain(wgmma_m64n64_bf16_f32_kk, i, j, k, buffers=2, engine=true)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_products_of_products(name: str) -> None:
+    function, arrays, expected = CHAINS[name]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    with settings(check="spec"):
+        found = compiler.lower(traced, "sm_90")
+    assert schedules(found) == [expected]
+    (result,), (wanted,) = found.interpreted()(*arrays), compiler.compile(traced)(*arrays)
+    difference = result.astype(np.float64) - wanted.astype(np.float64)
+    assert np.linalg.norm(difference) < 3e-3 * np.linalg.norm(wanted.astype(np.float64))
+
+
+def test_operands_used_twice_are_fetched_once() -> None:
+    """Keys are the right operand of the scores and of what is made of them: three tiles in LOCAL memory, not four, are rings."""
+    function, arrays, _ = CHAINS["of two products, by a copy engine, one operand used twice"]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    text = compiler.lower(traced, "sm_90").as_text("llir")
+    assert sum("copy_box" in line for line in text.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "kernels"),
+    [
+        (lambda x, a, b, c: x @ a @ b @ c, ((2048, 128), *[(128, 128)] * 3), ["tensor_core", "chain"]),
+        (lambda x, a: pn.nn.softmax(x @ a, -1), ((2048, 128), (128, 1000)), ["tensor_core", ""]),
+        (lambda x, a, b: pn.nn.gelu(x @ a) @ b, ((2048, 768), (768, 3072), (3072, 768)), ["tensor_core"] * 2),
+        (
+            lambda x, a, b: (x @ a, pn.nn.relu(x @ a) @ b),
+            ((2048, 128), (128, 256), (256, 64)),
+            ["tensor_core"] * 2,
+        ),
+    ],
+)
+def test_which_products_have_kernels_of_their_own(function: Any, shapes: Any, kernels: list[str]) -> None:
+    traced = pn.jit(function).lower(*(pn.TensorSpec(shape, pn.bfloat16) for shape in shapes)).function
+    found = schedules(compiler.lower(traced, "sm_90"))
+    assert len(found) == len(kernels)
+    assert all(part in schedule for part, schedule in zip(kernels, found, strict=True))

@@ -7,6 +7,7 @@ registers: scores of a block of keys, and sums as wide as the result, so that wi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any, Final, cast
 
 from planish.actions.chain import Chained
@@ -31,6 +32,8 @@ _KEYS: Final = {64: (128, 64), 128: (128, 64), 256: (64,)}
 """Keys of a block, by the columns of the result, the best first."""
 _GROUPS: Final = {64: (1, 2), 128: (2, 1), 256: (2, 1)}
 """Groups of threads that share keys and values, by the columns of the result, the best first: several blocks of few registers, or one."""
+_ENGINES: Final = (True, False)
+"""Whether a copy engine brings keys and values: where it can."""
 _MOST_BUFFERS: Final = 2
 """Blocks of keys and values at once."""
 
@@ -70,8 +73,10 @@ def _walk(draft: Draft, cores: list[Core], found: Walked, kind: type[KeyWalk[Any
     for groups in _GROUPS[width] if queries > _ROWS else (1,):
         for keys in _KEYS[width][several:] or _KEYS[width]:
             core = next((each for each in cores if each.n == keys and _reads(each, found)), None)
-            for buffers in range(_MOST_BUFFERS, 0, -1):
-                if core is not None and _take(draft, found, kind.of(core, found, groups, buffers), width):
+            for engine, buffers in product(_ENGINES, range(_MOST_BUFFERS, 0, -1)):
+                if core is not None and _take(
+                    draft, found, kind.of(core, found, groups, buffers, engine), width
+                ):
                     return True
     return False
 
@@ -79,9 +84,9 @@ def _walk(draft: Draft, cores: list[Core], found: Walked, kind: type[KeyWalk[Any
 def _reads(core: Core, found: Walked) -> bool:
     """Whether a core reads queries and keys as they lie in memory."""
     return all(
-        IN_MEMORY[layout] is not (neighbours(value, axis, product.k) is axis)
-        for product in found.inner
-        for (layout,), value, axis in ((core.a, product.a, product.m), (core.b, product.b, product.n))
+        IN_MEMORY[layout] is not (neighbours(value, axis, each.k) is axis)
+        for each in found.inner
+        for (layout,), value, axis in ((core.a, each.a, each.m), (core.b, each.b, each.n))
     )
 
 
