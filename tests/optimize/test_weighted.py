@@ -236,3 +236,14 @@ def test_which_products_have_kernels_of_their_own(function: Any, shapes: Any, ke
     found = schedules(compiler.lower(traced, "sm_90"))
     assert len(found) == len(kernels)
     assert all(part in schedule for part, schedule in zip(kernels, found, strict=True))
+
+
+def test_what_threads_store_is_fenced_from_tensor_cores() -> None:
+    """Queries are stored by threads, whatever brings the keys: no barrier behind which they are read lacks the fence."""
+    traced = pn.jit(pn.nn.scaled_dot_product_attention).lower(*specs(4, 4, 512, 512, 64)).function
+    found = compiler.lower(traced, "sm_90")
+    assert "engine=true" in schedules(found)[0]
+    lines = found.as_text("cuda").splitlines()
+    barriers = [number for number, line in enumerate(lines) if "bar.sync 1" in line]
+    assert barriers
+    assert all("fence.proxy.async" in lines[number - 1] for number in barriers)
