@@ -115,7 +115,7 @@ def specs(
         ),
         ((8, 8, 1024, 32768, 128), ["online"]),
         ((8, 2, 1024, 1024, 64), ["online"]),
-        ((8, 8, 1, 4096, 128), ["", ""]),  # one query is no tile
+        ((8, 8, 1, 4096, 128), ["", "", ""]),  # one query is no tile
         ((8, 8, 512, 512, 512), ["tensor_core", "", "tensor_core"]),  # more columns than registers
     ],
 )
