@@ -127,9 +127,10 @@ def _softmax(share: UOp, keys: UOp) -> tuple[UOp, bool] | None:
     """What a share is the softmax of, along an axis, and whether it is 0 where there is nothing to share."""
     while share.op is Ops.CAST:
         (share,) = share.src
-    if share.op is not Ops.FDIV or share.src[0].op is not Ops.EXP:
+    divided = _divided(share)
+    if divided is None or divided[0].op is not Ops.EXP:
         return None
-    grown, whole = share.src
+    grown, whole = divided
     total, never_none = _unless(whole, 0.0, 1.0)
     difference = grown.src[0]
     if total.op is not Ops.REDUCE or total.arg is not Ops.ADD or difference.op is not Ops.SUB:
@@ -143,6 +144,17 @@ def _softmax(share: UOp, keys: UOp) -> tuple[UOp, bool] | None:
         for each, of in ((top, graded), (total, grown))
     )
     return (graded, ever_seen) if same else None
+
+
+def _divided(share: UOp) -> tuple[UOp, UOp] | None:
+    """What is divided, and by what."""
+    if share.op is Ops.FDIV:
+        return share.src[0], share.src[1]
+    if share.op is Ops.MUL:
+        for x, y in (share.src, share.src[::-1]):
+            if y.op is Ops.RECIP:
+                return x, y.src[0]
+    return None
 
 
 def _is_same(value: UOp, other: UOp, keys: UOp, along: UOp) -> bool:

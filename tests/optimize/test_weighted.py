@@ -126,6 +126,16 @@ def test_schedules(sizes: Any, kernels: list[str]) -> None:
     assert all(part in schedule for part, schedule in zip(kernels, found, strict=True))
 
 
+def test_softmax_of_ones_own_is_as_good() -> None:
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        return pn.nn.softmax(q @ pn.matrix_transpose(k) * 0.125, -1) @ v
+
+    (schedule,) = schedules(
+        compiler.lower(pn.jit(attention).lower(*specs(4, 4, 256, 256, 64)).function, "sm_90")
+    )
+    assert schedule.startswith("online")
+
+
 def test_floats_of_32_bits_have_kernels_for_each_product() -> None:
     traced = pn.jit(pn.nn.scaled_dot_product_attention).lower(*specs(8, 8, 512, 512, 64, pn.float32)).function
     assert len(compiler.lower(traced, "sm_90").programs) == 3
