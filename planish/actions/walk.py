@@ -192,14 +192,21 @@ class Walk:
         core, split = self.core, self.split
         depth = -(-axis_size(product.k) // core.k) * core.k
         rows, zero = core.m * split.groups, self.table.const(0)
-        along = (product.k, zero, depth)
-        q = self.tile(product.a, (product.m, split.outer_m, rows), along, core.a[0], 0)
-        keys = (product.n, self.block * core.n, core.n)
-        x = self.tile(product.b, keys, along, core.b[0], self.buffers)
-        self.tiles.append((product, x))
+        q = self.tile(product.a, (product.m, split.outer_m, rows), (product.k, zero, depth), core.a[0], 0)
+        keys, layout = (product.n, self.block * core.n, core.n), core.b[0]
         mine = zero if split.group is None else split.group * (core.m * core.k)
+        # across k, rows of 128 bytes lie block by block of columns: for each piece along k a tile of its own
+        step = depth if IN_MEMORY[layout] else core.k
+        x = [
+            self.tile(product.b, keys, (product.k, zero + start, step), layout, self.buffers)
+            for start in range(0, depth, step)
+        ]
+        self.tiles.append((product, x[0]))
         pairs = [
-            (self.place(q, mine + c * rows * core.k), self.place(x, c * core.n * core.k))
+            (
+                self.place(q, mine + c * rows * core.k),
+                self.place(x[c * core.k // step], c * core.k % step * core.n),
+            )
             for c in range(depth // core.k)
         ]
         return self.multiplied(core, pairs, self.table.const(0.0, core.dtype("c")))

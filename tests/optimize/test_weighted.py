@@ -191,6 +191,11 @@ CHAINS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         (random(64, 64), random(64, 128), random(128, 64)),
         "chain(wgmma_m64n128_bf16_f32_km, i, j, k, buffers=2)",
     ),
+    "weights across, by a copy engine": (
+        lambda x, a, b: pn.maximum(x @ a, 0) @ b,
+        (random(64, 128), random(128, 256), random(256, 64)),
+        "chain(wgmma_m64n128_bf16_f32_km, i, j, k, buffers=2, engine=true)",
+    ),
     "of two products, by a copy engine, one operand used twice": (
         lambda q, k, v, g, low, d: (
             (pn.exp((q @ k.T).astype(pn.float32) * 0.125 - low) * ((g @ v.T).astype(pn.float32) - d)).astype(
