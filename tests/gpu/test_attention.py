@@ -34,7 +34,8 @@ def distance(found: Any, wanted: Any) -> float:
     return float(np.linalg.norm(values - wanted) / np.linalg.norm(wanted))
 
 
-def exact(q: Any, k: Any, v: Any, seen: Any = None, bias: Any = 0.0) -> Any:
+def exact(operands: Any, seen: Any = None, bias: Any = 0.0) -> Any:
+    q, k, v = operands
     k, v = (np.repeat(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
     s = np.einsum("bhld,bhsd->bhls", q, k) / np.sqrt(q.shape[-1]) + bias
     s = s if seen is None else np.where(seen, s, -np.inf)
@@ -56,13 +57,13 @@ def test_widths(dtype: str, width: int, kind: str) -> None:
         found = pn.jit(lambda q, k, v, c=causal: pn.nn.scaled_dot_product_attention(q, k, v, is_causal=c))(
             *given
         )
-        assert distance(found, exact(*known, seen=seen)) < BOUNDS[dtype]
+        assert distance(found, exact(known, seen=seen)) < BOUNDS[dtype]
 
 
 def test_it_is_right_every_time() -> None:
     """A wait or a fence that is missing shows now and then."""
     given, known = on_gpu("bfloat16", *(random(2, 12, 512, 64, seed=n) for n in range(3)))
-    attention, wanted = pn.jit(pn.nn.scaled_dot_product_attention), exact(*known)
+    attention, wanted = pn.jit(pn.nn.scaled_dot_product_attention), exact(known)
     assert all(distance(attention(*given), wanted) < BOUNDS["bfloat16"] for _ in range(50))
 
 
@@ -87,7 +88,7 @@ def test_layouts(turned: str, width: int) -> None:
     ]
     given, _ = on_gpu("bfloat16", *laid)
     _, known = on_gpu("bfloat16", *arrays)
-    assert distance(pn.jit(attention)(*given), exact(*known)) < BOUNDS["bfloat16"]
+    assert distance(pn.jit(attention)(*given), exact(known)) < BOUNDS["bfloat16"]
 
 
 def test_masks() -> None:
@@ -99,10 +100,10 @@ def test_masks() -> None:
     (bias,), (added,) = on_gpu("bfloat16", random(2, 4, 200, 300))
     attention: Any = pn.jit(pn.nn.scaled_dot_product_attention)
     assert (
-        distance(attention(*given, pn.asarray(seen, device=GPU)), exact(*known, seen=seen))
+        distance(attention(*given, pn.asarray(seen, device=GPU)), exact(known, seen=seen))
         < BOUNDS["bfloat16"]
     )
-    assert distance(attention(*given, bias), exact(*known, bias=added)) < BOUNDS["bfloat16"]
+    assert distance(attention(*given, bias), exact(known, bias=added)) < BOUNDS["bfloat16"]
 
 
 @pytest.mark.parametrize(
