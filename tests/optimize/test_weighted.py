@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import ml_dtypes
@@ -262,3 +263,50 @@ def test_what_threads_store_is_fenced_from_tensor_cores() -> None:
     barriers = [number for number, line in enumerate(lines) if "bar.sync 1" in line]
     assert barriers
     assert all("fence.proxy.async" in lines[number - 1] for number in barriers)
+
+
+def walked(seed: int) -> float:
+    """A random attention, or two layers, in a random walk: how far the interpreter of graphs is from float64, before and after rings are filled."""
+    rng = Random(seed)
+    queries, keys, width = rng.choice((64, 128)), rng.choice((40, 128, 150)), rng.choice((24, 64, 128))
+    if rng.random() < 0.6:
+        arrays = [random(1, 1, n, width) for n in (queries, keys, keys)]
+        options = {"is_causal": rng.random() < 0.5}
+        found, wanted = lowered(arrays, options), exact(*arrays, **options)
+    else:
+        arrays = [random(queries, width), random(width, keys) / BF16(8), random(keys, 64)]
+        traced = pn.jit(lambda x, a, b: pn.maximum(x @ a, 0) @ b).lower(*map(pn.asarray, arrays)).function
+        found = compiler.lower(traced, "sm_90")
+        x, a, b = (each.astype(np.float64) for each in arrays)
+        wanted = np.maximum(x @ a, 0) @ b
+    (kernel,), (choice,), target = found.plan.kernels, found.choices, TARGETS["sm_90"]
+    *before, walk = choice.actions
+    columns = rng.choice((64, 128))
+    other = walk.replaced(
+        core=walk.core.replace("n128", f"n{columns}").replace("n64_", f"n{columns}_"),
+        buffers=rng.randint(1, 3),
+        engine=rng.random() < 0.5,
+    )
+    buffers = {0: np.zeros(wanted.size, BF16)} | {n + 1: each.reshape(-1) for n, each in enumerate(arrays)}
+    worst = 0.0
+    try:
+        for step in steps(kernel.sink, Machine(target, lambda sink: [*before, other])):
+            if step.stage.number in (7, 12):
+                result = interpret(step.form, buffers, undefined=[0])[0].astype(np.float64)
+                worst = max(
+                    worst, float(np.linalg.norm(result - wanted.reshape(-1)) / np.linalg.norm(wanted))
+                )
+    except Refusal:
+        return 0.0
+    return worst
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_walks(seed: int) -> None:
+    assert walked(seed) < 4e-3
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(4, 60))
+def test_many_random_walks(seed: int) -> None:
+    assert walked(seed) < 4e-3
