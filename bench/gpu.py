@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -146,7 +147,59 @@ def rows(mib: int) -> list[Row]:
         found.append(
             Row(f"product {n}", lambda a, b: a @ b, lambda a, b: a @ b, ((n, n), (n, n)), 3.0, 2.0 * n**3)
         )
-    return [*found, *(decoding() if mib >= 64 else [])]
+    return [*found, *decoding(), *attentions()] if mib >= 64 else found
+
+
+def attentions() -> list[Row]:
+    """Attention of (batch, heads, queries, width) over keys that may be shared by several heads, by torch's own."""
+    found = []
+    for name, heads, keys, options in (
+        ("128", (4, 16, 4096, 128), (4, 16, 4096, 128), {}),
+        ("128 causal", (4, 16, 4096, 128), (4, 16, 4096, 128), {"is_causal": True}),
+        ("64", (4, 32, 4096, 64), (4, 32, 4096, 64), {}),
+        ("64 causal", (4, 32, 4096, 64), (4, 32, 4096, 64), {"is_causal": True}),
+        ("long keys", (1, 16, 1024, 128), (1, 16, 32768, 128), {}),
+        ("grouped heads", (4, 32, 4096, 128), (4, 8, 4096, 128), {"is_causal": True}),
+        ("with a bias", (2, 16, 2048, 128), (2, 16, 2048, 128), {"bias": True}),
+        ("one query", (8, 32, 1, 128), (8, 32, 4096, 128), {}),
+    ):
+        causal, bias = options.get("is_causal", False), options.get("bias", False)
+        shapes = (heads, keys, keys, *[(1, 1, heads[2], keys[2])] * bias)
+        found.append(
+            Row(
+                f"attention {name}",
+                partial(nn.scaled_dot_product_attention, is_causal=causal),
+                partial(F.scaled_dot_product_attention, is_causal=causal, enable_gqa=heads[1] != keys[1]),
+                shapes,
+                4.0,
+                4.0 * heads[0] * heads[1] * heads[2] * keys[2] * heads[3] / (2 if causal else 1),
+            )
+        )
+    q, k, v, w = (4, 16, 4096, 128), (4, 16, 4096, 128), (4, 16, 4096, 128), (4, 16, 4096, 128)
+    found.append(
+        Row(
+            "attention, gradients",
+            _gradients,
+            _torch_gradients,
+            (q, k, v, w),
+            7.0,
+            14.0 * 4 * 16 * 4096**2 * 128,
+        )
+    )
+    return found
+
+
+def _gradients(q: Any, k: Any, v: Any, w: Any) -> Any:
+    def weighed(q: Any, k: Any, v: Any) -> Any:
+        return pn.sum(nn.scaled_dot_product_attention(q, k, v).astype(pn.float32) * w.astype(pn.float32))
+
+    return pn.stack(pn.grad(weighed, argnums=(0, 1, 2))(q, k, v))
+
+
+def _torch_gradients(q: Any, k: Any, v: Any, w: Any) -> Any:
+    leaves = [each.detach().requires_grad_() for each in (q, k, v)]
+    F.scaled_dot_product_attention(*leaves).backward(w)
+    return torch.stack([each.grad for each in leaves])
 
 
 class Timer:

@@ -30,5 +30,6 @@ A new kind is a new file here: `text.kinds` finds it.
 | `limit` | REDUCE | a softmax over masked rows ends where the mask hides the rest of them |
 | `tensor_core` | | a tensor core computes |
 | `online` | | a softmax between two products of matrices, in one walk over the keys, by tensor cores |
+| `chain` | | a product whose left operand is made of products, in one walk, by tensor cores |
 | `no_locals` | | no threads of a block after it |
 """

@@ -66,6 +66,7 @@ class Action:
     """Whether it takes threads of a block."""
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         own = [
             Field(name, str(kind), cls.__dict__.get(name), name not in cls.__dict__)
             for name, kind in cls.__annotations__.items()

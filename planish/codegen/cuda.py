@@ -386,7 +386,7 @@ class _Writer(FetchWriter):
         self.open_loop(i)
 
     def barrier(self, i: ir.Barrier) -> None:
-        if self.reads_shared and not self.has_fetcher:
+        if self.reads_shared:  # by tensor cores, which do not read as threads store
             self.emit(warpgroup.FENCE)
         own = f'asm volatile("bar.sync 1, {self.threads};" ::: "memory");'
         self.emit(own if self.has_fetcher else "__syncthreads();")

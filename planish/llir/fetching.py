@@ -108,7 +108,8 @@ def _split(program: Program, boxes: Sequence[CopyBox], loop: tuple[int, int]) ->
     rings = {held[box.address] for box in boxes}
     awaited = AwaitBoxes(header.counter, ring, buffers)
     products = [k for k in range(begun, ended) if isinstance(body[k], Tile)]
-    lag = max(i.pending for i in body[begun:ended] if isinstance(i, Tile))
+    last = body[products[-1]]
+    lag = last.pending if isinstance(last, Tile) else 0
     made: list[Instruction] = []
     for position, i in enumerate(body):
         if isinstance(i, CopyAsync | CommitCopies | CopyBox) or (

@@ -187,7 +187,7 @@ def is_worth_a_row(case: Case) -> bool:
             is_reduced |= most(shape(each)) < size == most(shape(each.src[0])) <= most(shape(each)) * length
             if most(shape(each)) < size:
                 stack.append(each.src[0])
-    return is_computed and is_reduced
+    return is_computed and (is_reduced or target.is_gpu)
 
 
 def _is_joined(case: Case) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, cast
 
 from planish.schedule.graph import THROUGH, depends
@@ -10,6 +11,7 @@ from planish.schedule.reasons import Case, Reason
 from planish.schedule.tensors import most
 from planish.schedule.walked import may_walk
 from planish.uop.nest import count
+from planish.uop.node import UOp
 from planish.uop.ops import Ops, ReduceAxes
 from planish.uop.shape import shape
 
@@ -49,7 +51,7 @@ def _is_part(case: Case) -> bool:
 def _is_product_of_rows(case: Case) -> bool:
     (place,) = case.places
     inner = place.ranges - case.fusion.nest.outputs
-    if not _is_part(case) or not case.is_product:
+    if not _is_part(case) or not (case.is_product or _is_sum_of_threads(case, inner)):
         return False
     few = count(place.ranges) * case.terms <= SMALL
     return not (few or (bool(inner) and _may_nest(case, count(inner))))
@@ -145,8 +147,14 @@ def _may_nest(case: Case, row: int) -> bool:
 
 
 def _is_walked(case: Case) -> bool:
-    """Whether blocks of it are made on the way to another product, by tensor cores."""
-    return case.is_product and may_walk(case.fusion.tensors.target, case.node)
+    """Whether blocks of it are made on the way to another product, by tensor cores: to one, not to one on the way to a third."""
+    fusion, node = case.fusion, case.node
+    if not case.is_product or not may_walk(fusion.tensors.target, node):
+        return False
+    asked = [
+        each for each in fusion.asked if each.op is Ops.REDUCE_AXIS and each not in fusion.around.realised
+    ]
+    return sum(fusion.around.graph.is_product(each) and depends(each, node) for each in asked) == 1
 
 
 def _is_no_row(case: Case) -> bool:
@@ -161,7 +169,22 @@ def _row_length(case: Case) -> int:
 
 
 def _is_wide_product(case: Case) -> bool:
-    return case.is_product and not _may_nest(case, _row_length(case))
+    inner = frozenset(r for place in case.places for r in place.ranges) - case.fusion.nest.outputs
+    return (case.is_product or _is_sum_of_threads(case, inner)) and not _may_nest(case, _row_length(case))
+
+
+def _is_sum_of_threads(case: Case, inner: Collection[UOp]) -> bool:
+    """Whether threads of a GPU that share a row would each make whole sums of products for it, one vector against a matrix."""
+    return (
+        case.fusion.tensors.target.is_gpu
+        and bool(inner)
+        and case.node.src[0].op is Ops.MUL
+        and case.terms >= _SHARED
+    )
+
+
+_SHARED: Final = 16
+"""Terms of a sum that threads had better share."""
 
 
 def _has_few_long_rows(case: Case) -> bool:

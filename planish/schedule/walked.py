@@ -26,12 +26,20 @@ def may_walk(target: Target, product: UOp) -> bool:
     if not any(core.reads_memory for core in target.tensor_cores) or product.op is not Ops.REDUCE_AXIS:
         return False
     value, axes = product.src[0], cast("ReduceAxes", product.arg).axes
-    if value.op is not Ops.MUL or most(shape(value)[axis] for axis in axes) > MOST_COLUMNS:
+    depth = [shape(value)[axis] for axis in axes]
+    if (
+        value.op is not Ops.MUL
+        or most(depth) > MOST_COLUMNS
+        or not all(isinstance(dim, int) for dim in depth)
+    ):
         return False
-    return all(
-        _is_narrow(factor) and max(most([dim]) for dim in _repeated(factor)) >= _LEAST_ROWS
-        for factor in value.src
-    )
+    return all(_is_narrow(factor) and _is_long(_repeated(factor)) for factor in value.src)
+
+
+def _is_long(dims: list[Dim]) -> bool:
+    """Whether there are known numbers of rows, enough for a tile."""
+    known = [dim for dim in dims if isinstance(dim, int)]
+    return len(known) == len(dims) and max(known) >= _LEAST_ROWS
 
 
 def _is_narrow(factor: UOp) -> bool:

@@ -29,9 +29,9 @@ class WeightedSum(NamedTuple):
 
     scores: Product
     """The first: rows are queries, columns the keys."""
-    values: Product
+    outer: Product
     """The second: the sum itself; its k are the keys."""
-    graded: UOp
+    between: UOp
     """What the softmax is of, at one key."""
     blind: bool
     """Whether rows that see no key give 0; otherwise NaN, as -inf - -inf is."""
@@ -39,7 +39,12 @@ class WeightedSum(NamedTuple):
     @property
     def keys(self) -> UOp:
         """The axis of the keys."""
-        return self.values.k
+        return self.outer.k
+
+    @property
+    def inner(self) -> tuple[Product, ...]:
+        """The product that the softmax is made of."""
+        return (self.scores,)
 
 
 def weighted_sums(sink: UOp, core: Core) -> list[WeightedSum]:
@@ -58,7 +63,7 @@ def _readings(total: UOp, core: Core) -> list[WeightedSum]:
     found = []
     for left, right in (value.src, value.src[::-1]):
         v = narrowed(right, core)
-        if v is None or not _is_kept(left) or left.op is not Ops.CAST or left.src[0].dtype is not core.inputs:
+        if v is None or not is_kept(left) or left.op is not Ops.CAST or left.src[0].dtype is not core.inputs:
             continue
         v = simplify(v)
         weights = looked_through(left.src[0])
@@ -69,7 +74,7 @@ def _readings(total: UOp, core: Core) -> list[WeightedSum]:
         for product in (n for n in graded.toposort(_above_sums) if n.op is Ops.REDUCE):
             for factor in factors(product, core):
                 q, x = map(simplify, factor)
-                axes = _axes(q, x, v, keys, product)
+                axes = product_axes(q, x, v, keys, product)
                 if axes is not None:
                     m, n, depth = axes
                     first = Product(product, q, x, m, keys, depth)
@@ -81,7 +86,7 @@ def _above_sums(node: UOp) -> bool:
     return node.op is not Ops.REDUCE
 
 
-def _axes(q: UOp, x: UOp, v: UOp, keys: UOp, product: UOp) -> tuple[UOp, UOp, UOp] | None:
+def product_axes(q: UOp, x: UOp, v: UOp, keys: UOp, product: UOp) -> tuple[UOp, UOp, UOp] | None:
     """Queries, columns of the result and what the scores are summed over; None if that is no product of matrices."""
     outputs = sorted(
         (r for r in (q.ranges | v.ranges) if kind_of(r) in OUTPUT), key=lambda r: r.order, reverse=True
@@ -96,7 +101,8 @@ def _axes(q: UOp, x: UOp, v: UOp, keys: UOp, product: UOp) -> tuple[UOp, UOp, UO
     return rows[0], columns[0], depth[0]
 
 
-def _is_kept(value: UOp) -> bool:
+def is_kept(value: UOp) -> bool:
+    """Whether a value is read from rows that the kernel keeps, converted or not."""
     while value.op is Ops.CAST:
         (value,) = value.src
     return value.op is Ops.INDEX and value.src[0].op is Ops.BUFFERIZE
@@ -121,9 +127,10 @@ def _softmax(share: UOp, keys: UOp) -> tuple[UOp, bool] | None:
     """What a share is the softmax of, along an axis, and whether it is 0 where there is nothing to share."""
     while share.op is Ops.CAST:
         (share,) = share.src
-    if share.op is not Ops.FDIV or share.src[0].op is not Ops.EXP:
+    divided = _divided(share)
+    if divided is None or divided[0].op is not Ops.EXP:
         return None
-    grown, whole = share.src
+    grown, whole = divided
     total, never_none = _unless(whole, 0.0, 1.0)
     difference = grown.src[0]
     if total.op is not Ops.REDUCE or total.arg is not Ops.ADD or difference.op is not Ops.SUB:
@@ -137,6 +144,17 @@ def _softmax(share: UOp, keys: UOp) -> tuple[UOp, bool] | None:
         for each, of in ((top, graded), (total, grown))
     )
     return (graded, ever_seen) if same else None
+
+
+def _divided(share: UOp) -> tuple[UOp, UOp] | None:
+    """What is divided, and by what."""
+    if share.op is Ops.FDIV:
+        return share.src[0], share.src[1]
+    if share.op is Ops.MUL:
+        for x, y in (share.src, share.src[::-1]):
+            if y.op is Ops.RECIP:
+                return x, y.src[0]
+    return None
 
 
 def _is_same(value: UOp, other: UOp, keys: UOp, along: UOp) -> bool:
@@ -162,14 +180,14 @@ def _unless(value: UOp, nothing: float, instead: float) -> tuple[UOp, bool]:
 
 def last_seen(found: WeightedSum) -> UOp | None:
     """The last key that a mask lets a query see, as an expression that grows with the query; None if that is no such mask."""
-    masked = found.graded
+    masked = found.between
     if masked.op is not Ops.WHERE or not _is_number(masked.src[2], -math.inf):
         return None
     for condition in conjuncts(masked.src[0]) or [masked.src[0]]:
         if condition.op not in {Ops.CMPLE, Ops.CMPLT} or condition.src[0] is not found.keys:
             continue
         last = condition.src[1] if condition.op is Ops.CMPLE else condition.src[1] - 1
-        step = stride(last, found.values.m)
+        step = stride(last, found.outer.m)
         if step is not None and step >= 0 and all(kind_of(r) in OUTPUT for r in last.ranges):
             return last
     return None

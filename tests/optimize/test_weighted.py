@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import ml_dtypes
@@ -53,7 +54,7 @@ CASES: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "odd sizes, f16": (
         tuple(random(1, 1, n, 40, dtype=np.float16) for n in (70, 50, 50)),
         {},
-        "pad_to(i, 128); pad_to(j, 64); online(wgmma_m64n128_f16_f32_kk",
+        "pad_to(i, 64); pad_to(j, 64); online(wgmma_m64n128_f16_f32_kk",
     ),
     "grouped heads": ((random(1, 2, 64, 64), random(1, 1, 64, 64), random(1, 1, 64, 64)), {}, "online"),
     "causal, a mask that hides rows": (
@@ -105,11 +106,17 @@ def specs(
 @pytest.mark.parametrize(
     ("sizes", "kernels"),
     [
-        ((16, 16, 4096, 4096, 128), ["online(wgmma_m64n128_bf16_f32_kk, k, l, m, groups=2, buffers=2)"]),
-        ((8, 8, 4096, 4096, 256), ["online(wgmma_m64n64_bf16_f32_kk, k, l, m, groups=2, buffers=2)"]),
+        (
+            (16, 16, 4096, 4096, 128),
+            ["online(wgmma_m64n128_bf16_f32_kk, k, l, m, groups=2, buffers=2, engine=true)"],
+        ),
+        (
+            (8, 8, 4096, 4096, 256),
+            ["online(wgmma_m64n64_bf16_f32_kk, k, l, m, groups=2, buffers=2, engine=true)"],
+        ),
         ((8, 8, 1024, 32768, 128), ["online"]),
         ((8, 2, 1024, 1024, 64), ["online"]),
-        ((8, 8, 1, 4096, 128), ["", ""]),  # one query is no tile
+        ((8, 8, 1, 4096, 128), ["", "", ""]),  # one query is no tile
         ((8, 8, 512, 512, 512), ["tensor_core", "", "tensor_core"]),  # more columns than registers
     ],
 )
@@ -118,6 +125,16 @@ def test_schedules(sizes: Any, kernels: list[str]) -> None:
     found = schedules(compiler.lower(traced, "sm_90"))
     assert len(found) == len(kernels)
     assert all(part in schedule for part, schedule in zip(kernels, found, strict=True))
+
+
+def test_softmax_of_ones_own_is_as_good() -> None:
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        return pn.nn.softmax(q @ pn.matrix_transpose(k) * 0.125, -1) @ v
+
+    (schedule,) = schedules(
+        compiler.lower(pn.jit(attention).lower(*specs(4, 4, 256, 256, 64)).function, "sm_90")
+    )
+    assert schedule.startswith("online")
 
 
 def test_floats_of_32_bits_have_kernels_for_each_product() -> None:
@@ -167,3 +184,129 @@ def test_what_does_not_fit_is_refused() -> None:
         with pytest.raises(Refusal, match=reason):
             apply_action(sink, action, TARGETS["sm_90"])
     assert Ops.WMMA not in {n.op for n in sink.toposort()}
+
+
+CHAINS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "two layers": (
+        lambda x, a, b: pn.maximum(x @ a, 0) @ b,
+        (random(64, 64), random(64, 128), random(128, 64)),
+        "chain(wgmma_m64n128_bf16_f32_km, i, j, k, buffers=2)",
+    ),
+    "weights across, by a copy engine": (
+        lambda x, a, b: pn.maximum(x @ a, 0) @ b,
+        (random(64, 128), random(128, 256), random(256, 64)),
+        "chain(wgmma_m64n128_bf16_f32_km, i, j, k, buffers=2, engine=true)",
+    ),
+    "of two products, by a copy engine, one operand used twice": (
+        lambda q, k, v, g, low, d: (
+            (pn.exp((q @ k.T).astype(pn.float32) * 0.125 - low) * ((g @ v.T).astype(pn.float32) - d)).astype(
+                q.dtype
+            )
+            @ k
+        ),
+        (
+            *(random(n, 64) for n in (64, 128, 128, 64)),
+            random(64, 1, dtype=np.float32) + 5,
+            random(64, 1, dtype=np.float32),
+        ),
+        "chain(wgmma_m64n64_bf16_f32_kk, i, j, k, buffers=2, engine=true)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_products_of_products(name: str) -> None:
+    function, arrays, expected = CHAINS[name]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    with settings(check="spec"):
+        found = compiler.lower(traced, "sm_90")
+    assert schedules(found) == [expected]
+    (result,), (wanted,) = found.interpreted()(*arrays), compiler.compile(traced)(*arrays)
+    difference = result.astype(np.float64) - wanted.astype(np.float64)
+    assert np.linalg.norm(difference) < 3e-3 * np.linalg.norm(wanted.astype(np.float64))
+
+
+def test_operands_used_twice_are_fetched_once() -> None:
+    """Keys are the right operand of the scores and of what is made of them: three tiles in LOCAL memory, not four, are rings."""
+    function, arrays, _ = CHAINS["of two products, by a copy engine, one operand used twice"]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    text = compiler.lower(traced, "sm_90").as_text("llir")
+    assert sum("copy_box" in line for line in text.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "kernels"),
+    [
+        (lambda x, a, b, c: x @ a @ b @ c, ((2048, 128), *[(128, 128)] * 3), ["tensor_core", "chain"]),
+        (lambda x, a: pn.nn.softmax(x @ a, -1), ((2048, 128), (128, 1000)), ["tensor_core", ""]),
+        (lambda x, a, b: pn.nn.gelu(x @ a) @ b, ((2048, 768), (768, 3072), (3072, 768)), ["tensor_core"] * 2),
+        (
+            lambda x, a, b: (x @ a, pn.nn.relu(x @ a) @ b),
+            ((2048, 128), (128, 256), (256, 64)),
+            ["tensor_core"] * 2,
+        ),
+    ],
+)
+def test_which_products_have_kernels_of_their_own(function: Any, shapes: Any, kernels: list[str]) -> None:
+    traced = pn.jit(function).lower(*(pn.TensorSpec(shape, pn.bfloat16) for shape in shapes)).function
+    found = schedules(compiler.lower(traced, "sm_90"))
+    assert len(found) == len(kernels)
+    assert all(part in schedule for part, schedule in zip(kernels, found, strict=True))
+
+
+def test_what_threads_store_is_fenced_from_tensor_cores() -> None:
+    """Queries are stored by threads, whatever brings the keys: no barrier behind which they are read lacks the fence."""
+    traced = pn.jit(pn.nn.scaled_dot_product_attention).lower(*specs(4, 4, 512, 512, 64)).function
+    found = compiler.lower(traced, "sm_90")
+    assert "engine=true" in schedules(found)[0]
+    lines = found.as_text("cuda").splitlines()
+    barriers = [number for number, line in enumerate(lines) if "bar.sync 1" in line]
+    assert barriers
+    assert all("fence.proxy.async" in lines[number - 1] for number in barriers)
+
+
+def walked(seed: int) -> float:
+    """A random attention, or two layers, in a random walk: how far the interpreter of graphs is from float64, before and after rings are filled."""
+    rng = Random(seed)
+    queries, keys, width = rng.choice((64, 128)), rng.choice((40, 128, 150)), rng.choice((24, 64, 128))
+    if rng.random() < 0.6:
+        arrays = [random(1, 1, n, width) for n in (queries, keys, keys)]
+        options = {"is_causal": rng.random() < 0.5}
+        found, wanted = lowered(arrays, options), exact(*arrays, **options)
+    else:
+        arrays = [random(queries, width), random(width, keys) / BF16(8), random(keys, 64)]
+        traced = pn.jit(lambda x, a, b: pn.maximum(x @ a, 0) @ b).lower(*map(pn.asarray, arrays)).function
+        found = compiler.lower(traced, "sm_90")
+        x, a, b = (each.astype(np.float64) for each in arrays)
+        wanted = np.maximum(x @ a, 0) @ b
+    (kernel,), (choice,), target = found.plan.kernels, found.choices, TARGETS["sm_90"]
+    *before, walk = choice.actions
+    columns = rng.choice((64, 128))
+    other = walk.replaced(
+        core=walk.core.replace("n128", f"n{columns}").replace("n64_", f"n{columns}_"),
+        buffers=rng.randint(1, 3),
+        engine=rng.random() < 0.5,
+    )
+    buffers = {0: np.zeros(wanted.size, BF16)} | {n + 1: each.reshape(-1) for n, each in enumerate(arrays)}
+    worst = 0.0
+    try:
+        for step in steps(kernel.sink, Machine(target, lambda sink: [*before, other])):
+            if step.stage.number in (7, 12):
+                result = interpret(step.form, buffers, undefined=[0])[0].astype(np.float64)
+                worst = max(
+                    worst, float(np.linalg.norm(result - wanted.reshape(-1)) / np.linalg.norm(wanted))
+                )
+    except Refusal:
+        return 0.0
+    return worst
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_walks(seed: int) -> None:
+    assert walked(seed) < 4e-3
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(4, 60))
+def test_many_random_walks(seed: int) -> None:
+    assert walked(seed) < 4e-3

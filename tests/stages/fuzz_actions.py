@@ -18,6 +18,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.actions.base import Action, Refusal, apply_action
+from planish.actions.key_walk import KeyWalk
 from planish.actions.no_locals import NoLocals
 from planish.actions.tensor_core import TensorCore
 from planish.actions.text import kinds, print_schedule
@@ -213,7 +214,9 @@ KERNELS_FOR_CORES: dict[str, Build] = {"half matmul": half_matmul, "tiled matmul
 # -- actions ---------------------------------------------------------------------------------------------------------
 
 Kind = type[Action]
-KINDS: tuple[Kind, ...] = tuple(kind for kind in kinds().values() if kind is not TensorCore)
+KINDS: tuple[Kind, ...] = tuple(
+    kind for kind in kinds().values() if kind is not TensorCore and not issubclass(kind, KeyWalk)
+)
 
 
 def legal_actions(

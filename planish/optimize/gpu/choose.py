@@ -18,7 +18,7 @@ from planish.optimize.gpu.stream import stream_elements
 from planish.optimize.gpu.thin import thin_product
 from planish.optimize.gpu.turned import turn
 from planish.optimize.gpu.warps import with_warps
-from planish.optimize.gpu.weighted import walk_online
+from planish.optimize.gpu.weighted import walk_keys
 from planish.optimize.templates import Template, only
 from planish.optimize.tensor_cores import with_tensor_cores
 from planish.optimize.warpgroups import use_warpgroups
@@ -45,7 +45,7 @@ def _products(draft: Draft, nest: Nest) -> bool:
 
 
 GPU: Final[Sequence[Template]] = (
-    only("online", walk_online),
+    only("walks over keys", walk_keys),
     only("few rows of stored bytes", partial(thin_product, stored=True)),
     only("warpgroups", _warpgroups),
     with_warps,

@@ -1,4 +1,4 @@
-"""Sums weighted by a softmax (attention) on a GPU whose tensor cores read LOCAL memory: one walk over the keys for each block of queries.
+"""Attention and its derivatives on a GPU whose tensor cores read LOCAL memory: one walk over the keys for each block of queries.
 
 Two groups of 64 queries share the blocks of keys and values that come through LOCAL memory. What a thread holds has to fit its
 registers: scores of a block of keys, and sums as wide as the result, so that wide results take narrower blocks.
@@ -7,9 +7,12 @@ registers: scores of a block of keys, and sums as wide as the result, so that wi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, cast
+from itertools import product
+from typing import Any, Final, cast
 
+from planish.actions.chain import Chained
 from planish.actions.core_memory import neighbours
+from planish.actions.key_walk import KeyWalk, Walked
 from planish.actions.online import Online
 from planish.actions.pad_to import PadTo
 from planish.actions.split import Split
@@ -19,8 +22,8 @@ from planish.uop.nest import name_of, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.ops import Ops
 from planish.uop.tensor_cores import IN_MEMORY, Core
-from planish.uop.weighted_sums import WeightedSum, weighted_sums
 
+_KINDS: Final[tuple[type[KeyWalk[Any]], ...]] = (Online, Chained)
 _ROWS: Final = 64
 """Queries of a group of threads."""
 _WIDTHS: Final = (64, 128, 256)
@@ -29,22 +32,25 @@ _KEYS: Final = {64: (128, 64), 128: (128, 64), 256: (64,)}
 """Keys of a block, by the columns of the result, the best first."""
 _GROUPS: Final = {64: (1, 2), 128: (2, 1), 256: (2, 1)}
 """Groups of threads that share keys and values, by the columns of the result, the best first: several blocks of few registers, or one."""
+_ENGINES: Final = (True, False)
+"""Whether a copy engine brings keys and values: where it can."""
 _MOST_BUFFERS: Final = 2
 """Blocks of keys and values at once."""
 
 
-def walk_online(draft: Draft, nest: Nest) -> bool:
+def walk_keys(draft: Draft, nest: Nest) -> bool:
     """Whether a sum of the kernel is made so."""
     cores = [core for core in draft.target.tensor_cores if core.reads_memory and core.inputs.itemsize == 2]
+    if not any(n.op is Ops.BUFFERIZE for n in nest.nodes):
+        return False
     for inputs in dict.fromkeys(core.inputs for core in cores):
         alike = [core for core in cores if core.inputs is inputs]
-        if not any(n.op is Ops.EXP for n in nest.nodes):
-            return False
         for made in (draft, *_parted(draft, nest)):
-            for found in weighted_sums(made.sink, alike[0]):
-                if _walk(made, alike, found):
-                    draft.adopt(made)
-                    return True
+            for kind in _KINDS:
+                for found in kind.ways(made.sink, alike[0]):
+                    if _walk(made, alike, found, kind):
+                        draft.adopt(made)
+                        return True
     return False
 
 
@@ -57,40 +63,40 @@ def _parted(draft: Draft, nest: Nest) -> Iterator[Draft]:
                 yield made
 
 
-def _walk(draft: Draft, cores: list[Core], found: WeightedSum) -> bool:
+def _walk(draft: Draft, cores: list[Core], found: Walked, kind: type[KeyWalk[Any]]) -> bool:
     """One sum, with as many threads and keys at once as fit."""
-    queries, columns = size_of(found.values.m), size_of(found.values.n)
+    queries, columns = size_of(found.outer.m), size_of(found.outer.n)
     width = next((each for each in _WIDTHS if columns <= each), None)
     if not queries or width is None:
         return False
+    several = len(found.inner) > 1
     for groups in _GROUPS[width] if queries > _ROWS else (1,):
-        for keys in _KEYS[width]:
+        for keys in _KEYS[width][several:] or _KEYS[width]:
             core = next((each for each in cores if each.n == keys and _reads(each, found)), None)
-            for buffers in range(_MOST_BUFFERS, 0, -1):
-                if core is not None and _take(draft, core, found, (groups, buffers, width)):
+            for engine, buffers in product(_ENGINES, range(_MOST_BUFFERS, 0, -1)):
+                if core is not None and _take(
+                    draft, found, kind.of(core, found, groups, buffers, engine), width
+                ):
                     return True
     return False
 
 
-def _reads(core: Core, found: WeightedSum) -> bool:
-    """Whether a core reads the operands of the scores as they lie in memory."""
-    product = found.scores
+def _reads(core: Core, found: Walked) -> bool:
+    """Whether a core reads queries and keys as they lie in memory."""
     return all(
-        IN_MEMORY[layout] is not (neighbours(value, axis, product.k) is axis)
-        for (layout,), value, axis in ((core.a, product.a, product.m), (core.b, product.b, product.n))
+        IN_MEMORY[layout] is not (neighbours(value, axis, each.k) is axis)
+        for each in found.inner
+        for (layout,), value, axis in ((core.a, each.a, each.m), (core.b, each.b, each.n))
     )
 
 
-def _take(draft: Draft, core: Core, found: WeightedSum, how: tuple[int, int, int]) -> bool:
-    groups, buffers, width = how
+def _take(draft: Draft, found: Walked, action: KeyWalk[Any], width: int) -> bool:
     made = draft.copy()
-    for axis, size in ((found.values.m, groups * _ROWS), (found.values.n, width)):
+    for axis, size in ((found.outer.m, action.groups * _ROWS), (found.outer.n, width)):
         padded = upto(size_of(axis), size)
         if padded != size_of(axis) and not made.do(PadTo(name_of(axis), size), "a tile has a fixed size"):
             return False
-    if not made.do(
-        Online.of(core, found, groups, buffers), f"{groups * _ROWS} queries by {core.n} keys at a time"
-    ):
+    if not made.do(action, f"{action.groups * _ROWS} queries at a time, what lies between in registers"):
         return False
     draft.adopt(made)
     return True

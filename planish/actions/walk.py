@@ -1,0 +1,287 @@
+"""What `online` and `chain` have in common: a walk over blocks of keys, in which products of queries and keys stay in registers.
+
+Queries stay in LOCAL memory; blocks of keys and values come through rings of several of them. Of a core that reads LOCAL memory a
+thread holds columns of C exactly as it has to hold columns of A, so that what is made of one product goes into the next in registers.
+Operands are copied by all threads together, in rows of 128 bytes as the core wants them (`planish.uop.tensor_cores.place_in_memory`),
+beyond the ends of their axes as zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, cast
+
+from planish import dtypes
+from planish.actions.base import Refusal
+from planish.actions.core_memory import neighbours, numbers, results_in_memory
+from planish.actions.padding import gated
+from planish.actions.tensor_core import Split, TensorCore
+from planish.actions.tensor_maps import fetched
+from planish.dtypes import AddrSpace, DType
+from planish.uop.kernel_algebra import pm_flatten_range
+from planish.uop.node import UOp
+from planish.uop.ops import Axis, AxisType, Box, Bufferize, Combine, Lanes, Ops
+from planish.uop.products import Product, axis_size
+from planish.uop.rewrite import rewrite, substitute
+from planish.uop.symbolic import simplify
+from planish.uop.tensor_cores import CORES, IN_MEMORY, Core, place_in_memory
+
+_ACCESS: Final = 16
+"""Bytes that a thread moves at once."""
+_ROW_THREADS: Final = 4
+"""Neighbouring threads that hold one row of a tile."""
+_LANES, _ROWS = 2, 0
+"""What the paths of lane axes are made of: both products have their rows in common."""
+SCORES, SUMS = 1, 2
+"""Which product lane axes of columns belong to."""
+
+
+class Fragment(NamedTuple):
+    """What a thread holds of a tile of sums: where each lane is, and the lane axes in the order of its registers."""
+
+    row: UOp
+    column: UOp
+    lanes: Lanes
+    columns: Lanes
+    """Those of its lane axes that are columns."""
+    rows: Lanes
+
+
+class Register(NamedTuple):
+    """Numbers of a thread that live as long as the walk."""
+
+    memory: UOp
+    place: UOp
+
+    @property
+    def dtype(self) -> DType:
+        return self.memory.dtype.base.scalar  # type: ignore[attr-defined, no-any-return]
+
+    def at(self, *effects: UOp) -> UOp:
+        """What they are after some effects."""
+        return self.memory.table.make(Ops.INDEX, self.dtype, (self.memory.after(*effects), self.place))
+
+
+class Walk:
+    """One kernel, walked over in blocks of keys: products of queries and keys, and sums of what is made of them."""
+
+    def __init__(
+        self, sink: UOp, core: Core, values: Product, last: UOp | None, how: tuple[int, int, bool]
+    ) -> None:
+        groups, self.buffers, self.engine = how
+        self.core, self.values = core, values
+        self.second = CORES[second_core(core, values)]
+        self.split = Split(sink, self.second, values, TensorCore.of(self.second, values, groups))
+        self.table = sink.table
+        self.size = axis_size(values.k)
+        """How many keys there are."""
+        axis = cast("Axis", values.k.arg).part(0, AxisType.REDUCE)
+        self.block = self.table.range(self.blocks(last), axis)
+        if self.engine and (self.buffers < 2 or not self.block.vmax):
+            raise Refusal("an engine fetches ahead: several buffers for several blocks of keys")
+        self.registers = 0
+        self.tiles: list[tuple[Product, UOp]] = []
+        """The tiles of keys so far."""
+
+    def blocks(self, last: UOp | None) -> UOp:
+        """How many blocks of keys there are up to the last one that any query of this block sees."""
+        split, size = self.split, self.core.n
+        count = self.table.const(-(-self.size // size))
+        if last is None:
+            return count
+        # those who see most begin first: what is left to do in the end is short
+        split.outer_m = axis_size(split.m) - self.core.m * split.groups - split.outer_m
+        below = substitute(last, {split.m: split.outer_m + (self.core.m * split.groups - 1)})
+        seen = simplify(below // size + 1)
+        seen = seen.alu(Ops.MIN, count) if seen.vmax > cast("int", count.arg) else seen
+        return simplify(seen.alu(Ops.MAX, seen.const_like(0)) if seen.vmin < 0 else seen)
+
+    # -- where things are --------------------------------------------------------------------------------------------
+
+    def fragment(self, core: Core, tag: int) -> Fragment:
+        """Rows and columns of the lanes of a tile of sums."""
+        path = (*cast("Axis", self.split.m.arg).path, _LANES)
+        place = [self.table.const(0), self.table.const(0)]
+        axes: list[tuple[tuple[int, ...], int]] = []
+        of_rows: list[tuple[tuple[int, ...], int]] = []
+        for part in core.parts("c"):
+            size = 1 << part.bits
+            if part.source == "r":
+                own = (*path, _ROWS, part.to) if part.row else (*path, tag, len(axes))
+                axes.append((own, size))
+                of_rows += [axes[-1]] * part.row
+                counted = self.lanes(Lanes((axes[-1],)))
+            else:
+                counted = cast("UOp", self.split.thread) // (1 << part.start) % size
+            place[not part.row] = place[not part.row] + counted * (1 << part.to)
+        if self.split.group is not None:
+            place[0] = place[0] + self.split.group * core.m
+        columns = Lanes(tuple(axis for axis in axes if axis not in of_rows))
+        return Fragment(place[0], place[1], Lanes(tuple(axes)), columns, Lanes(tuple(of_rows)))
+
+    def lanes(self, axes: Lanes) -> UOp:
+        """The number of a lane."""
+        return self.table.make(Ops.UNROLL, dtypes.index, (self.table.vconst(range(axes.total)),), axes)
+
+    def register(self, axes: Lanes) -> Register:
+        kind = dtypes.float32.ptr(axes.total, AddrSpace.REG)
+        self.registers += 1
+        memory = self.table.make(Ops.DEFINE_REG, kind, (), self.registers - 1)
+        return Register(memory, self.lanes(axes))
+
+    # -- operands ----------------------------------------------------------------------------------------------------
+
+    def tile(
+        self, value: UOp, across: tuple[UOp, UOp, int], along: tuple[UOp, UOp, int], layout: str, buffers: int
+    ) -> UOp:
+        """Part of an operand in LOCAL memory, in pieces of 128 bytes along k, in a ring unless there are no buffers for one.
+
+        Axes are told with their first element and how many there are.
+        """
+        (row, first_row, rows), (k, first_k, depth) = across, along
+        chunk, along_k = self.core.k, IN_MEMORY[layout]
+        k_first = neighbours(value, row, k) is not row
+        wide = _ACCESS // value.dtype.itemsize if along_k == k_first else 1
+        number = numbers(self.split, rows * depth, wide)
+        fast = depth if k_first else rows
+        inner, outer = (number % fast, number // fast) if k_first else (number // fast, number % fast)
+        place = place_in_memory(outer, inner % chunk, chunk, along_k=along_k) + inner // chunk * (
+            rows * chunk
+        )
+        copied = self.moved(value, {row: first_row + outer, k: first_k + inner})
+        if self.engine and buffers:
+            panels, axes = (depth // chunk, (k, row)) if along_k else (rows // chunk, (row, k))
+            box = Box(0, (), (), (chunk, rows if along_k else depth), panels, buffers)
+            boxed = fetched(value, *axes, {row: first_row, k: first_k}, copied, box)
+            if boxed is None or along_k != k_first:
+                raise Refusal("what is read of keys or values is no box that a copy engine fetches")
+            copied = boxed
+        how = Bufferize("local", buffers=max(buffers, 1))
+        return self.table.make(Ops.BUFFERIZE, value.dtype, (copied, simplify(place)), how)
+
+    def moved(self, value: UOp, exchange: dict[UOp, UOp]) -> UOp:
+        """A value at other places, reading nothing beyond the ends of its axes."""
+        made = substitute(value, exchange)
+        for axis, at in exchange.items():
+            if axis.op is Ops.RANGE and at.vmax > axis.vmax:
+                inside = at < axis.src[0]
+                reads = {
+                    n: gated(n, inside)
+                    for n in made.toposort()
+                    if n.op is Ops.INDEX and n.src[0].op is Ops.DEFINE_GLOBAL and at in n.toposort()
+                }
+                made = substitute(made, reads)
+        return made
+
+    def multiplied(self, core: Core, pairs: list[tuple[UOp, UOp]], start: UOp) -> UOp:
+        """Tiles of products, added up one after the other."""
+        for number, (a, b) in enumerate(pairs):
+            more = len(pairs) - 1 - number
+            arg = core.arg._replace(pending=1) if more else core.arg
+            start = self.table.make(
+                Ops.WMMA, core.dtype("c"), (a, b, start, cast("UOp", self.split.thread)), arg
+            )
+        return start
+
+    def place(self, tile: UOp, at: UOp | int) -> UOp:
+        index = at if isinstance(at, UOp) else self.table.const(at)
+        return self.table.make(Ops.INDEX, tile.dtype.scalar, (tile, index))
+
+    def product(self, product: Product) -> UOp:
+        """A product for a block of keys, as a thread holds it."""
+        core, split = self.core, self.split
+        depth = -(-axis_size(product.k) // core.k) * core.k
+        rows, zero = core.m * split.groups, self.table.const(0)
+        q = self.tile(product.a, (product.m, split.outer_m, rows), (product.k, zero, depth), core.a[0], 0)
+        keys, layout = (product.n, self.block * core.n, core.n), core.b[0]
+        mine = zero if split.group is None else split.group * (core.m * core.k)
+        # across k, rows of 128 bytes lie block by block of columns: for each piece along k a tile of its own
+        step = depth if IN_MEMORY[layout] else core.k
+        x = [
+            self.tile(product.b, keys, (product.k, zero + start, step), layout, self.buffers)
+            for start in range(0, depth, step)
+        ]
+        self.tiles.append((product, x[0]))
+        pairs = [
+            (
+                self.place(q, mine + c * rows * core.k),
+                self.place(x[c * core.k // step], c * core.k % step * core.n),
+            )
+            for c in range(depth // core.k)
+        ]
+        return self.multiplied(core, pairs, self.table.const(0.0, core.dtype("c")))
+
+    def summed(self, weights: UOp, held: UOp) -> UOp:
+        """What was summed so far and the values of a block, weighted."""
+        core, product = self.second, self.values
+        across = (product.n, self.split.outer_n, core.n)
+        lanes, shared = core.lanes("a"), self.shared_tile()
+        pairs = []
+        for c in range(self.core.n // core.k):
+            along = (product.k, self.block * self.core.n + c * core.k, core.k)
+            v = self.tile(product.b, across, along, core.b[0], self.buffers) if shared is None else shared
+            pairs.append((weights.gep(*range(c * lanes, (c + 1) * lanes)), self.place(v, 0)))
+        return self.multiplied(core, pairs, held)
+
+    def shared_tile(self) -> UOp | None:
+        """The tile of an operand before, if it is that of the values as well: so many keys that rows and columns of 128 bytes are the same."""
+        core, product = self.second, self.values
+        for first, tile in self.tiles:
+            moved = simplify(substitute(first.b, {first.k: product.n}))
+            if (
+                self.core.n == core.k
+                and axis_size(first.k) == axis_size(product.n) == core.n
+                and (self.core.b, core.b) == (("@k",), ("@mn",))
+                and moved is simplify(product.b)
+            ):
+                return tile
+        return None
+
+    # -- the walk ----------------------------------------------------------------------------------------------------
+
+    def gathered(self, value: UOp, axes: Lanes) -> UOp:
+        wide = value.dtype.scalar.vec(axes.total)
+        return self.table.make(Ops.CONTRACT, wide, (value,), axes)
+
+    def over_columns(self, op: Ops, value: UOp, held: Fragment) -> UOp:
+        return self.table.make(Ops.REDUCE, value.dtype, (self.gathered(value, held.columns),), op)
+
+    def of_row(self, op: Ops, value: UOp) -> UOp:
+        """What the threads that hold a row have, combined."""
+        return self.table.make(Ops.COMBINE, value.dtype, (value,), Combine(op, _ROW_THREADS))
+
+    def standing(self, value: UOp, products: Mapping[UOp, UOp], held: Fragment) -> UOp:
+        """A value at every lane, products in it being those that a thread holds."""
+        split = self.split
+        lanes = {
+            old: self.table.make(Ops.UNROLL, new.dtype.scalar, (new,), held.lanes)
+            for old, new in products.items()
+        }
+        return self.moved(value, {**lanes, split.m: split.outer_m + held.row, self.values.k: self.key(held)})
+
+    def key(self, held: Fragment) -> UOp:
+        """The key of a lane."""
+        return self.block * self.core.n + held.column
+
+    def stored(self, sink: UOp, result: UOp, sums: Fragment) -> UOp:
+        """The kernel with a result that threads hold instead of the sum."""
+        split = self.split
+        exchanged, row, column = results_in_memory(split, {self.values.reduce: result}, sums.row, sums.column)
+        places = {split.m: split.outer_m + row, split.n: split.outer_n + column}
+        return rewrite(substitute(sink, {**places, **exchanged}), pm_flatten_range)
+
+    @property
+    def around(self) -> list[UOp]:
+        """The loops around the walk that threads and blocks are."""
+        split = self.split
+        own = split.outer_m.ranges | split.outer_n.ranges | {cast("UOp", split.thread)}
+        own |= {split.group} if split.group is not None else set()
+        batches = self.values.reduce.ranges - {split.m, split.n}
+        return sorted(own | batches, key=lambda r: r.order)
+
+
+def second_core(core: Core, product: Product) -> str:
+    """The core of the second product: as wide as its result, reading values as they lie."""
+    along_k = neighbours(product.b, product.n, product.k) is product.k
+    kind = core.name.split("_")[2]
+    return f"wgmma_m64n{axis_size(product.n)}_{kind}_f32_r{'k' if along_k else 'm'}"
