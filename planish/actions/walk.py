@@ -15,7 +15,7 @@ from planish import dtypes
 from planish.actions.base import Refusal
 from planish.actions.core_memory import neighbours, numbers, results_in_memory
 from planish.actions.padding import gated
-from planish.actions.tensor_core import Split, TensorCore
+from planish.actions.tensor_core import Split
 from planish.actions.tensor_maps import fetched
 from planish.dtypes import AddrSpace, DType
 from planish.uop.kernel_algebra import pm_flatten_range
@@ -71,7 +71,7 @@ class Walk:
         groups, self.buffers, self.engine = how
         self.core, self.values = core, values
         self.second = CORES[second_core(core, values)]
-        self.split = Split(sink, self.second, values, TensorCore.of(self.second, values, groups))
+        self.split = Split(sink, self.second, values, groups)
         self.table = sink.table
         self.size = axis_size(values.k)
         """How many keys there are."""
@@ -107,6 +107,7 @@ class Walk:
         for part in core.parts("c"):
             size = 1 << part.bits
             if part.source == "r":
+                size = min(size, core.lanes("c") >> part.start)
                 own = (*path, _ROWS, part.to) if part.row else (*path, tag, len(axes))
                 axes.append((own, size))
                 of_rows += [axes[-1]] * part.row
