@@ -12,7 +12,7 @@ from planish import nn
 
 GPU = "cuda:0"
 BOUNDS = {"bfloat16": 4e-3, "float16": 5e-4, "float32": 1e-6}
-CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, int]]] = {
+CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "3 x 3": ((8, 64, 28, 28), (64, 64, 3, 3), {"padding": 1}),
     "odd pixels": ((3, 32, 13, 11), (48, 32, 3, 3), {"padding": 1}),
     "strided": ((4, 64, 28, 28), (128, 64, 3, 3), {"padding": 1, "stride": 2}),
