@@ -128,10 +128,10 @@ def cast(x: V, dtype: DType) -> V:
     """A cast, where it is one: complex numbers lose their imaginary part, bools are what is not zero."""
     if x.dtype is dtype:
         return x
-    if dtype.is_bool:
-        return x.ne(0)
     if x.dtype.is_complex and not dtype.is_complex:
         return cast(x.real(), dtype)
+    if dtype.is_bool:
+        return x.ne(0)
     return x.cast(dtype)
 
 

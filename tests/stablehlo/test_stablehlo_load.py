@@ -241,3 +241,25 @@ def test_a_scatter_writes_what_is_inside(kind: str) -> None:
       return %0 : tensor<4x{kind}>"""
     (found,) = stablehlo.load(of(body, f"() -> tensor<4x{kind}>")).interpret()
     assert found.astype(int).tolist() == [1, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """%x = stablehlo.constant dense<[(-1.0, 0.0), (0.0, 1.0)]> : tensor<2xcomplex<f64>>
+  %y = stablehlo.convert %x : (tensor<2xcomplex<f64>>) -> tensor<2xi1>
+  check.expect_eq_const %y, dense<[true, false]> : tensor<2xi1>""",
+        """%x = stablehlo.constant dense<0x7FC00000> : tensor<f32>
+  %y = stablehlo.reduce_precision %x, format = e5m0 : tensor<f32>
+  check.expect_eq_const %y, dense<0x7F800000> : tensor<f32>""",
+        """%a = stablehlo.constant dense<[[2.0, 0.0], [1.0, 4.0]]> : tensor<2x2xbf16>
+  %b = stablehlo.constant dense<[[2.0], [9.0]]> : tensor<2x1xbf16>
+  %y = "stablehlo.triangular_solve"(%a, %b) {left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>} : (tensor<2x2xbf16>, tensor<2x1xbf16>) -> tensor<2x1xbf16>
+  check.expect_eq_const %y, dense<[[1.0], [2.0]]> : tensor<2x1xbf16>""",
+    ],
+    ids=["complex to bool", "no mantissa", "narrow solve"],
+)
+def test_corners_of_the_specification(body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "corner.mlir"
+    file.write_text(f"func.func @main() {{\n  {body}\n  func.return\n}}\n")
+    assert main([str(file), "--interpret"]) == 0, capsys.readouterr().out

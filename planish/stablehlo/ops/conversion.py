@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, Final
 
 from planish import dtypes
@@ -58,7 +59,9 @@ def reduce_precision(at: Site, x: V, *, exponent_bits: int, mantissa_bits: int) 
         bits = rounded.and_(((1 << x.dtype.bits) - 1) ^ ((1 << dropped) - 1))
     if exponent_bits < own_exponent:
         bits = _within(bits, word, own_exponent, own_mantissa, exponent_bits)
-    return x.is_nan().select(x, bits.bitcast(x.dtype))
+    # without a mantissa there are no NaNs: they become infinite
+    nan = x if mantissa_bits else at.full(at.dims, inf, x.dtype)
+    return x.is_nan().select(nan, bits.bitcast(x.dtype))
 
 
 def _within(bits: V, word: DType, own: int, mantissa: int, exponent_bits: int) -> V:

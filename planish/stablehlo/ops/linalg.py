@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
 from planish.stablehlo.registry import lowering
-from planish.stablehlo.site import Site
+from planish.stablehlo.site import Site, cast
+
+
+def _wide(x: V) -> V:
+    """Narrow floats are computed with in 32 bits."""
+    return cast(x, dtypes.float32) if x.dtype.is_float and x.dtype.bits < 32 else x
 
 
 @lowering("stablehlo.cholesky")
 def cholesky(at: Site, x: V, *, lower: bool = False) -> V:
     """The other triangle is implementation-defined: zeros here."""
-    return x.cholesky(lower)
+    return cast(_wide(x).cholesky(lower), x.dtype)
 
 
 @lowering("stablehlo.triangular_solve")
@@ -22,7 +28,8 @@ def triangular_solve(
     transforms = {"NO_TRANSPOSE": "none", "TRANSPOSE": "transpose", "ADJOINT": "adjoint"}
     if transpose_a not in transforms:
         at.refuse(f"there is no transpose_a {transpose_a}")
-    return a.triangular_solve(b, left_side, lower, transforms[transpose_a], unit_diagonal)
+    found = _wide(a).triangular_solve(_wide(b), left_side, lower, transforms[transpose_a], unit_diagonal)
+    return cast(found, b.dtype)
 
 
 @lowering("stablehlo.fft")
