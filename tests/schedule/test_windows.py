@@ -89,6 +89,13 @@ def test_transposed_convolutions_multiply_no_holes(
     assert prod(map(int, reduced)) == 3 * (-(-taps // (stride // gcd(stride, gap)))) ** 2
 
 
+def test_phases_of_transposed_convolutions_are_loops_of_their_own() -> None:
+    """Not remainders of places in the result, by which nothing could be read in lanes: what is beyond the edge is left out by a copy."""
+    found = kernels(lambda x, k: functional.conv_transpose2d(x, k, stride=2, padding=1), IMAGE, KERNEL)
+    assert [name.split()[1].split("_")[0] for name in found] == ["reduce", "copy"]
+    assert "14x2x14x2" in found[0]
+
+
 def test_results_are_the_same_on_every_number_of_threads() -> None:
     rng = np.random.default_rng(3)
     x, k = rng.standard_normal(IMAGE, np.float32), rng.standard_normal((48, 32, 3, 3), np.float32)

@@ -180,6 +180,9 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
         parts = last.parts(whole[:rank], whole[rank:], x.dtype.itemsize)
         total = _sum_of_products(left, right, summed, attrs.accum_dtype, attrs.out_dtype, parts)
         made, lies = (batch, *sizes, outputs), (0, len(out_axes) - 1, *range(1, len(out_axes) - 1))
+    if last is None and any(found is not None for found in phases):
+        # phases are loops of their own, not remainders of places
+        total = tensors.table.make(Ops.CONTIGUOUS, total.dtype, (total,))
     inside = [(0, result[out_axes[axis]]) for axis in channels_last.inverse(lies)]
     placed = permute(shrink(reshape(total, made), made, inside), lies)
     return permute(placed, channels_last.inverse(out_axes))
