@@ -9,6 +9,7 @@ Results are held against float64 by norm; `ratio` is cuDNN's time by ours.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import statistics
 import sys
@@ -142,18 +143,21 @@ def main() -> None:
     parser.add_argument("--dtype", default="bf16")
     parser.add_argument("--orders", default="NHWC,NCHW")
     parser.add_argument("--schedules", action="store_true", help="how kernels are scheduled")
+    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     if not torch.cuda.is_available():
         print("there is no GPU here: nothing was measured")
         return
     torch.backends.cudnn.benchmark = True
     dtype = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[args.dtype]
+    found: dict[str, float] = {}
     for order in args.orders.split(","):
         ratios = []
         for row in ROWS:
             if any(re.search(each, row.name) for each in args.only.split(",")):
                 try:
                     ratios.append(measure(row, order, dtype, schedules=args.schedules))
+                    found[f"{row.name} {order}"] = ratios[-1]
                 except Exception as problem:  # noqa: BLE001 - a row that fails is told, and the others go on
                     print(
                         f"{row.name:16s} {order} FAILED {type(problem).__name__}: {str(problem)[:300]}",
@@ -164,6 +168,8 @@ def main() -> None:
                 f"{order}: geometric mean {statistics.geometric_mean(ratios):.2f} of {len(ratios)}",
                 flush=True,
             )
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import json
 import re
 import statistics
 import sys
@@ -187,7 +188,7 @@ def profile(call: Callable[[], Any], most: int = 14) -> None:
     print(f"      {total:8.3f} ms in {sum(each.count for each in table)} kernels", flush=True)
 
 
-def measure(name: str, kind: str, dtype: torch.dtype, *, eager: bool, profiled: bool) -> None:
+def measure(name: str, kind: str, dtype: torch.dtype, *, eager: bool, profiled: bool) -> float:
     make, data = MODELS[name]
     torch.manual_seed(0)
     model = make().cuda().to(dtype)
@@ -229,6 +230,7 @@ def measure(name: str, kind: str, dtype: torch.dtype, *, eager: bool, profiled: 
     if profiled:
         for call in calls:
             profile(call)
+    return ours / theirs
 
 
 def main() -> None:
@@ -239,19 +241,25 @@ def main() -> None:
     parser.add_argument("--dtype", default="bf16")
     parser.add_argument("--eager", action="store_true", help="eager torch in place of torch.compile")
     parser.add_argument("--profile", action="store_true", help="the kernels that take longest")
+    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     if not torch.cuda.is_available():
         print("there is no GPU here: nothing was measured")
         return
     dtype = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[args.dtype]
     torch.backends.cudnn.benchmark = True
+    found: dict[str, float] = {}
     for name in MODELS:
         for kind in ("forward", "step"):
             if any(re.search(each, f"{name} {kind}") for each in args.only.split(",")):
                 try:
-                    measure(name, kind, dtype, eager=args.eager, profiled=args.profile)
+                    found[f"{name} {kind}"] = measure(
+                        name, kind, dtype, eager=args.eager, profiled=args.profile
+                    )
                 except Exception as problem:  # noqa: BLE001 - a row that fails is told, and the others go on
                     print(f"{name} {kind} FAILED {type(problem).__name__}: {str(problem)[:500]}", flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -118,12 +118,7 @@ def test_mistakes(model: str, arguments: list[str], message: str, capsys: pytest
 def test_a_compiled_model_runs_without_the_onnx_package(model: str, tmp_path: Path):
     out = tmp_path / "out"
     assert main(["compile", model, "-o", str(out), "--dim", "batch=1..8"]) == 0
-    assert sorted(path.name for path in out.iterdir()) == [
-        "code",
-        "model.json",
-        "program.ptir",
-        "weights.bin",
-    ]
+    assert {"code", "model.json", "program.ptir", "weights.bin"} <= {path.name for path in out.iterdir()}
     np.save(tmp_path / "x.npy", X)
     script = (
         "import sys; sys.modules['onnx'] = None\n"

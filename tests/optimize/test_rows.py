@@ -113,7 +113,8 @@ def test_slices_of_one_matrix_are_staged_head_by_head() -> None:
 
 def test_longer_rows_run_fewer_at_a_time_and_very_long_ones_alone() -> None:
     def width(keys: int) -> str:
-        return words(attention, (1, 256, 16), (1, keys, 16), (1, keys, 16))[0]
+        # (with fewer pieces than cores, rows in lanes would leave some idle)
+        return words(attention, (8, 256, 16), (8, keys, 16), (8, keys, 16))[0]
 
     # 64 rows of 12288 are three megabytes, which are walked from end to end; a prime number of keys makes no blocks to meet the values
     assert [width(keys) for keys in (1024, 12288, 20480, 40960)] == [

@@ -97,7 +97,7 @@ class Access:
     def capacity(self) -> int:
         """The bytes of its memory; 0 if that is not known."""
         dtype = self.memory.dtype
-        return max(dtype.size, 0) * self.dtype.itemsize * self.copies if isinstance(dtype, PtrDType) else 0
+        return max(dtype.size, 0) * self.dtype.itemsize if isinstance(dtype, PtrDType) else 0
 
     def runs(self, ranges: Iterable[UOp]) -> tuple[int, int]:
         """Over some ranges: how many contiguous runs of elements it touches, and how long one is. What several touch counts once."""
@@ -137,7 +137,7 @@ class Access:
                 runs *= number
         length = run * size
         lines = -(-length // LINE) * LINE if runs == 1 else max(length, LINE)
-        return min(runs * lines, self.capacity or runs * lines)
+        return min(runs * lines, self.capacity or runs * lines) * self.copies
 
     def collides(self, ways: int) -> bool:
         """Whether lines that it touches side by side are more than the sets of a first cache that they fall into hold."""

@@ -24,7 +24,6 @@ from planish.uop.nest import (
     closers_of,
     count,
     plain_index,
-    trips,
 )
 from planish.uop.nest.access import Access, Steps, is_global, plain_indices, steps_of
 from planish.uop.nest.order import ordered
@@ -274,8 +273,6 @@ class Nest:
             dtype = value.dtype
             own = value.ranges - frozenset(r for place in places for r in place.ranges)
             own = frozenset(r for r in own if kind_of(r) in SIDE_BY_SIDE)
-            ranges |= own
-            steps = _for_each_lane(steps, own)
         return Access(
             node,
             memory,
@@ -296,13 +293,3 @@ class Nest:
             if store in node.toposort(lambda n: n.op in {Ops.END, Ops.GROUP}):
                 found |= closed_by(node)
         return found
-
-
-def _for_each_lane(steps: Steps, own: Iterable[UOp]) -> Steps:
-    """How a place in memory moves of which every lane has its own, side by side."""
-    together = 1
-    found: Steps = {}
-    for r in sorted(own, key=lambda r: r.order, reverse=True):
-        found[r] = together
-        together *= trips(r)
-    return {**{r: None if step is None else step * together for r, step in steps.items()}, **found}

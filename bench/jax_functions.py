@@ -1,6 +1,6 @@
 """Programs of jax's, compiled by jax and by planish from the same StableHLO: microseconds per call, on one thread.
 
-    python bench/jax_programs.py [--only NAME ...] [--repeats 7] [--json FILE]
+    python bench/jax_functions.py [--only NAME ...] [--repeats 7] [--json FILE]
 
 Both sides run in turn in one process on the same inputs, by the processor's time; an answer that is not jax's is said instead of timed.
 """
