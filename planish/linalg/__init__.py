@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planish.linalg import core, functions
+from planish.linalg import core, functions, norms
 from planish.linalg.core import *  # noqa: F403
 from planish.linalg.functions import *  # noqa: F403
+from planish.linalg.norms import *  # noqa: F403
 
 if not TYPE_CHECKING:
     # a type checker takes no list but a literal one, and without one what is imported
     __all__ = []
-    for _chapter in (core, functions):
+    for _chapter in (core, functions, norms):
         __all__ += _chapter.__all__

@@ -1,13 +1,12 @@
-"""Factorisations, systems, determinants, products and norms: the standard's `linalg` extension.
+"""Factorisations, systems, determinants and products: the standard's `linalg` extension.
 
-Matrices are the last two axes, leading axes are batch. Factorisations run in LAPACK, those of small matrices in lanes; products, norms and everything around
+Matrices are the last two axes, leading axes are batch. Factorisations run in LAPACK, those of small matrices in lanes; products and everything around
 them is compiled. A singular matrix gives infinities or NaN where NumPy raises: what is in a tensor is not known when the
 call is made.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -15,7 +14,7 @@ from planish import dtypes
 from planish.errors import DTypeError, ShapeError
 from planish.frontend.custom import custom_jvp
 from planish.frontend.tensor import factorizations as lapack
-from planish.frontend.tensor.array import Axis, Tensor
+from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import eye, iota, zeros
 from planish.frontend.tensor.elementwise import abs, conj, real, sign, square, where
 from planish.frontend.tensor.indexing import take_along_axis
@@ -29,22 +28,20 @@ from planish.frontend.tensor.linear_algebra import (
     tensordot,
     vecdot,
 )
-from planish.frontend.tensor.manipulation import broadcast_to, moveaxis, reshape, stack
+from planish.frontend.tensor.manipulation import broadcast_to, moveaxis, stack
 from planish.frontend.tensor.operands import (
     DTypeLike,
-    axes_of,
     axis_of,
     cast_to,
     common_shape,
     mistake,
-    permuted,
     promoted,
     reshaped,
     tensor,
 )
 from planish.frontend.tensor.pointwise import floating
-from planish.frontend.tensor.scalar_functions import log, sqrt
-from planish.frontend.tensor.statistics import max, min, prod, sum, summed_dtype
+from planish.frontend.tensor.scalar_functions import log
+from planish.frontend.tensor.statistics import prod, sum, summed_dtype
 
 __all__ = [
     "EigResult",
@@ -67,12 +64,10 @@ __all__ = [
     "kron",
     "lstsq",
     "matmul",
-    "matrix_norm",
     "matrix_power",
     "matrix_rank",
     "matrix_transpose",
     "multi_dot",
-    "norm",
     "outer",
     "pinv",
     "qr",
@@ -84,10 +79,7 @@ __all__ = [
     "tensordot",
     "trace",
     "vecdot",
-    "vector_norm",
 ]
-
-Order = int | float | Literal["fro", "nuc"]
 
 
 class EighResult(NamedTuple):
@@ -444,69 +436,3 @@ def multi_dot(arrays: Sequence[Tensor], /) -> Tensor:
     result = multiplied(0, count - 1)
     kept = [size for size, gone in zip(result.shape, (first, last), strict=True) if not gone]
     return reshaped(result, kept)
-
-
-# --- norms ------------------------------------------------------------------------------------------------
-
-
-def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2) -> Tensor:
-    """The length of vectors: (sum of |x|**ord) ** (1/ord), the greatest for inf, the number of nonzeros for 0."""
-    given = floating("vector_norm", tensor("vector_norm", x))
-    axes = axes_of("vector_norm", axis, given)
-    sizes = abs(given)
-    if not axes:
-        return cast_to(sizes != 0, sizes.dtype) if ord == 0 else sizes
-    if ord == math.inf:
-        return max(sizes, axis=axes, keepdims=keepdims)
-    if ord == -math.inf:
-        return min(sizes, axis=axes, keepdims=keepdims)
-    if ord == 0:
-        return sum(cast_to(sizes != 0, sizes.dtype), axis=axes, keepdims=keepdims)
-    if ord == 1:
-        return sum(sizes, axis=axes, keepdims=keepdims)
-    if ord == 2:
-        return sqrt(sum(square(sizes), axis=axes, keepdims=keepdims))
-    return sum(sizes ** float(ord), axis=axes, keepdims=keepdims) ** (1.0 / float(ord))
-
-
-def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Order | None = "fro") -> Tensor:
-    """The size of matrices: Frobenius, nuclear, or by rows (inf), columns (1) or singular values (2)."""
-    given = lapack.matrices("matrix_norm", x)
-    pair = (given.ndim - 2, given.ndim - 1)
-    if ord in ("fro", None):
-        return sqrt(sum(square(abs(given)), axis=pair, keepdims=keepdims))
-    if ord == "nuc" or ord in (2, -2):
-        s = lapack.singular_values(given)
-        if ord == "nuc":
-            found = sum(s, axis=-1)
-        else:
-            found = max(s, axis=-1) if ord == 2 else min(s, axis=-1)
-        return reshaped(found, (*found.shape, 1, 1)) if keepdims else found
-    if ord not in (1, -1, math.inf, -math.inf):
-        raise mistake(
-            ShapeError, "matrix_norm", f"there is no norm {ord!r}", "fro, nuc, 1, -1, 2, -2, inf or -inf"
-        )
-    columns = ord in (1, -1)
-    sums = sum(abs(given), axis=pair[0] if columns else pair[1], keepdims=True)
-    best = max if ord in (1, math.inf) else min
-    return best(sums, axis=pair, keepdims=keepdims)
-
-
-def norm(x: Tensor, /, *, ord: Order | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """NumPy's: a vector norm over one axis, a matrix norm over two, of all elements if nothing is said."""
-    given = tensor("norm", x)
-    if axis is None and ord is None:
-        return vector_norm(given, keepdims=keepdims)
-    axes = tuple(range(given.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
-    if len(axes) == 1:
-        if isinstance(ord, str):
-            raise mistake(ShapeError, "norm", f"{ord!r} is a norm of matrices", "name two axes")
-        return vector_norm(given, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
-    if len(axes) != 2:
-        raise mistake(ShapeError, "norm", f"{len(axes)} axes hold neither vectors nor matrices")
-    first, second = (axis_of("norm", one, given.ndim, given.shape) for one in axes)
-    rest = [at for at in range(given.ndim) if at not in (first, second)]
-    found = matrix_norm(permuted(given, [*rest, first, second]), ord=ord)
-    if not keepdims:
-        return found
-    return reshape(found, [1 if at in (first, second) else size for at, size in enumerate(given.shape)])
