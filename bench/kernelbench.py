@@ -97,7 +97,7 @@ class Problem:
             if work <= operations and size <= mib:
                 return sizes
             for name in sorted(
-                sizes.keys() - fixed, key=lambda n: (n in self.of_model, "batch" not in n, -sizes[n])
+                sizes.keys() - fixed, key=lambda n: (n in self.of_model, "batch" not in n, -sizes[n], n)
             ):
                 smaller = {**sizes, name: sizes[name] // 2}
                 try:
