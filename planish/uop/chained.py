@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.products import Product, factors, narrowed
+from planish.uop.products import Product, factors
 from planish.uop.symbolic import simplify
 from planish.uop.tensor_cores import Core
-from planish.uop.weighted_sums import is_kept, looked_through, product_axes
+from planish.uop.weighted_sums import product_axes, sums_over_kept
 
 
 class Chain(NamedTuple):
@@ -31,22 +31,7 @@ class Chain(NamedTuple):
 def chained(sink: UOp, core: Core) -> list[Chain]:
     """The products of a kernel that are made so, of operands that a core takes."""
     found = []
-    for total in sink.toposort():
-        if total.op is Ops.REDUCE and total.arg is Ops.ADD and len(total.src) == 2:
-            found += _readings(total, core)
-    return found
-
-
-def _readings(total: UOp, core: Core) -> list[Chain]:
-    value, keys = total.src
-    if value.op is not Ops.MUL or keys.op is not Ops.RANGE:
-        return []
-    found = []
-    for left, right in (value.src, value.src[::-1]):
-        v = narrowed(right, core)
-        if v is None or not is_kept(left) or left.op is not Ops.CAST or left.src[0].dtype is not core.inputs:
-            continue
-        weights, v = looked_through(left.src[0]), simplify(v)
+    for total, keys, weights, v in sums_over_kept(sink, core):
         sums = [n for n in weights.toposort(lambda n: n.op is not Ops.REDUCE) if n.op is Ops.REDUCE]
         inner = [_inner(each, keys, v, core) for each in sums]
         products = [each for each in inner if each is not None]

@@ -10,6 +10,7 @@ soft cap), and both products with their axes. Nothing here knows attention by na
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from planish.uop.nest import OUTPUT
@@ -47,26 +48,24 @@ class WeightedSum(NamedTuple):
         return (self.scores,)
 
 
+def sums_over_kept(sink: UOp, core: Core) -> Iterator[tuple[UOp, UOp, UOp, UOp]]:
+    """Sums of products whose left factor is kept in the dtype of a core: each with what is summed over, that factor, and the other one."""
+    for total in sink.toposort():
+        if total.op is not Ops.REDUCE or total.arg is not Ops.ADD or len(total.src) != 2:
+            continue
+        value, keys = total.src
+        if value.op is not Ops.MUL or keys.op is not Ops.RANGE:
+            continue
+        for left, right in (value.src, value.src[::-1]):
+            v = narrowed(right, core)
+            if v is not None and is_kept(left) and left.op is Ops.CAST and left.src[0].dtype is core.inputs:
+                yield total, keys, looked_through(left.src[0]), simplify(v)
+
+
 def weighted_sums(sink: UOp, core: Core) -> list[WeightedSum]:
     """The sums of a kernel that are made so, of operands that a core takes."""
     found = []
-    for total in sink.toposort():
-        if total.op is Ops.REDUCE and total.arg is Ops.ADD and len(total.src) == 2:
-            found += _readings(total, core)
-    return found
-
-
-def _readings(total: UOp, core: Core) -> list[WeightedSum]:
-    value, keys = total.src
-    if value.op is not Ops.MUL or keys.op is not Ops.RANGE:
-        return []
-    found = []
-    for left, right in (value.src, value.src[::-1]):
-        v = narrowed(right, core)
-        if v is None or not is_kept(left) or left.op is not Ops.CAST or left.src[0].dtype is not core.inputs:
-            continue
-        v = simplify(v)
-        weights = looked_through(left.src[0])
+    for total, keys, weights, v in sums_over_kept(sink, core):
         softmax = _softmax(weights, keys)
         if softmax is None:
             continue
