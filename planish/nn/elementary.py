@@ -109,23 +109,30 @@ def one_hot(indices: Tensor, num_classes: int) -> Tensor:
     return (fn.expand_dims(indices, axis=-1) == count).astype(fn.asarray(0).dtype)
 
 
+def _kept(
+    op: str, x: Tensor, p: float, training: bool, key: Tensor | None, shared: tuple[int, ...]
+) -> Tensor | bool:
+    """Which elements a dropout keeps; True for all, False for none."""
+    floating(op, x)
+    if not 0 <= p <= 1:
+        raise mistake(ShapeError, op, f"{p} is not a probability")
+    if not training or p in (0, 1):
+        return not training or p == 0
+    if key is None:
+        raise mistake(
+            GraphError, op, "training needs a random key", "pass key=, or call eval() on the module"
+        )
+    shape = tuple(1 if axis in shared else size for axis, size in enumerate(x.shape))
+    return random.bernoulli(key, 1.0 - p, shape)
+
+
 def dropout(
     x: Tensor, p: float = 0.5, training: bool = True, key: Tensor | None = None, shared: tuple[int, ...] = ()
 ) -> Tensor:
     """In training, elements are 0 with probability p and the others grow by 1/(1-p). Axes in `shared` are dropped as a whole."""
-    floating("dropout", x)
-    if not 0 <= p <= 1:
-        raise mistake(ShapeError, "dropout", f"{p} is not a probability")
-    if not training or p == 0:
-        return x.snapshot()
-    if p == 1:
-        return x * 0.0
-    if key is None:
-        raise mistake(
-            GraphError, "dropout", "training needs a random key", "pass key=, or call eval() on the module"
-        )
-    shape = tuple(1 if axis in shared else size for axis, size in enumerate(x.shape))
-    kept = random.bernoulli(key, 1.0 - p, shape)
+    kept = _kept("dropout", x, p, training, key, shared)
+    if isinstance(kept, bool):
+        return x.snapshot() if kept else x * 0.0
     return fn.where(kept, x * (1.0 / (1.0 - p)), 0.0)
 
 
@@ -137,22 +144,9 @@ def alpha_dropout(
     x: Tensor, p: float = 0.5, training: bool = True, key: Tensor | None = None, shared: tuple[int, ...] = ()
 ) -> Tensor:
     """`dropout` that keeps mean 0 and variance 1 of what comes out of `selu`: dropped elements are its floor, and all are scaled."""
-    floating("alpha_dropout", x)
-    if not 0 <= p <= 1:
-        raise mistake(ShapeError, "alpha_dropout", f"{p} is not a probability")
-    if not training or p == 0:
-        return x.snapshot()
-    if p == 1:
-        return x * 0.0
-    if key is None:
-        raise mistake(
-            GraphError,
-            "alpha_dropout",
-            "training needs a random key",
-            "pass key=, or call eval() on the module",
-        )
-    shape = tuple(1 if axis in shared else size for axis, size in enumerate(x.shape))
-    kept = random.bernoulli(key, 1.0 - p, shape)
+    kept = _kept("alpha_dropout", x, p, training, key, shared)
+    if isinstance(kept, bool):
+        return x.snapshot() if kept else x * 0.0
     scale = 1.0 / math.sqrt((_SELU_FLOOR**2 * p + 1.0) * (1.0 - p))
     return fn.where(kept, x, _SELU_FLOOR) * scale - scale * _SELU_FLOOR * p
 
