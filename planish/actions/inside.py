@@ -4,8 +4,11 @@ A convolution reads x[h + r - 1] where 0 <= h + r - 1 < n: that h runs on beyond
 stores, but nothing that is not there. Such a read needs no other gate; and without one, what neighbouring windows read
 stays the same.
 
-How: a gate is a conjunction of comparisons, each of which bounds a sum (`Condition`). What the index is made of is replaced by
-such sums as far as possible, and what is left has bounds of its own.
+How: a gate is a conjunction of comparisons, each of which bounds a sum (`Condition`). There are two proofs. `stays_inside`: what the
+index is made of is replaced by such sums as far as possible, and what is left has bounds of its own; they lie in the buffer. It takes
+sizes that are numbers. `reads_nothing_new`: the index knows the loop only through one such sum, which has all values
+up to the gate's bound already, by other loops in it (above, the last h with the last r). So whatever is read when the loop runs on is
+read now, and sizes may be names.
 """
 
 from __future__ import annotations
@@ -13,23 +16,92 @@ from __future__ import annotations
 from planish.dtypes import PtrDType
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
+from planish.uop.rewrite import substitute
+from planish.uop.symbolic import simplify
 from planish.uop.symbolic.affine import Affine, affine
 from planish.uop.symbolic.conditions import Condition, conjuncts
 
 
-def stays_inside(place: UOp) -> bool:
-    """Whether every element that a gated read can ask for is there."""
-    memory = place.src[0].dtype
-    if len(place.src) != 2 or not isinstance(memory, PtrDType) or place.src[0].op is not Ops.DEFINE_GLOBAL:
-        return False
+def _gate(place: UOp) -> tuple[list[Condition | None], UOp] | None:
+    """What the gate of a read of an argument says, and the index behind it."""
+    if len(place.src) != 2 or place.src[0].op is not Ops.DEFINE_GLOBAL:
+        return None
     gated = place.src[1]
     if gated.op is not Ops.WHERE or gated.src[2].op is not Ops.INVALID:
+        return None
+    parts = conjuncts(gated.src[0])
+    return None if parts is None else ([Condition.of(part) for part in parts], gated.src[1])
+
+
+def stays_inside(place: UOp) -> bool:
+    """Whether every element that a gated read can ask for is there."""
+    memory, said = place.src[0].dtype, _gate(place)
+    if said is None or not isinstance(memory, PtrDType) or (index := affine(said[1])) is None:
         return False
-    parts, index = conjuncts(gated.src[0]), affine(gated.src[1])
-    if parts is None or index is None:
-        return False
-    low, high = _bounds(index, [found for part in parts if (found := Condition.of(part)) is not None])
+    low, high = _bounds(index, [one for one in said[0] if one is not None])
     return low >= 0 and high < memory.size
+
+
+def reads_nothing_new(place: UOp, r: UOp) -> bool:
+    """Whether a gated read, were r to go on, would ask for no element that it does not ask for as it is."""
+    said = _gate(place)
+    if said is None or None in said[0]:
+        return False
+    conditions, index = [one for one in said[0] if one is not None], said[1]
+    about = [one for one in conditions if one.sum.terms.get(r)]
+    others = [one for one in conditions if one not in about]
+    if not about or any(r in t.ranges for one in conditions for t in one.sum.terms if t is not r):
+        return False
+    windows = {tuple(sorted((t.serial, f) for t, f in _upwards(one, r).items() if t.ranges)) for one in about}
+    sum_ = {t: f for t, f in _upwards(about[0], r).items() if t.ranges}
+    partners = [t for t in sum_ if t is not r]
+    if len(windows) != 1 or any(t.op is not Ops.RANGE or len(t.src) != 1 or t.src[0].ranges for t in sum_):
+        return False
+    if any(partner in t.ranges for one in others for t in one.sum.terms for partner in partners):
+        return False
+    if not _has_no_gaps(sum_) or any(not _is_seen_through(index, r, sum_[r], p, sum_[p]) for p in partners):
+        return False
+    last = Affine({}, 0)
+    for term, factor in sum_.items():
+        end = affine(term.src[0])
+        if end is None:
+            return False
+        if factor > 0:
+            last = last.plus(end.plus(Affine({}, -1)), factor)
+    # one of the bounds above suffices: together they allow no more
+    return any(last.plus(bound, -1).interval()[0] >= 0 for one in about for bound in _limit(one, r))
+
+
+def _upwards(said: Condition, r: UOp) -> dict[UOp, int]:
+    """The terms of a condition's sum, r's factor positive."""
+    terms = said.sum.terms
+    return dict(terms) if terms[r] > 0 else {t: -f for t, f in terms.items()}
+
+
+def _limit(said: Condition, r: UOp) -> list[Affine]:
+    """The greatest value that a condition allows the ranges of its sum."""
+    bound = said.high if said.sum.terms[r] > 0 else None if said.low is None else -said.low
+    sizes = Affine({t: -f for t, f in _upwards(said, r).items() if not t.ranges}, 0)
+    return [] if bound is None else [sizes.plus(Affine({}, bound))]
+
+
+def _has_no_gaps(sum_: dict[UOp, int]) -> bool:
+    """Whether a sum of ranges has all values between its least and its greatest."""
+    reached = 1
+    for term, factor in sorted(sum_.items(), key=lambda item: abs(item[1])):
+        if abs(factor) > reached:
+            return False
+        reached += abs(factor) * max(term.src[0].vmin - 1, 0)
+    return True
+
+
+def _is_seen_through(index: UOp, r: UOp, own: int, partner: UOp, other: int) -> bool:
+    """Whether an index stays the same where one range goes up and the other down, so that their sum does."""
+    moved = substitute(index, {r: r + other, partner: partner - own})
+    first, second = affine(simplify(moved)), affine(simplify(index))
+    if first is None or second is None:
+        return False
+    return not (difference := first.plus(second, -1)).terms and not difference.constant
 
 
 def _bounds(index: Affine, conditions: list[Condition]) -> tuple[int, int]:

@@ -24,6 +24,7 @@ from planish.frontend.session import interned, tensor_type
 from planish.frontend.storage import Storage
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.foreign import is_foreign
+from planish.frontend.tensor.operands import DTypeLike, as_dtype
 from planish.frontend.tree import Structure
 from planish.ptir.dims import Dim
 from planish.ptir.types import TensorType
@@ -48,8 +49,8 @@ class TensorSpec:
     # No dataclass: that would be a container of leaves.
     __slots__ = ("type",)
 
-    def __init__(self, shape: Sequence[int | Dim], dtype: DType = dtypes.float32) -> None:
-        self.type: Final = tensor_type(dtype, tuple(shape))
+    def __init__(self, shape: Sequence[int | Dim], dtype: DTypeLike = dtypes.float32) -> None:
+        self.type: Final = tensor_type(as_dtype(dtype), tuple(shape))
 
     @property
     def shape(self) -> tuple[int | Dim, ...]:

@@ -144,6 +144,24 @@ def test_conditions_on_data_or_two_ranges_do_not_split(t: Table) -> None:
         assert split_store(kernel) is kernel
 
 
+def test_named_sizes_are_places_to_cut(t: Table) -> None:
+    n = t.variable("n", 8, 90)
+    i = t.range(n, 0)
+    x, y = t.param(1, f32, 90), t.param(2, f32, 90)
+    for condition, parts in (
+        (i < 3, 2), (i < n - 1, 2), ((i > 2) & (i < n - 2), 3), (i + 5 < n, 2), (i.eq(n - 1), 2),
+        (i < 9, 0),  # not certain to lie inside
+        (i < n // 2, 0),  # nor is this seen to
+        ((i < 7) | (i > n - 6), 0),  # in no certain order: there is one cut
+    ):  # fmt: skip
+        value = condition.where(x.index(i), y.index(n - 1 - i))
+        kernel = prepared(store(t.param(0, f32, 90), value, i))
+        after = split_store(kernel)
+        assert not parts or (len(after.src), conditions(after)) == (parts, 0)
+        for size in (8, 9, 31, 90):
+            assert unchanged_result(kernel, after, {n: size})
+
+
 def test_random_kernels_stay_the_same() -> None:
     outcome = random_outcome(split_store, range(500, 600), prepared)
     assert outcome.failures == []

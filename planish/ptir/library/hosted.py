@@ -88,7 +88,7 @@ def _top_k(operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
     size = x.dims[axis]
     if not _is_known(x.dtype) or not isinstance(of.k, int) or not of.k or bounds(size)[1] >= _MOST:
         return None
-    if 4 * of.k > bounds(size)[0] or bounds(size)[1] <= _FEW_BEST:
+    if 4 * of.k > bounds(size)[1] or bounds(size)[1] <= _FEW_BEST:
         if not _are_many(size):
             return None
         order = _order(x, axis, of.largest)

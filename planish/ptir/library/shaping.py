@@ -174,15 +174,19 @@ def repeat(x: GraphValue, count: int, axis: int) -> GraphValue:
 
 def roll(x: GraphValue, shifts: Sequence[int], axes: Sequence[int]) -> GraphValue:
     """Each axis turned by some places; what leaves at one end enters at the other."""
-    for shift, given in zip(shifts, axes, strict=True):
+    for places, given in zip(shifts, axes, strict=True):
         axis = normal_axis(x, given)
         size = x.dims[axis]
-        if not isinstance(size, int):
+        shift = places % size if isinstance(size, int) and size else places
+        if shift == 0 or size == 0:
+            continue
+        if abs(shift) <= bounds(size)[0]:
+            first = size - shift if shift > 0 else -shift
+            back, front = split(x, [first, size - first], axis)
+            x = front.concat([back], axis)
+        else:
             count = size_of(x, axis).broadcast_to((size,))
             x = x.take(x.graph.iota((size,), 0, dtypes.int64).sub(shift).floor_mod(count), axis)
-        elif size and shift % size:
-            back, front = split(x, [size - shift % size, shift % size], axis)
-            x = front.concat([back], axis)
     return x
 
 

@@ -3,7 +3,7 @@
 Why: concatenation and padding choose by position. `where(i < 50, a[i], b[i - 50])` keeps a loop from being vectorised;
 two loops, one over a and one over b, are two plain copies. GPUs leave this stage out: there a thread has one position.
 
-How: a range is cut at the constants its conditions compare it with (`cuts.py`). Every part gets ranges of its own (one
+How: a range is cut at what its conditions compare it with (`cuts.py`), numbers or sizes that have names. Every part gets ranges of its own (one
 RANGE, one END), is simplified knowing its bounds, and keeps whatever its condition guards: a part in which nothing is
 stored is no loop at all. Without their conditions the ranges of a part may be one (stage 5). Two limits:
 
@@ -34,7 +34,7 @@ from planish.stages.rangeify.cuts import cuts_of, parts_of, restricted
 from planish.stages.rangeify.s05_simplify_ranges import simplify_ranges
 from planish.uop.kernel_algebra import by_nest, does_nothing, kernel_sym, simplified
 from planish.uop.matcher import Matcher, rule
-from planish.uop.nest import constant_size
+from planish.uop.nest import trips
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, NUMBERED, Axis, AxisType, Ops
 from planish.uop.pattern import node
@@ -85,11 +85,11 @@ def _repeats_a_reduce(bodies: list[UOp]) -> bool:
     return False
 
 
-def _cut(root: UOp, r: UOp, cuts: list[int], is_outermost: bool) -> list[UOp] | None:
+def _cut(root: UOp, r: UOp, cuts: list[UOp], is_outermost: bool) -> list[UOp] | None:
     """The loops for the parts of r."""
     parts = parts_of(r, cuts)
-    short = sum(part.stop - part.start < SHORTEST_INNER_PART for part in parts)
-    if not is_outermost and short * LONG_BESIDE_SHORT > parts[-1].stop:
+    short = sum(part.size.vmax < SHORTEST_INNER_PART for part in parts)
+    if not is_outermost and short * LONG_BESIDE_SHORT > trips(r):
         return None
     bodies, news = [], []
     for part in parts:
@@ -114,7 +114,7 @@ def _split(root: UOp, ctx: Parts) -> UOp | None:
     nest = by_nest(set(root.src[1:]))
     for r in nest:
         places = cuts.get(r)
-        if places is None or constant_size(r) is None or cast("Axis", r.arg).kind is not AxisType.LOOP:
+        if places is None or cast("Axis", r.arg).kind is not AxisType.LOOP:
             continue
         if len(places) > ctx.left:
             continue
@@ -138,6 +138,6 @@ pm_split_store: Final = Matcher(
 
 
 def split_store(sink: UOp, parts: int = MOST_PARTS) -> UOp:
-    """Cut the ranges of stores at constant conditions; every part stands under the SINK."""
+    """Cut the ranges of stores at conditions; every part stands under the SINK."""
     cut = rewrite(sink, pm_split_store, Parts(parts))
     return sink if cut is sink else simplify_ranges(rewrite(cut, kernel_sym))

@@ -41,6 +41,37 @@ def _decided(root: UOp, x: UOp, y: UOp) -> UOp | None:
     return root.const_like(op is Ops.CMPEQ) if low == high == least == most else None
 
 
+def _decided_by_ends(root: UOp, x: UOp, y: UOp) -> UOp | None:
+    """The truth value, if it follows from that a range ends below its size, which has only a name."""
+    if all(r.src[0].op is Ops.CONST for r in root.ranges):
+        return None
+    left, right = affine(x), affine(y)
+    if left is None or right is None:
+        return None
+    difference = left.plus(right, -1)
+    if any(difference.terms.get(r, 0) for r in root.ranges if r.src[0].op is not Ops.CONST):
+        low, high = (_at_ends(difference, most).interval()[most] for most in (0, 1))
+        if root.op in _EQUALITY:
+            return root.const_like(root.op is Ops.CMPNE) if low > 0 or high < 0 else None
+        allowed = root.op is Ops.CMPLE
+        if high < allowed:
+            return root.const_like(True)
+        return root.const_like(False) if low >= allowed else None
+    return None
+
+
+def _at_ends(sum_: Affine, most: int) -> Affine:
+    """The least or greatest value of a sum by its ranges, in terms of their sizes."""
+    found = Affine({}, sum_.constant)
+    for term, factor in sum_.terms.items():
+        end = affine(term.src[0]) if term.op is Ops.RANGE and term.src[0].op is not Ops.CONST else None
+        if end is None:
+            found = found.plus(Affine({term: factor}, 0))
+        elif (factor > 0) == bool(most):
+            found = found.plus(end.plus(Affine({}, -1)), factor)
+    return found
+
+
 def _below_product(x: UOp, a: UOp, c: UOp) -> UOp | None:
     """x*a < c, solved for x."""
     factor, limit = integer(a), integer(c)
@@ -168,6 +199,10 @@ comparison: Final = Matcher(
         *rules(scalar.COMPARED_WITH_ITSELF),
         # -- by bounds --------------------------------------------------------------------------------------------
         rule(node(COMPARISONS, x, y), _decided, on=INTEGRAL, says="x ? y -> True or False, where bounds decide"),
+        rule(
+            node(COMPARISONS, x, y), _decided_by_ends, on=INDEX,
+            says="x ? y -> True or False, where r <= n - 1 decides for ranges r of named sizes n",
+        ),
         # -- one form for each ------------------------------------------------------------------------------------
         *rules(scalar.NEGATED_COMPARISONS),
         # -- constants gather on one side -------------------------------------------------------------------------

@@ -1,0 +1,87 @@
+"""A loop that runs on reads nothing that is not there: the two proofs of `inside.py`, held to all values of small sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planish.actions.inside import reads_nothing_new, stays_inside
+from planish.actions.padding import longer
+from planish.uop.node import Table, UOp
+from planish.uop.ops import Ops
+from planish.uop.rewrite import substitute
+from planish.uop.symbolic import simplify
+from tests.stages.kernels import f32
+
+
+@pytest.fixture
+def t() -> Iterator[Table]:
+    with Table() as table:
+        yield table
+
+
+def elements(place: UOp, ranges: list[UOp], size: Mapping[UOp, UOp]) -> set[int]:
+    """All that a gated read asks for, with sizes put in."""
+    found: set[int] = set()
+    gate, index = place.src[1].src[:2]
+    fixed = {r: cast("int", simplify(substitute(r.src[0], size)).arg) for r in ranges}
+    for values in product(*(range(n) for n in fixed.values())):
+        here = {**size, **{r: r.const_like(v) for r, v in zip(ranges, values, strict=True)}}
+        if simplify(substitute(gate, here)).arg:
+            found.add(cast("int", simplify(substitute(index, here)).arg))
+    return found
+
+
+def test_windows_over_named_sizes_read_nothing_new(t: Table) -> None:
+    high, wide = t.variable("high", 4, 64), t.variable("wide", 4, 64)
+    i, j, k = t.range(3, 0), t.range(high, 1), t.range(wide, 2)
+    y, x = t.range(3, 3), t.range(3, 4)
+    row, column = j + y - 1, k + x - 1
+    index = (i * high + row) * wide + column
+    gate = (row >= 0) & (row < high) & (column >= 0) & (column < wide)
+    place = t.param(1, f32, 3 * 64 * 64).index(gate.where(index, t.invalid()))
+    assert reads_nothing_new(place, j)
+    assert reads_nothing_new(place, k)
+    assert not reads_nothing_new(place, i)  # no gate knows it
+    assert not stays_inside(place)  # by the largest sizes nothing is known of smaller ones
+    for gate, index, why in (
+        (row < high + 2, row, "rows that no window reaches now"),
+        (row < high, row + j, "the loop outside of the sum"),
+        ((row < high) & (y < 2), row, "windows cut off"),
+        (row >= 0, row, "no end"),
+        (j * 3 - y * 2 < high * 3 - 2, j * 3 - y * 2 + 4, "values between those that the sum has"),
+    ):
+        assert not reads_nothing_new(t.param(1, f32, 4096).index(gate.where(index, t.invalid())), j), why
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_what_is_proved_is_so(data: st.DataObject) -> None:
+    number = data.draw
+    with Table() as t:
+        n = t.variable("n", 3, 6)
+        r, s, u = t.range(n, 0), t.range(number(st.integers(1, 4)), 1), t.range(number(st.integers(1, 3)), 2)
+        factors = [number(st.sampled_from(f)) for f in ((1, 1, 2, 3), (1, 1, 2, -1, -2), (0, 0, 1))]
+        sum_ = r * factors[0] + s * factors[1] + u * factors[2] + number(st.integers(-2, 2))
+        gate = (sum_ >= number(st.integers(-1, 1))) & (sum_ < n + number(st.integers(-1, 2)))
+        if number(st.booleans()):
+            gate = gate & (s < number(st.integers(1, 4)))
+        rows = n if number(st.integers(0, 2)) == 0 else n.const_like(0)
+        index = sum_ * number(st.sampled_from((1, 2))) + u * rows + 8
+        if number(st.integers(0, 3)) == 0:
+            index = index + r
+        gate, index = simplify(gate), simplify(index)
+        if gate.op is Ops.CONST:
+            return
+        place = t.param(1, f32, 4096).index(gate.where(index, t.invalid()))
+        if reads_nothing_new(place, r):
+            new = longer(r, 4)
+            after = substitute(place, {r: new})
+            for size in (3, 4, 5, 6):
+                put = {n: n.const_like(size)}
+                assert elements(after, [new, s, u], put) <= elements(place, [r, s, u], put)
