@@ -188,7 +188,10 @@ def distance(found: list[Any], exact: list[Any]) -> float:
     """The largest distance by norm; what is small beside the rest is compared with the rest."""
     whole = max(float(e.double().norm() / max(e.numel(), 1) ** 0.5) for e in exact)
     return max(
-        float((f.double() - e.double()).norm() / max(float(e.double().norm()), 1e-2 * whole * e.numel() ** 0.5, 1e-30))
+        float(
+            (f.double() - e.double()).norm()
+            / max(float(e.double().norm()), 1e-2 * whole * e.numel() ** 0.5, 1e-30)
+        )
         for f, e in zip(found, exact, strict=True)
     )
 
@@ -207,7 +210,10 @@ def checked(name: str) -> dict[str, Any]:
     model.eval(), wide.eval()
     run = torch.compile(model, backend="planish", fullgraph=True)
     with torch.no_grad():
-        results = [leaves(tuple(side(**values).values())) for side, values in ((run, given), (model, given), (wide, wide_given))]
+        results = [
+            leaves(tuple(side(**values).values()))
+            for side, values in ((run, given), (model, given), (wide, wide_given))
+        ]
     results = [[t for t in side if t.is_floating_point()] for side in results]
     forward = planish.torch.report(reset=True)
     row["forward"] = {"graphs": forward.graphs, "segments": forward.segments, "back": {f"{op}: {why}": n for (op, why), n in forward.handed_back.items()},
@@ -248,13 +254,20 @@ def told(arguments: list[str], seconds: float, **environment: str) -> dict[str, 
     command = [sys.executable, __file__, "--one", *arguments]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds, check=False, env={**os.environ, **environment}
+            command,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+            env={**os.environ, **environment},
         )
     except subprocess.TimeoutExpired:
         return {"failed": f"not done in {seconds:.0f} s"}
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
-        return {"failed": "\n".join(done.stderr.strip().splitlines()[-6:])[-900:] or f"exit {done.returncode}"}
+        return {
+            "failed": "\n".join(done.stderr.strip().splitlines()[-6:])[-900:] or f"exit {done.returncode}"
+        }
     found: dict[str, Any] = json.loads(lines[-1])
     return found
 
@@ -269,7 +282,10 @@ def check(name: str, seconds: float) -> dict[str, Any]:
         said = row[part]
         wrong = said["ours"] > max(2e-5, 4 * said["eager"])
         whole = said["graphs"] == said["segments"] and not said["back"]
-        notes.append(f"{part} {'WRONG' if wrong else 'right'} {said['ours']:.1e} (eager {said['eager']:.1e})" + ("" if whole else f" {said['segments']} segments, by torch {said['back']}"))
+        notes.append(
+            f"{part} {'WRONG' if wrong else 'right'} {said['ours']:.1e} (eager {said['eager']:.1e})"
+            + ("" if whole else f" {said['segments']} segments, by torch {said['back']}")
+        )
         said["right"], said["whole"] = not wrong, whole
     print(f"{name:16} {'   '.join(notes)}", flush=True)
     return row
@@ -279,8 +295,18 @@ def compile_times(name: str, seconds: float) -> dict[str, Any]:
     folder = tempfile.mkdtemp()
     try:
         row = {
-            side: told([name, backend], seconds, PLANISH_CACHE_DIR=f"{folder}/planish", TORCHINDUCTOR_CACHE_DIR=f"{folder}/inductor")
-            for side, backend in (("first", "planish"), ("second", "planish"), ("inductor", "inductor"), ("capture", "aot_eager"))
+            side: told(
+                [name, backend],
+                seconds,
+                PLANISH_CACHE_DIR=f"{folder}/planish",
+                TORCHINDUCTOR_CACHE_DIR=f"{folder}/inductor",
+            )
+            for side, backend in (
+                ("first", "planish"),
+                ("second", "planish"),
+                ("inductor", "inductor"),
+                ("capture", "aot_eager"),
+            )
         }
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -316,7 +342,9 @@ def main() -> None:
         rows = [row for row in found["check"].values() if "forward" in row]
         for part in ("forward", "training"):
             right = [row for row in rows if row[part]["right"]]
-            print(f"{part}: {len(right)} of {len(names)} right, {sum(row[part]['whole'] for row in right)} of them one graph by planish alone")
+            print(
+                f"{part}: {len(right)} of {len(names)} right, {sum(row[part]['whole'] for row in right)} of them one graph by planish alone"
+            )
     if given.compile:
         found["compile"] = {name: compile_times(name, given.seconds) for name in names}
     if given.json:
