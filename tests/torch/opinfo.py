@@ -37,7 +37,7 @@ from torch.testing._internal import common_methods_invocations
 
 op_db = common_methods_invocations.op_db
 # Ops with random numbers reseed around each call, at which TorchDynamo gives up; `attempt` seeds before a call instead.
-common_methods_invocations.wrapper_set_seed = lambda op, *args, **named: op(*args, **named)
+vars(common_methods_invocations)["wrapper_set_seed"] = lambda op, *args, **named: op(*args, **named)
 
 RTOL, ATOL = 1e-4, 1e-5
 """Of float32; reductions and special functions are compared by the same."""
@@ -110,6 +110,7 @@ def attempt(op: Any, sample: Any, gradients: bool, options: dict[str, Any]) -> N
     compiled = torch.compile(function, backend=planish.torch.planish_backend, options=options)
     mine, own = _copied((args, sample.kwargs))
     theirs, other = _copied((args, sample.kwargs))
+    made = wanted = None
     if gradients:
         torch.manual_seed(7)
         expected: list[Any] = _gradients(function, theirs, other, sample)
