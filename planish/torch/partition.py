@@ -167,7 +167,7 @@ def partition(
             (level[source] + (theirs[source] is not own) for source in node.all_input_nodes),
             default=0 if own else 1,
         )
-        if own and _draws(node):
+        if own and draws(node):
             # random numbers are drawn in the order of the program
             place = random = max(place, random)
         level[node] = place
@@ -183,7 +183,8 @@ def partition(
     return steps
 
 
-def _draws(node: fx.Node) -> bool:
+def draws(node: fx.Node) -> bool:
+    """Whether a node takes numbers from a generator."""
     tags = getattr(node.target, "tags", ())
     return torch.Tag.nondeterministic_seeded in tags
 

@@ -19,6 +19,8 @@ class Report:
     """Nodes that torch runs, by op and reason."""
     checks: Counter[str] = field(default_factory=Counter)
     """Assertions about data, which compute nothing: torch raises its own errors."""
+    draws: Counter[str] = field(default_factory=Counter)
+    """Random numbers, which torch draws from its own generators so that they are those of a run without a compiler."""
 
     @property
     def nodes(self) -> int:
@@ -34,8 +36,9 @@ class Report:
         return dict(found)
 
     def __str__(self) -> str:
+        drawn = f", {self.draws.total()} draws of random numbers" if self.draws else ""
         lines = [
-            f"{self.graphs} graphs, {self.segments} compiled functions: {self.nodes} nodes run by planish, {self.handed_back.total()} by torch"
+            f"{self.graphs} graphs, {self.segments} compiled functions: {self.nodes} nodes run by planish, {self.handed_back.total()} by torch{drawn}"
         ]
         lines += [f"  {count} × {op}: {why}" for (op, why), count in self.handed_back.most_common()]
         return "\n".join(lines)

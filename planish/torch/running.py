@@ -16,7 +16,7 @@ from planish.torch.forms import Array, Form, array_of, form_like, tensor_of
 from planish.torch.importing import Import
 from planish.torch.kinds import CARRIERS
 from planish.torch.options import Options
-from planish.torch.partition import Segment, Step, partition, unlowered, views_of_inputs
+from planish.torch.partition import Segment, Step, draws, partition, unlowered, views_of_inputs
 from planish.torch.reporting import total
 
 Tensors = list[torch.Tensor]
@@ -316,6 +316,8 @@ def _count(steps: Sequence[tuple[Step, object]], reasons: Mapping[fx.Node, str])
         asserted = _asserted(node)
         if asserted is not None:
             counts.checks[asserted] += 1
+        elif draws(node):
+            counts.draws[str(node.target)] += 1
         elif is_op(node):
             counts.handed_back[str(node.target), why] += 1
 

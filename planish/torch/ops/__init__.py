@@ -17,6 +17,7 @@ from planish.torch.ops import (
     pooling,
     reductions,
     sampling,
+    segments,
     shapes,
     special,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "pooling",
     "reductions",
     "sampling",
+    "segments",
     "shapes",
     "special",
 ]

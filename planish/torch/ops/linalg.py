@@ -7,6 +7,7 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import take_along_axis
 from planish.ptir.library.factorizations import (
     conjugate_transpose,
+    householder,
     householder_product,
     permutation_of,
     pivots_of,
@@ -60,6 +61,21 @@ def linalg_qr(at: NodeSite, x: V, mode: str = "reduced") -> tuple[V, V]:
     if mode == "r":
         return at.full((0,), 0, x.dtype), r
     return q, r
+
+
+@lowering("aten.geqrf")
+def geqrf(at: NodeSite, x: V) -> tuple[V, V]:
+    return householder(x)
+
+
+@lowering("aten.ormqr")
+def ormqr(at: NodeSite, x: V, tau: V, other: V, left: bool = True, transpose: bool = False) -> V:
+    """The whole orthogonal matrix that reflections stand for, times another or another times it."""
+    rows, columns = sizes(at, x)[-2:]
+    square = x.pad([0] * x.rank, [0] * (x.rank - 1) + [rows - columns]) if columns < rows else x[..., :rows]
+    q = householder_product(square, tau)
+    q = conjugate_transpose(q) if transpose else q
+    return q.matmul(other) if left else other.matmul(q)
 
 
 @lowering("aten._linalg_svd")

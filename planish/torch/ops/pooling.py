@@ -13,6 +13,7 @@ from planish import dtypes
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
+from planish.ptir.library.common import take_along_axis
 from planish.ptir.library.pooling import adaptive_average_pool, average_pool
 from planish.torch.registry import Lowering, lowering
 from planish.torch.site import NodeSite, cast, sizes, spread, wide_kind
@@ -242,6 +243,59 @@ def _adaptive_max(space: int) -> Lowering:
 
 lowering("aten.adaptive_max_pool2d")(_adaptive_max(2))
 lowering("aten.adaptive_max_pool3d")(_adaptive_max(3))
+
+
+def _fractional_max(space: int) -> Lowering:
+    """Windows whose starts are spaced by a random number per plane and axis."""
+
+    def lower(at: NodeSite, x: V, kernel_size: Any, output_size: Any, random_samples: V) -> tuple[V, V]:
+        images, single = _batched(x, space)
+        known = sizes(at, images)[2:]
+        lead, window, out = images.dims[:2], _each(kernel_size, space), _each(output_size, space)
+        dims = (*lead, *out, *window)
+        flat = at.full(dims, 0, dtypes.int64)
+        for axis, (size, count, width) in enumerate(zip(known, out, window, strict=True)):
+            # torch gives the random numbers of images in the order width, height, those of volumes in the order of the axes
+            sample = random_samples[..., (1 - axis) if space == 2 else axis]
+            starts = _fractional_starts(at, spread(sample, lead), size, count, width)
+            shape = [*lead, *[1] * (2 * space)]
+            shape[2 + axis] = count
+            offset = at.graph.iota(dims, 2 + space + axis, dtypes.int64)
+            flat = flat.mul(size).add(spread(starts.reshape(shape), dims)).add(offset)
+        rows = flat.reshape((*lead, math.prod(out), math.prod(window)))
+        lines = images.reshape((*lead, math.prod(known)))
+        windows = take_along_axis(lines, rows.reshape((*lead, -1)), 2).reshape(rows.dims)
+        which = windows.argmax(3, True, dtypes.int64)
+        values, where = windows.reduce_max([3]), take_along_axis(rows, which, 3)
+        whole = (*lead, *out)
+        found = values.reshape(whole), where.reshape(whole)
+        return (found[0].squeeze([0]), found[1].squeeze([0])) if single else found
+
+    return lower
+
+
+def _fractional_starts(at: NodeSite, sample: V, size: int, count: int, width: int) -> V:
+    """Where the windows of an axis begin: the last one at its end."""
+    dims = (*sample.dims, count)
+    number = at.graph.iota(dims, sample.rank, dtypes.int64)
+    last = at.full(dims, size - width, dtypes.int64)
+    if count == 1:
+        return last
+    own = spread(sample.expand_dims(sample.rank), dims)
+    step = (size - width) / (count - 1)
+    place = cast(cast(number, sample.dtype).add(own).mul(step), dtypes.int64)
+    return number.eq(count - 1).select(last, place.sub(cast(own.mul(step), dtypes.int64)))
+
+
+for _space in (2, 3):
+    lowering(f"aten.fractional_max_pool{_space}d")(_fractional_max(_space))
+
+
+@lowering("aten.fractional_max_pool2d_backward", "aten.fractional_max_pool3d_backward")
+def fractional_max_backward(
+    at: NodeSite, gradient: V, x: V, kernel_size: Any, output_size: Any, indices: V
+) -> V:
+    return _scattered(at, gradient, x, indices, 3 if "3d" in str(at.node.target) else 2)
 
 
 # --- means ------------------------------------------------------------------------------------------------

@@ -1,0 +1,211 @@
+"""Reductions by groups that the data define: segments of an axis, bins of a histogram, and bits of all elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from planish import dtypes
+from planish.ptir.graph_value import GraphValue as V
+from planish.torch.registry import lowering
+from planish.torch.site import NodeSite, axes_of, axis_of, cast, sizes, spread
+
+# --- segments ---------------------------------------------------------------------------------------------
+
+_KINDS: Final = {
+    "sum": ("add", 0.0), "mean": ("add", 0.0), "prod": ("mul", 1.0), "max": ("max", -math.inf), "min": ("min", math.inf),
+}  # fmt: skip
+"""How a segment's elements combine, and what an empty one gives."""
+
+
+def _segments(at: NodeSite, x: V, axis: int, lengths: V | None, offsets: V | None) -> tuple[list[V], V]:
+    """Per element, the indices of the segment it is in (of the leading axes, then its number), and each segment's length."""
+    if offsets is not None:
+        marks = cast(offsets, dtypes.int64)
+        count = sizes(at, marks)[-1] - 1
+        ends, starts = marks[..., 1:], marks[..., :count]
+        held = ends.sub(starts)
+    elif lengths is not None:
+        held = cast(lengths, dtypes.int64)
+        ends = held.cumsum(held.rank - 1)
+    else:
+        raise at.refuse("neither lengths nor offsets")
+    lead = x.dims[: axis + 1]
+    square = (*lead, ends.dims[-1])
+    place = at.graph.iota(square, axis, dtypes.int64)
+    over = place.ge(spread(ends.expand_dims(axis), square))
+    number = over.cast(dtypes.int64).reduce_sum([axis + 1])
+    return [*(at.graph.iota(lead, a, dtypes.int64) for a in range(axis)), number], held
+
+
+@lowering("aten.segment_reduce")
+def segment_reduce(
+    at: NodeSite,
+    data: V,
+    reduce: str,
+    *,
+    lengths: V | None = None,
+    indices: V | None = None,
+    offsets: V | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+) -> V:
+    if indices is not None:
+        raise at.refuse("with indices")
+    axis = axis_of(axis, data.rank)
+    kind, neutral = _KINDS[reduce]
+    where, held = _segments(at, data, axis, lengths, offsets)
+    dims = (*held.dims, *data.dims[axis + 1 :])
+    begin = at.full(dims, neutral if initial is None else initial, data.dtype)
+    found = begin.scatter(data, where, list(range(axis + 1)), kind)
+    if reduce != "mean":
+        return found
+    count = spread(held.reshape((*held.dims, *[1] * (found.rank - held.rank))), dims)
+    mean = found.div(cast(count.max(1), data.dtype))
+    empty = math.nan if initial is None else initial
+    return count.eq(0).select(at.full(dims, empty, data.dtype), mean)
+
+
+@lowering("aten._segment_reduce_backward")
+def segment_reduce_backward(
+    at: NodeSite,
+    gradient: V,
+    output: V,
+    data: V,
+    reduce: str,
+    *,
+    lengths: V | None = None,
+    offsets: V | None = None,
+    axis: int = 0,
+    initial: Any = None,
+) -> V:
+    """What each element has in its segment's result; equal extremes share it."""
+    if reduce == "prod":
+        raise at.refuse("of products")
+    axis = axis_of(axis, data.rank)
+    where, held = _segments(at, data, axis, lengths, offsets)
+    places = list(range(axis + 1))
+    if reduce in ("max", "min"):
+        mine = data.eq(output.gather(where, places))
+        ones = cast(mine, data.dtype)
+        ties = at.full(output.dims, 0, data.dtype).scatter(ones, where, places, "add")
+        share = gradient.div(ties.max(1.0))
+        return mine.select(share.gather(where, places), at.full(data.dims, 0, data.dtype))
+    if reduce == "mean":
+        count = held.reshape((*held.dims, *[1] * (gradient.rank - held.rank)))
+        gradient = gradient.div(spread(cast(count.max(1), data.dtype), gradient.dims))
+    return gradient.gather(where, places)
+
+
+# --- histograms -------------------------------------------------------------------------------------------
+
+
+def _edges(at: NodeSite, x: V, bins: Sequence[int], given: Sequence[float] | None) -> list[V]:
+    """The edges of the bins of each column: equally spaced over the range that is given or met."""
+    flat = x.reshape((-1, x.dims[-1]))
+    found = []
+    for column, count in enumerate(bins):
+        if given is not None:
+            low, high = (at.full((), end, x.dtype) for end in given[2 * column : 2 * column + 2])
+        else:
+            line = flat[:, column]
+            low, high = line.reduce_min(), line.reduce_max()
+            alike = low.eq(high)
+            low, high = alike.select(low.sub(0.5), low), alike.select(high.add(0.5), high)
+        dims = (count + 1,)
+        step = cast(at.graph.iota(dims, 0, dtypes.int64), x.dtype)
+        low, high = spread(low, dims), spread(high, dims)
+        width = high.sub(low).div(float(count))
+        # from the nearer end, as torch spaces its lines: both ends are exact
+        near = step.lt((count + 1) // 2)
+        found.append(near.select(low.add(width.mul(step)), high.sub(width.mul(step.neg().add(float(count))))))
+    return found
+
+
+@lowering("aten._histogramdd_bin_edges")
+def histogramdd_bin_edges(
+    at: NodeSite,
+    x: V,
+    bins: Sequence[int],
+    *,
+    range: Sequence[float] | None = None,
+    weight: V | None = None,
+    density: bool = False,
+) -> list[V]:
+    return _edges(at, x, bins, range)
+
+
+@lowering("aten._histogramdd_from_bin_cts")
+def histogramdd_from_bin_cts(
+    at: NodeSite,
+    x: V,
+    bins: Sequence[int],
+    *,
+    range: Sequence[float] | None = None,
+    weight: V | None = None,
+    density: bool = False,
+) -> V:
+    """Counts, or sums of weights, per bin; the last bin of a column includes its right edge."""
+    return _counted(at, x, _edges(at, x, bins, range), weight, density)
+
+
+@lowering("aten._histogramdd_from_bin_tensors")
+def histogramdd_from_bin_tensors(
+    at: NodeSite, x: V, bins: Sequence[V], *, weight: V | None = None, density: bool = False
+) -> V:
+    return _counted(at, x, bins, weight, density)
+
+
+def _counted(at: NodeSite, x: V, edges: Sequence[V], weight: V | None, density: bool) -> V:
+    flat = x.reshape((-1, x.dims[-1]))
+    rows = flat.dims[0]
+    inside = at.full((rows,), True, dtypes.bool_)
+    places = []
+    for column, line in enumerate(edges):
+        count = sizes(at, line)[0] - 1
+        values = flat[:, column]
+        square = (rows, count + 1)
+        ends, own = spread(line, square), spread(values.expand_dims(1), square)
+        place = ends.le(own).cast(dtypes.int64).reduce_sum([1]).sub(1)
+        last = values.eq(spread(line[count : count + 1], values.dims))
+        place = last.select(at.full(place.dims, count - 1, dtypes.int64), place)
+        inside = inside.and_(place.ge(0)).and_(place.lt(count))
+        places.append(place.max(0).min(count - 1))
+    amount = at.full((rows,), 1, at.dtype) if weight is None else cast(weight.reshape((rows,)), at.dtype)
+    amount = inside.select(amount, at.full((rows,), 0, at.dtype))
+    dims = [sizes(at, line)[0] - 1 for line in edges]
+    found = at.full(dims, 0).scatter(amount, places, list(range(len(dims))), "add")
+    if not density:
+        return found
+    found = found.div(spread(found.reduce_sum(), found.dims))
+    for column, line in enumerate(edges):
+        width = line[1:].sub(line[:-1])
+        found = found.div(
+            spread(width.reshape([-1 if a == column else 1 for a in range(len(dims))]), found.dims)
+        )
+    return found
+
+
+# --- bits -------------------------------------------------------------------------------------------------
+
+
+@lowering("aten.hash_tensor")
+def hash_tensor(at: NodeSite, x: V, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> V:
+    """The exclusive or of all elements' bits, each as 64 of them: halves of the axis are combined until one is left."""
+    if mode or x.dtype.is_complex:
+        raise at.refuse("of that mode or dtype")
+    axes = axes_of(dim, x.rank)
+    bits = x.cast(dtypes.float64).bitcast(dtypes.uint64) if x.dtype.is_float else cast(x, dtypes.uint64)
+    kept = [axis for axis in range(x.rank) if axis not in axes]
+    line = bits.transpose([*kept, *axes]).reshape((*(x.dims[axis] for axis in kept), -1))
+    place, count = line.rank - 1, sizes(at, line)[-1]
+    while count > 1:
+        half = (count + 1) // 2
+        right = line[..., half:].pad([0] * line.rank, [0] * place + [2 * half - count])
+        line, count = line[..., :half].xor(right), half
+    if not count:
+        line = at.full((*line.dims[:-1], 1), 0)
+    found = line.squeeze([place])
+    return found.reshape([1 if a in axes else x.dims[a] for a in range(x.rank)]) if keepdim else found
