@@ -268,7 +268,7 @@ class Beam(Generic[C]):
             return False
         self._seen.add(sink)
         if overfull(sink, self.target):
-            self.found.refusals["more lanes than registers could hold"] += 1
+            self.found.refusals["more than registers or shared memory could hold"] += 1
             return False
         return True
 

@@ -40,6 +40,7 @@ from planish.actions.upcast import Upcast
 from planish.optimize.draft import Kind
 from planish.target import Parallel, Target
 from planish.uop.nest import LANES, axes_of, name_of, size_of
+from planish.uop.nest.memory import local_bytes
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.products import products
@@ -159,7 +160,9 @@ def obstacle(axes: dict[str, UOp], action: Action) -> str | None:
 
 
 def overfull(sink: UOp, target: Target) -> bool:
-    """Whether the lanes of a kernel are more than its machine could ever hold."""
+    """Whether the lanes of a kernel, or what a block keeps, are more than its machine could ever hold."""
+    if target.block and local_bytes(sink, final=True) > target.local_bytes:
+        return True
     most = 1
     for node in sink.toposort():
         if node.op in {Ops.REDUCE, Ops.STORE}:

@@ -141,30 +141,56 @@ def _scan_parts_of_gpu(target: Target, dims: Sequence[Dim], axis: int, size: int
     return _even(min(-(-target.workers * wanted // rows), size // least), size)
 
 
-def _column_parts_of_gpu(target: Target, node: UOp, axes: Sequence[int], dims: Sequence[Dim]) -> int:
-    """Parts of sums across what lies next to each other."""
-    size = dims[min(axes)]
-    if not target.is_gpu or len(dims) - 1 in axes or not isinstance(size, int) or most(dims) < _LONG:
+def _column_parts_of_gpu(tensors: Tensors, node: UOp, axes: Sequence[int], dims: Sequence[Dim]) -> int:
+    """Parts of sums across what lies next to each other: of the longest axis."""
+    target, size = tensors.target, max(most(dims[axis : axis + 1]) for axis in axes)
+    if not target.is_gpu or len(dims) - 1 in axes or most(dims) < _LONG:
         return 0
-    read = node.src[0]
-    while read.op is Ops.CAST:
-        read = read.src[0]
-    columns = target.workers * _COLUMNS.get(read.dtype.itemsize, _WIDE_COLUMNS)
+    columns = target.workers * _COLUMNS.get(_bytes_read(tensors, node.src[0]), _WIDE_COLUMNS)
     wanted = columns // max(most(shape(node)), 1)
-    return _even(min(wanted, size // _COLUMN_PART), size)
+    total = most([dims[axis] for axis in axes])
+    return _even(min(wanted, total // _COLUMN_PART, size), size)
+
+
+def _bytes_read(tensors: Tensors, node: UOp) -> int:
+    """Bytes of the narrowest elements that something is computed from, of those that it has as many of."""
+    computed = node.toposort(lambda n: n not in tensors.realised and n.op is not Ops.REDUCE_AXIS)
+    count = most(shape(node))
+    read = [n.dtype.itemsize for n in computed if n.op is Ops.CAST and most(shape(n)) == count]
+    read += [n.src[0].dtype.itemsize for n in computed if n.op is Ops.CAST and most(shape(n)) == count]
+    return min(read, default=node.dtype.itemsize)
+
+
+def _joined(tensors: Tensors, node: UOp) -> UOp:
+    """A reduction across what lies next to each other, over several neighbouring axes, as one over a single axis."""
+    op, axes = cast("ReduceAxes", node.arg)
+    (source,) = node.src
+    dims, first, last = shape(source), min(axes), max(axes)
+    sizes = [dims[axis] for axis in range(first, last + 1)]
+    if len(axes) < 2 or len(sizes) != len(axes) or last == len(dims) - 1:
+        return node
+    if not all(isinstance(size, int) for size in sizes):
+        return node
+    flat = reshape(source, (*dims[:first], most(sizes), *dims[last + 1 :]))
+    return tensors.table.make(Ops.REDUCE_AXIS, node.dtype, (flat,), ReduceAxes(op, (first,)))
 
 
 def _split(tensors: Tensors, node: UOp) -> UOp:
+    joined = _joined(tensors, node) if tensors.target.is_gpu else node
+    if joined is not node:
+        made = _split(tensors, joined)
+        return node if made is joined else reshape(made, shape(node))
     op, axes = cast("ReduceAxes", node.arg)
     (source,) = node.src
     dims = shape(source)
     sizes = [dims[axis] for axis in axes]
-    columns = _column_parts_of_gpu(tensors.target, node, axes, dims)
+    columns = _column_parts_of_gpu(tensors, node, axes, dims)
     if not all(isinstance(size, int) for size in sizes) or (most(shape(node)) >= FEW_ROWS and columns < 2):
         return node
     total = most(sizes)
     # the first axis that is long enough: its parts are the longest stretches of memory
-    for axis in sorted(axes):
+    longest = sorted(axes, key=lambda axis: -cast("int", dims[axis]))[:1]
+    for axis in longest if columns > 1 else sorted(axes):
         size = cast("int", dims[axis])
         parts = columns if columns > 1 else _parts(total, size)
         if parts < 2 or (total < SMALL and columns < 2):

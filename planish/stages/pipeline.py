@@ -43,7 +43,7 @@ from planish.stages.rangeify.s06_split_store import split_store
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS, Target
 from planish.uop.node import Table, UOp
-from planish.uop.ops import Ops
+from planish.uop.ops import ESTIMATES, Ops
 
 Choose = Callable[[UOp], Sequence[Action]]
 """Picks the actions for a kernel; handed in, since choosing is not a stage's business."""
@@ -103,7 +103,7 @@ STAGES: Final = (
     Stage(5, "simplify ranges", _plain(simplify_ranges), ("pm_simplify_ranges",), optional=True),
     Stage(6, "split store", lambda sink, machine: sink if machine.target.is_gpu else split_store(sink), ("pm_split_store",), optional=True),
     Stage(7, "apply opts", lambda sink, machine: apply_opts(sink, machine.choose(sink), machine.target), optional=True),
-    Stage(8, "post-opt symbolic", _plain(post_opt_symbolic), ("sym", "pm_move_where_on_load"), optional=True),
+    Stage(8, "post-opt symbolic", lambda sink, machine: post_opt_symbolic(sink, estimates=machine.target.supported_ops >= ESTIMATES), ("sym", "pm_move_where_on_load"), optional=True),
     Stage(9, "expander", lambda sink, machine: expand(sink, warp=machine.target.warp), ("sym", "pm_pre_expander", "expander")),
     Stage(10, "add local buffers", _plain(add_local_buffers), ("pm_add_buffers_local",)),
     Stage(11, "remove reduce", _plain(remove_reduce), ("pm_reduce",)),

@@ -9,9 +9,13 @@ import pytest
 
 import planish as pn
 from planish import compiler
+from planish.actions.base import Refusal
+from planish.actions.group import Group
 from planish.compiler.grids import grid_of
 from planish.config import settings
 from planish.llir.program import Deal
+from planish.stages import pipeline
+from planish.target import TARGETS
 
 RNG = np.random.default_rng(0)
 
@@ -32,6 +36,11 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "softmax of few": (pn.nn.softmax, (data(6, 40),), "local("),
     "normalisation": (layer_norm, (data(4, 384),), "group("),
     "column sums": (lambda x: pn.sum(x, axis=0), (data(128, 64),), "local(i, 32); group(j, 32)"),
+    "two sums of columns": (
+        lambda x: (pn.sum(x, axis=0), pn.sum(x * x, axis=0)),
+        (data(128, 64),),
+        "local(i, 32); group(j, 32)",
+    ),
     "odd columns": (lambda x: pn.sum(x, axis=0), (data(90, 35),), "local("),
     "matrix times vector": (lambda a, x: a @ x, (data(16, 256), data(256)), "group("),
     "product": (
@@ -197,6 +206,9 @@ SPLIT: dict[str, tuple[Any, Any, int]] = {
     "products": (lambda x: pn.cumulative_prod(x * 0.1 + 1.0, axis=0), data(512), 3),
     "scan of columns": (lambda x: pn.cumulative_sum(x, axis=0), data(64, 32), 3),
     "column sums": (lambda x: pn.sum(x, axis=0), data(256, 32), 2),
+    "column sums over two axes": (lambda x: pn.sum(x, axis=(0, 1)), data(8, 32, 32), 2),
+    "column sums over axes apart": (lambda x: pn.sum(x, axis=(0, 2)), data(2, 3, 128, 32), 2),
+    "two column sums": (lambda x: (pn.sum(x, axis=(0, 1)), pn.sum(x * x, axis=(0, 1))), data(8, 32, 32), 2),
 }
 
 
@@ -208,10 +220,46 @@ def test_long_scans_and_few_columns_are_made_in_parts(name: str, monkeypatch: py
     traced = pn.jit(function).lower(pn.asarray(x)).function
     lowered = compiler.lower(traced, "sm_90")
     assert len(lowered.programs) == kernels
-    (wanted,) = compiler.compile(traced)(x)
-    (found,) = lowered.interpreted()(x)
     close = 2e-2 if name == "narrow scan" else 2e-5
-    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=close, atol=close)
+    for found, wanted in zip(lowered.interpreted()(x), compiler.compile(traced)(x), strict=True):
+        np.testing.assert_allclose(
+            found.astype(np.float64), wanted.astype(np.float64), rtol=close, atol=close
+        )
+
+
+NARROW: dict[str, tuple[Any, bool]] = {
+    "softmax": (pn.nn.softmax, True),
+    "sigmoid": (lambda x: 1.0 / (1.0 + pn.exp(-x)), True),
+    "difference": (lambda x: pn.exp(x) - 1.0, False),
+    "logarithm": (lambda x: pn.log(1.0 + pn.exp(x)), False),
+    "two results": (lambda x: (pn.exp(x), pn.exp(x).astype(pn.float32)), False),
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_exponentials_that_are_rounded_to_16_bits_are_estimates(name: str) -> None:
+    function, estimated = NARROW[name]
+
+    def rounded(x: Any) -> Any:
+        made = function(x.astype(pn.float32))
+        return made if isinstance(made, tuple) else made.astype(pn.bfloat16)
+
+    x = data(4, 256)
+    traced = pn.jit(rounded).lower(pn.TensorSpec((4, 256), pn.bfloat16)).function
+    lowered = compiler.lower(traced, "sm_90")
+    assert ("exp2_estimate_f32" in lowered.as_text("cuda")) is estimated
+    given = x.astype(pn.bfloat16.numpy)
+    for found, wanted in zip(lowered.interpreted()(given), compiler.compile(traced)(given), strict=True):
+        np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=1e-2)
+
+
+def test_schedules_that_want_too_much_shared_memory_are_refused() -> None:
+    traced = pn.jit(pn.nn.softmax).lower(pn.TensorSpec((64, 32768), pn.float32)).function
+    (kernel,) = compiler.lower(traced, "sm_90").schedule.kernels
+    target = TARGETS["sm_90"]
+    machine = pipeline.Machine(target, lambda sink: [Group("l", 32, contiguous=True)])
+    with pytest.raises(Refusal, match="262272 bytes of LOCAL memory are more than 231424"):
+        pipeline.run(kernel.sink, machine)
 
 
 WARPS = {

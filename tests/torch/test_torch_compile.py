@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 
 import pytest
@@ -314,3 +315,36 @@ def test_derivatives_of_sampling_and_bags(name):
     )
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
     assert not planish.torch.report().fallbacks
+
+
+@pytest.mark.parametrize("name", ["flash", "cudnn", "efficient"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_as_gpus_have_it(name: str, causal: bool) -> None:
+    """The ops that torch's GPU kernels are, by a graph of one: their other results are what a derivative needs."""
+    from torch import fx
+
+    from planish.torch.options import Options
+    from planish.torch.partition import unlowered
+    from planish.torch.running import Runner
+
+    tensors = [torch.randn(2, 3, size, 8) for size in (5, 7, 7)]
+    more = () if name == "flash" else (None, False)
+    op = getattr(torch.ops.aten, f"_scaled_dot_product_{name}_attention").default
+
+    def graph(wanted: int) -> fx.GraphModule:
+        made = fx.Graph()
+        nodes = [made.placeholder(each) for each in "qkv"]
+        for node, tensor in zip(nodes, tensors, strict=True):
+            node.meta["val"] = tensor
+        called = made.call_function(op, (*nodes, *more, 0.0, causal))
+        count = 4 if name == "efficient" else 9
+        called.meta["val"] = (tensors[0], torch.zeros(2, 3, 5), *[None] * (count - 2))
+        result = made.call_function(operator.getitem, (called, wanted))
+        result.meta["val"] = called.meta["val"][wanted]
+        made.output((result,))
+        return fx.GraphModule(torch.nn.Module(), made)
+
+    (found,) = Runner(graph(0), Options.of(None))(list(tensors))
+    expected = torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal)
+    torch.testing.assert_close(found, expected)
+    assert "derivative is torch's" in next(iter(unlowered(graph(1).graph).values()))

@@ -25,14 +25,17 @@ _WORD: Final = 4
 
 
 def share_columns(draft: Draft, view: Nest) -> bool:
-    """Reductions across neighbours: a warp of columns, and several threads to each."""
-    if len(view.reductions) != 1 or view.rows or view.scans or is_product(view):
+    """Reductions across neighbours, of one loop: a warp of columns, and several threads to each."""
+    reduction, *others = view.reductions or (None,)
+    if reduction is None or view.rows or view.scans or is_product(view):
         return False
-    (reduction,) = view.reductions
+    if any(other.src[1:] != reduction.src[1:] for other in others):
+        return False
     neighbours = [
         r
         for r in view.outputs
-        if size_of(r) >= WARP and any(view.stride(p, r) == 1 for p in view.inside(reduction))
+        if size_of(r) >= WARP
+        and all(any(view.stride(p, r) == 1 for p in view.inside(each)) for each in view.reductions)
     ]
     axis = next((r for r in reversed(reduction.src[1:]) if r.op is Ops.RANGE and r.vmax >= SHORT), None)
     if not neighbours or axis is None:

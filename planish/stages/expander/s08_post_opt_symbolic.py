@@ -14,6 +14,8 @@ Other clauses stay. Only a select with 0 moves, because 0 is what a load that is
 
 `pm_reduce_unused` drops the ranges of a REDUCE that its operand no longer depends on, where counting is exact.
 
+On a machine that estimates powers of two, exponentials of which nobody sees more than 16 bits become estimates (`near_enough.py`).
+
 Before → after::
 
     where(i < 5 & m[j], x[i], 0)             where(m[j], x[where(i < 5, i, INVALID)], 0)
@@ -28,6 +30,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from planish.stages.expander.near_enough import near_enough
 from planish.stages.rangeify.counting import pm_reduce_unused
 from planish.uop.kernel_algebra import kernel_sym, simplified
 from planish.uop.matcher import Matcher, rule
@@ -107,6 +110,7 @@ pm_move_where_on_load: Final = Matcher(
 _RULES: Final = kernel_sym + pm_move_where_on_load + pm_reduce_unused
 
 
-def post_opt_symbolic(sink: UOp) -> UOp:
-    """Simplify, and move conditions into the indices of what they guard."""
-    return rewrite(sink, _RULES)
+def post_opt_symbolic(sink: UOp, *, estimates: bool = False) -> UOp:
+    """Simplify, and move conditions into the indices of what they guard; estimates where nobody sees the difference."""
+    simple = rewrite(sink, _RULES)
+    return near_enough(simple) if estimates else simple

@@ -25,11 +25,12 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final, cast
 
-from planish.actions.base import Action, apply_action
+from planish.actions.base import Action, Refusal, apply_action
 from planish.target import TARGETS, Target
 from planish.uop.laws import memory_of
 from planish.uop.nest import closed_by
 from planish.uop.nest.kernel import Nest
+from planish.uop.nest.memory import local_bytes
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import substitute
@@ -77,4 +78,12 @@ def apply_opts(sink: UOp, actions: Sequence[Action] = (), target: Target = _SCAL
     """The kernel after a list of actions, its output loops on the grid if the target has one."""
     for number, action in enumerate(actions):
         sink = apply_action(sink, action, target, actions[:number])
-    return to_grid(sink) if target.block else sink
+    if not target.block:
+        return sink
+    needed = local_bytes(sink, final=True) if actions else 0
+    if needed > target.local_bytes:
+        raise Refusal(
+            f"{needed} bytes of LOCAL memory are more than {target.local_bytes}",
+            remedy="give each thread the elements that it reads of a row, or keep a shorter one",
+        )
+    return to_grid(sink)

@@ -1,8 +1,11 @@
-"""Scaled dot-product attention as torch's CPU kernels define it, and its derivative."""
+"""Scaled dot-product attention as torch's CPU kernels define it, and its derivative; on GPUs, attention alone."""
 
 from __future__ import annotations
 
 import math
+import operator
+
+import torch
 
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
@@ -58,6 +61,66 @@ def flash_attention(
     top = top.is_inf().select(at.full(top.dims, 0.0, top.dtype), top)
     total = scores.sub(spread(top, scores.dims)).exp().reduce_sum([3], True).log().add(top)
     return found, cast(total.squeeze([3]), at.kind(at.fakes[1].dtype))
+
+
+def _alone(at: NodeSite, found: V) -> tuple[V | None, ...]:
+    """A result that nobody wants another one beside; those are what a GPU's derivative starts from, which is torch's."""
+    wanted = [user.args[1] for user in at.node.users if user.target is operator.getitem]
+    if len(wanted) != len(at.node.users) or any(number != 0 for number in wanted):
+        raise at.refuse("its derivative is torch's")
+    others = at.node.meta["val"][1:]
+    zeros = [
+        at.full(tuple(fake.shape), 0, at.kind(fake.dtype)) if isinstance(fake, torch.Tensor) else None
+        for fake in others
+    ]
+    return (found, *zeros)
+
+
+def _on_gpu(
+    at: NodeSite,
+    operands: tuple[V, V, V],
+    bias: V | None,
+    dropout: float,
+    is_causal: bool,
+    scale: float | None,
+) -> tuple[V | None, ...]:
+    query, key, value = operands
+    if dropout:
+        raise at.refuse("with dropout")
+    return _alone(at, attention(query, key, value, bias, is_causal, 0, _scale(at, query, scale)))
+
+
+@lowering("aten._scaled_dot_product_flash_attention")
+def flash_attention_on_gpu(
+    at: NodeSite,
+    query: V,
+    key: V,
+    value: V,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[V | None, ...]:
+    """What torch has several kernels for, without a derivative."""
+    return _on_gpu(at, (query, key, value), None, dropout_p, is_causal, scale)
+
+
+@lowering("aten._scaled_dot_product_cudnn_attention", "aten._scaled_dot_product_efficient_attention")
+def biased_attention_on_gpu(
+    at: NodeSite,
+    query: V,
+    key: V,
+    value: V,
+    attn_bias: V | None,
+    compute_log_sumexp: bool,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[V | None, ...]:
+    return _on_gpu(at, (query, key, value), attn_bias, dropout_p, is_causal, scale)
 
 
 @lowering("aten._scaled_dot_product_flash_attention_for_cpu_backward")

@@ -35,13 +35,15 @@ def _is_open(node: UOp) -> bool:
     return node.op not in {Ops.CONTRACT, Ops.BUFFERIZE}
 
 
-def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
+def local_bytes(sink: UOp, *, in_lanes: bool = False, final: bool = False) -> int:
     """How much LOCAL memory a kernel needs; what is made of a buffer element by element takes its place.
 
-    With `in_lanes`, only that of rows which several lanes have each for itself.
+    With `in_lanes`, only that of rows which several lanes have each for itself. If it is `final`, elements that several threads make
+    have a place of their own: another action may yet have given each its thread.
     """
     nodes = sink.toposort()
-    alone = not any(n.op is Ops.RANGE and kind_of(n) in THREADS for n in nodes)
+    threads = frozenset(n for n in nodes if n.op is Ops.RANGE and kind_of(n) in THREADS)
+    alone = not threads
     unrolled = any(n.op is Ops.UNROLL for n in nodes)
     kept: dict[UOp, int] = {}
     several: set[UOp] = set()
@@ -57,8 +59,11 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
             kept[node] = size * copies * x.dtype.itemsize
             if copies > 1:
                 several.add(node)
+            single = not final or threads <= frozenset[UOp]().union(*(place.ranges for place in node.src[1:]))
             for read in x.toposort(lambda n: n.op not in {Ops.REDUCE, Ops.INDEX}):
-                own = alone or read.src[1:] == node.src[1:]  # a thread reads just what it then writes
+                own = alone or (
+                    single and read.src[1:] == node.src[1:]
+                )  # a thread reads just what it then writes
                 if read.op is Ops.INDEX and own and kept.get(read.src[0]) == kept[node]:
                     kept[read.src[0]] = 0
         elif node.op is Ops.REDUCE:

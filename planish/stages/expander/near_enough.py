@@ -1,0 +1,88 @@
+"""Exponentials of which nobody sees more than 16 bits: the machine's estimate of a power of two does.
+
+A softmax in bf16 computes in float32 and rounds at its end. What an exponential is off by, a part of its value, passes through
+products, quotients and sums of what has no sign, and is a part of their values again; rounding to 16 bits then loses a hundred times as
+much. Differences may cancel: an exponential that comes to one stays as it is, and so does one that is stored, or compared, as it is.
+
+    e**x = 2**(x log2 e), about      off by at most 2**-16 of the value; below the normal numbers 0
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+from planish import dtypes
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+from planish.uop.rewrite import substitute
+
+_LOG2E: Final = math.log2(math.e)
+_NARROW: Final = 16
+"""Bits of a float that hide what an estimate is off by."""
+_KEEPS: Final = frozenset(
+    {Ops.MUL, Ops.FDIV, Ops.RECIP, Ops.SQRT, Ops.RSQRT, Ops.NEG, Ops.ABS, Ops.MAX, Ops.MIN, Ops.WHERE}
+    | {Ops.BUFFERIZE, Ops.INDEX}
+)
+"""Ops whose value is off by about as much as an operand is, each as a part of its value."""
+_POWERS: Final = frozenset({Ops.EXP, Ops.EXP2, Ops.EXP2_ESTIMATE, Ops.SQRT, Ops.RSQRT, Ops.ABS})
+_AS_OPERANDS: Final = frozenset(
+    {Ops.MUL, Ops.FDIV, Ops.RECIP, Ops.ADD, Ops.MAX, Ops.MIN, Ops.REDUCE, Ops.CAST}
+)
+"""Ops that are not negative if no operand is."""
+
+
+def _is_real(node: UOp) -> bool:
+    """Whether it is a float, or memory of floats."""
+    return node.dtype.is_pointer or node.dtype.is_float
+
+
+def _without_sign(nodes: Iterable[UOp]) -> frozenset[UOp]:
+    """Values that are never negative, of nodes in order."""
+    found: set[UOp] = set()
+    for n in nodes:
+        operands = [s for s in n.src if _is_real(s)]
+        if (
+            n.op in _POWERS
+            or (n.op is Ops.CONST and isinstance(n.arg, int | float) and n.arg >= 0)
+            or (n.op is Ops.MUL and n.src[0] is n.src[1])
+            or (n.op in {Ops.BUFFERIZE, Ops.INDEX, Ops.WHERE} | _AS_OPERANDS and found.issuperset(operands))
+        ) and (operands or n.op is Ops.CONST):
+            found.add(n)
+    return frozenset(found)
+
+
+def near_enough(sink: UOp) -> UOp:
+    """The kernel, with estimates for exponentials in float32 whose results are all rounded to 16 bits."""
+    nodes = list(sink.toposort())
+    if not any(n.op is Ops.EXP and n.dtype is dtypes.float32 for n in nodes):
+        return sink
+    unsigned = _without_sign(nodes)
+    users: dict[UOp, list[UOp]] = {n: [] for n in nodes}
+    for n in nodes:
+        for source in n.src:
+            users[source].append(n)
+    loose: set[UOp] = set()
+
+    def allows(user: UOp) -> bool:
+        if user.op is Ops.CAST:
+            return user.dtype.is_float and (user.dtype.bits <= _NARROW or user in loose)
+        if user.op is Ops.REDUCE:
+            added = user.arg is Ops.ADD and user.src[0] in unsigned
+            return (added or user.arg is Ops.MAX) and user in loose
+        if user.op is Ops.ADD:
+            return unsigned.issuperset(user.src) and user in loose
+        return user.op in _KEEPS and user in loose
+
+    for n in reversed(nodes):
+        if _is_real(n) and users[n] and all(map(allows, users[n])):
+            loose.add(n)
+    return substitute(
+        sink,
+        {
+            n: (n.src[0] * _LOG2E).alu(Ops.EXP2_ESTIMATE)
+            for n in nodes
+            if n.op is Ops.EXP and n in loose and n.dtype is dtypes.float32
+        },
+    )
