@@ -9,7 +9,7 @@ for a factor, and when a greater one comes, what was summed so far is made small
       m' = max(m, max over the block of u)                                threads that hold one row combine theirs
       a  = exp(m - m');  p = exp(u - m')
       l  = l · a + Σ p;  o = o · a + cast(p) @ v;  m = m'                 p lies as the left operand of the second product has to
-    o / l
+    o / l;  what else is stored of m and l, row by row
 
 Queries stay in LOCAL memory; blocks of keys and values come through rings of `buffers` of them. Of a core that reads LOCAL memory a
 thread holds columns of C exactly as it has to hold columns of A, so that the weights go from one product into the other in registers.
@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from planish.actions.key_walk import KeyWalk
-from planish.actions.walk import SCORES, SUMS, Walk
+from planish.actions.walk import SCORES, SUMS, Walk, row_stores
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.tensor_cores import Core
@@ -36,6 +36,7 @@ _LOG2E: Final = math.log2(math.e)
 
 def _walked(sink: UOp, core: Core, found: WeightedSum, how: tuple[int, int, bool]) -> UOp:
     """The kernel with the walk in it."""
+    sink, others = row_stores(sink, found.outer.n)
     walk = Walk(sink, core, found.outer, last_seen(found), how)
     held, sums = walk.fragment(core, SCORES), walk.fragment(walk.second, SUMS)
     graded, factor = _unscaled(found.between)
@@ -62,6 +63,8 @@ def _walked(sink: UOp, core: Core, found: WeightedSum, how: tuple[int, int, bool
     )
     ends = [was.store(now).end(walk.block) for was, now in zip((top, share, total), new, strict=True)]
     whole = walk.of_row(Ops.ADD, kept[1].at(*ends))
+    known = {found.softmax.top: kept[0].at(*ends) * factor, found.softmax.total: whole}
+    ends += [walk.stored_row(store, known, held) for store in others]
     if found.blind:
         whole = whole.eq(0.0).where(whole.const_like(1.0), whole)
     return walk.stored(sink, kept[2].at(*ends) * whole.alu(Ops.RECIP), sums)

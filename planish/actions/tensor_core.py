@@ -245,6 +245,11 @@ class TensorCore(Action):
                         f"{rows} rows are no multiple of {self.groups} times {core.m}",
                         remedy="pad_to makes it one",
                     )
+                if core.threads > 1 and any(
+                    n.op is Ops.BUFFERIZE and not {product.m, product.n}.isdisjoint(n.src[0].ranges)
+                    for n in sink.toposort()
+                ):
+                    raise self.no("threads would share rows that the kernel keeps for one value of an axis")
                 return core, product
         ways = "; ".join(str(TensorCore.of(core, product)) for product in found)
         raise self.no(f"{core.name} does not fit these axes", remedy=f"it fits so: {ways}")

@@ -25,6 +25,7 @@ from planish.uop.products import Product, axis_size
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic import simplify
 from planish.uop.tensor_cores import CORES, IN_MEMORY, Core, place_in_memory
+from planish.uop.weighted_sums import looked_through
 
 _ACCESS: Final = 16
 """Bytes that a thread moves at once."""
@@ -271,6 +272,16 @@ class Walk:
         places = {split.m: split.outer_m + row, split.n: split.outer_n + column}
         return rewrite(substitute(sink, {**places, **exchanged}), pm_flatten_range)
 
+    def stored_row(self, store: UOp, known: Mapping[UOp, UOp], held: Fragment) -> UOp:
+        """A store of what is known of each row at the end of the walk, by one of the threads that hold it."""
+        place, value = store.src
+        made = looked_through(value)
+        if any(n.op is Ops.REDUCE and n not in known for n in made.toposort(lambda n: n not in known)):
+            raise Refusal("a result for each row is made of more than the walk knows of it")
+        first = (cast("UOp", self.split.thread) % _ROW_THREADS).eq(0)
+        at = {self.split.m: self.split.outer_m + held.row}
+        return gated(substitute(place, at), first).store(substitute(made, {**known, **at}))
+
     @property
     def around(self) -> list[UOp]:
         """The loops around the walk that threads and blocks are."""
@@ -279,6 +290,18 @@ class Walk:
         own |= {split.group} if split.group is not None else set()
         batches = self.values.reduce.ranges - {split.m, split.n}
         return sorted(own | batches, key=lambda r: r.order)
+
+
+def row_stores(sink: UOp, columns: UOp) -> tuple[UOp, list[UOp]]:
+    """A kernel that stores what has columns alone, and the stores of what has none."""
+    stores = [n for n in sink.toposort() if n.op is Ops.STORE]
+    rows = [store for store in stores if columns not in store.ranges]
+    if not rows:
+        return sink, []
+    whole = [store for store in stores if columns in store.ranges]
+    ranges = sorted(frozenset[UOp]().union(*(store.ranges for store in whole)), key=lambda r: r.order)
+    effect = whole[0] if len(whole) == 1 else sink.table.make(Ops.GROUP, dtypes.void, tuple(whole))
+    return sink.table.sink(effect.end(*ranges)), rows
 
 
 def second_core(core: Core, product: Product) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from planish import dtypes
 from planish.errors import DTypeError, ShapeError
 from planish.frontend import library
+from planish.frontend.custom import custom_vjp
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn.activations import softmax
@@ -60,8 +63,29 @@ def scaled_dot_product_attention(
     if dropout_p > 0:
         made = _with_dropout(q, k, v, mask, dropout_p, is_causal, offset, scale, soft_cap, rng)
     else:
-        made = library.attention(q, k, v, mask, is_causal, offset, scale, soft_cap)
+        made = _attention(q, k, v, mask, is_causal, offset, scale, soft_cap)
     return made.reshape((*query.shape[:-1], value.shape[-1]))
+
+
+@custom_vjp
+def _attention(*given: Any) -> Any:
+    """Its derivative computes the weights again, and keeps one number for each query (`planish.ptir.library.attention`)."""
+    return library.attention(*given)
+
+
+def _there(*given: Any) -> Any:
+    made, whole = library.attention_rows(*given)
+    return made, (given, made, whole)
+
+
+def _back(kept: Any, gradient: Any) -> Any:
+    given, made, whole = kept
+    q, k, v, mask, *options = given
+    by_tensor = library.attention_back(gradient, q, k, v, made, whole, mask, *options)
+    return *by_tensor, *[None] * (len(given) - len(by_tensor))
+
+
+_attention.defvjp(_there, _back)
 
 
 def _mask(op: str, mask: Tensor, whole: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:

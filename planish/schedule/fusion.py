@@ -49,6 +49,7 @@ from planish.schedule.reduction_reasons import NO_ROW, REDUCED_AGAIN, REDUCED_HE
 from planish.schedule.rows import Rows, spans
 from planish.schedule.surroundings import Around
 from planish.schedule.tensors import Tensors, is_empty, most, same_dim
+from planish.schedule.walked import is_beside_a_walk
 from planish.uop.movement import flat_index
 from planish.uop.nest import count
 from planish.uop.node import UOp
@@ -234,8 +235,9 @@ class Fusion:
     def _takes_along(self, node: UOp, places: Sequence[ElementPlace]) -> bool:
         """Whether another result can be stored here, because it is computed on the way, once per value of leading ranges."""
         products = self._products(node)
-        if len(places) != 1 or (products and products != self._products(self.roots[0])):
-            return False  # two products are better off apart
+        apart = products and products != self._products(self.roots[0])  # two are better off so
+        if len(places) != 1 or apart or is_beside_a_walk(self.around, self.roots[0], node):
+            return False
         (place,) = places
         ranges = [index for index in place.indices if index.op is not Ops.CONST]
         once = len(set(ranges)) == len(ranges) and all(r in self.nest.outputs for r in ranges)

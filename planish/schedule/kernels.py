@@ -30,6 +30,7 @@ from planish.schedule.rematerialise import worth_memory
 from planish.schedule.split import split_reductions
 from planish.schedule.surroundings import Around
 from planish.schedule.tensors import Buffer, Dims, Tensors, full, reshape, room, same_dim
+from planish.schedule.walked import made_again, walks
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops, Variable
 from planish.uop.rewrite import substitute
@@ -100,6 +101,8 @@ class _Cut:
     """Results by their dims, the last one last: those that may share a kernel."""
     because: dict[UOp, Reason] = field(default_factory=dict)
     """Why tensors are in memory."""
+    again: frozenset[UOp] = frozenset()
+    """What every kernel that needs it makes for itself."""
     graph: TensorGraph = field(init=False)
 
     def run(self, wanted: Sequence[UOp], reason: Reason) -> list[Kernel]:
@@ -109,18 +112,17 @@ class _Cut:
                 realised.setdefault(node, node)
         new = [node for node in dict.fromkeys(wanted) if node not in realised]
         smaller = split_reductions(self.tensors, new)
-        # a scan in parts is a reshape of them, and they are what is stored
-        whole = {
-            each: _below_reshape(smaller[each]) if each.op in {Ops.SCAN_AXIS, Ops.CAST} else smaller[each]
-            for each in new
-        }
+        # a scan in parts is a reshape of them, and they are what is stored; so for rows of a walk, which other results are made of
+        below = _BELOW | ({Ops.RESHAPE} if walks(self.tensors.target) else set())
+        whole = {each: _below_reshape(smaller[each]) if each.op in below else smaller[each] for each in new}
         roots = list(dict.fromkeys(whole.values()))
         before = frozenset(realised)
         self.graph = TensorGraph(roots, realised)
         for node in roots:
             self._realise(node, reason)
-        again = worth_memory(self.tensors, self.graph, roots, before) if roots else {}
-        for node, verdict in again.items():
+        self.again = made_again(self.tensors.target, self.graph, roots)
+        worth = worth_memory(self.tensors, self.graph, roots, before, self.again) if roots else {}
+        for node, verdict in worth.items():
             self._realise(node, needed_again(verdict))
         while self.waiting:  # from the last one to the first
             node = heappop(self.waiting)[1]
@@ -184,15 +186,23 @@ class _Cut:
         others = self.pending.keys() - set(group)
         oldest = min((node.serial for node in others), default=None)
         below = () if oldest is None else self._memory_below(group, oldest)
-        joining = {node for node in below if node in others and node not in refused and node.op not in _APART}
+        joining = self._joining(below, others, refused)
+        if self.again and joining and oldest is not None:
+            # what is stored of each row of a walk lies below what is stored of all of it
+            joining |= self._joining(self._memory_below([*joining], oldest), others, refused)
         around = Around(
             self.graph,
             InMemory(realised, {*group, *joining}),
             frozenset(others - joining),
             frozenset(joining),
             self.pending,
+            self.again,
         )
         return Fusion(self.tensors, around, group, backwards=backwards)
+
+    @staticmethod
+    def _joining(below: Iterable[UOp], others: Collection[UOp], refused: Collection[UOp]) -> set[UOp]:
+        return {node for node in below if node in others and node not in refused and node.op not in _APART}
 
     def _companions(self, root: UOp) -> list[UOp]:
         """Other results of the same dims that are computed from the same memory."""
@@ -377,6 +387,7 @@ class _Cut:
             self.spans.append((min(serials), max(serials)))
 
 
+_BELOW: Final = frozenset({Ops.SCAN_AXIS, Ops.CAST})
 _APART: Final = frozenset({Ops.AFTER, Ops.CONTIGUOUS})
 """Results that are memory before they are values."""
 _KEEPS_ELEMENTS: Final = frozenset({Ops.RESHAPE, Ops.PERMUTE, Ops.FLIP})

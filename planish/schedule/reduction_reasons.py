@@ -9,7 +9,7 @@ from planish.schedule.graph import THROUGH, depends
 from planish.schedule.limits import FEW_ROWS, FEW_TERMS, MOST_NESTED, NARROW, SMALL
 from planish.schedule.reasons import Case, Reason
 from planish.schedule.tensors import most
-from planish.schedule.walked import may_walk
+from planish.schedule.walked import is_beside_a_walk, may_walk
 from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import Ops, ReduceAxes
@@ -19,9 +19,16 @@ from planish.uop.shape import shape
 def is_shared(case: Case) -> bool:
     """Whether other kernels would compute it too."""
     around = case.fusion.around
+    if case.node in around.again:
+        return False
     return bool(around.others) and around.graph.is_used_by(
         case.node, around.others, around.realised.realised, around.pending
     )
+
+
+def _is_beside_a_walk(case: Case) -> bool:
+    around, node = case.fusion.around, case.node
+    return node not in around.again and is_beside_a_walk(around, case.fusion.roots[0], node)
 
 
 def _is_unknown(case: Case) -> bool:
@@ -198,6 +205,7 @@ def _has_few_long_rows(case: Case) -> bool:
 REDUCED_HERE: Final = (
     Reason("shared", "several kernels need this sum", is_shared),
     Reason("by position", "it is taken at positions that are computed", _is_unknown),
+    Reason("beside a walk", "a kernel that walks over products makes nothing else", _is_beside_a_walk),
 )
 """Reductions."""
 

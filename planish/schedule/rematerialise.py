@@ -59,10 +59,14 @@ class Verdict:
 
 
 def worth_memory(
-    tensors: Tensors, graph: TensorGraph, roots: Sequence[UOp], realised: Collection[UOp]
+    tensors: Tensors,
+    graph: TensorGraph,
+    roots: Sequence[UOp],
+    realised: Collection[UOp],
+    walked: Container[UOp] = (),
 ) -> dict[UOp, Verdict]:
-    """The computed tensors below some results that are to have memory of their own, and why."""
-    return _Judge(tensors, graph, roots, realised).run()
+    """The computed tensors below some results that are to have memory of their own, and why; none that is `walked` over."""
+    return _Judge(tensors, graph, roots, realised, walked).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +84,16 @@ class _Judge:
     """The tensors of one cut, with what is stored so far."""
 
     def __init__(
-        self, tensors: Tensors, graph: TensorGraph, roots: Sequence[UOp], realised: Collection[UOp]
+        self,
+        tensors: Tensors,
+        graph: TensorGraph,
+        roots: Sequence[UOp],
+        realised: Collection[UOp],
+        walked: Container[UOp],
     ) -> None:
         self.target = tensors.target
+        self.walked = walked
+        """Products on the way to others, and what is made of them: kernels that walk over them make no sums of anything else."""
         self.prices = Prices(tensors, realised)
         self.graph = graph
         self.roots = frozenset(roots)
@@ -101,7 +112,7 @@ class _Judge:
 
     def run(self) -> dict[UOp, Verdict]:
         """Judge, and judge again what was stored now that it is an anchor."""
-        candidates = [node for node in self.order if self._is_candidate(node)]
+        candidates = [node for node in self.order if node not in self.walked and self._is_candidate(node)]
         for _ in range(_ROUNDS):
             if not candidates:
                 break
@@ -204,7 +215,8 @@ class _Judge:
                 if user in seen:
                     continue
                 if user.op is Ops.EXPAND and most(shape(user)) >= size:
-                    return True
+                    walks = any(each in self.walked for each in self.graph.users.get(user, ()))
+                    return not walks or reduction.src[0] in self.walked
                 if user.op in COMPUTED or user.op in MOVEMENT:
                     seen.add(user)
                     stack.append(user)

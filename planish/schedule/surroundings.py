@@ -22,3 +22,5 @@ class Around:
     """Results that no kernel computes yet: this one may, on its way."""
     pending: Container[UOp] = ()
     """All results that no kernel computes yet, those of this one included."""
+    again: Collection[UOp] = ()
+    """What every kernel that needs it makes for itself."""

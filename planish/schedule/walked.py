@@ -2,16 +2,23 @@
 
 What the action `online` needs, asked of tensors: tensor cores that read LOCAL memory, factors of 16 bits that are no longer than what a block
 keeps of them, and enough queries for a tile. Elsewhere on a GPU two products are better off as kernels of their own.
+
+Several kernels that walk over the same products each make them anew (`made_again`): a product of so few terms takes less time than its matrix
+takes to be written and read.
 """
 
 from __future__ import annotations
 
-from typing import Final, cast
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple, cast
 
+from planish.schedule.elements import COMPUTED
+from planish.schedule.graph import TensorGraph, depends
+from planish.schedule.surroundings import Around
 from planish.schedule.tensors import most
 from planish.target import Target
 from planish.uop.node import UOp
-from planish.uop.ops import Ops, ReduceAxes
+from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
 from planish.uop.shape import Dim, shape
 
 MOST_COLUMNS: Final = 256
@@ -21,9 +28,14 @@ _LEAST_ROWS: Final = 17
 _VIEWS: Final = frozenset({Ops.CAST, Ops.RESHAPE, Ops.PERMUTE})
 
 
+def walks(target: Target) -> bool:
+    """Whether a target has tensor cores that read LOCAL memory."""
+    return any(core.reads_memory for core in target.tensor_cores)
+
+
 def may_walk(target: Target, product: UOp) -> bool:
     """Whether a product can be made so on a target."""
-    if not any(core.reads_memory for core in target.tensor_cores) or product.op is not Ops.REDUCE_AXIS:
+    if not walks(target) or product.op is not Ops.REDUCE_AXIS:
         return False
     value, axes = product.src[0], cast("ReduceAxes", product.arg).axes
     depth = [shape(value)[axis] for axis in axes]
@@ -53,3 +65,123 @@ def _repeated(factor: UOp) -> list[Dim]:
     if factor.op is not Ops.EXPAND:
         return [1]
     return [new for old, new in zip(shape(factor.src[0]), shape(factor), strict=True) if old != new]
+
+
+# -- what several kernels walk over ----------------------------------------------------------------------------------
+
+
+class _Uses(NamedTuple):
+    """What becomes of a product, element by element."""
+
+    between: list[UOp]
+    outer: list[UOp]
+    """The products that it ends in."""
+    rows: list[UOp]
+    """What is reduced of it besides, row by row."""
+
+
+def made_again(target: Target, graph: TensorGraph, results: Collection[UOp]) -> frozenset[UOp]:
+    """Products on the way to others, and what is made of them in between, that every kernel which needs them makes for itself."""
+    if not walks(target):
+        return frozenset()
+    uses: dict[UOp, _Uses] = {}
+    for node in graph.level:
+        if node.op is Ops.REDUCE_AXIS and may_walk(target, node) and graph.is_product(node):
+            use = _uses(graph, node, results)
+            if use is not None:
+                uses[node] = use
+    while uses:  # what is made of two products is made again if both are
+        others = {
+            node
+            for product in graph.level
+            if product.op is Ops.REDUCE_AXIS and graph.is_product(product) and product not in uses
+            for node in _above(graph, product)
+        }
+        lost = [product for product, use in uses.items() if not others.isdisjoint(use.between)]
+        if not lost:
+            break
+        for product in lost:
+            del uses[product]
+    found = {node for product, use in uses.items() for node in (product, *use.between)}
+    # factors are read as they are, not as wide as their sums
+    wide = (part for product in uses for factor in product.src[0].src for part in _widened(factor))
+    return frozenset(found.union(wide))
+
+
+def _widened(factor: UOp) -> Iterator[UOp]:
+    """Conversions of a factor."""
+    while factor.op in _VIEWS or factor.op is Ops.EXPAND:
+        if factor.op is Ops.CAST:
+            yield factor
+        (factor,) = factor.src
+
+
+def is_beside_a_walk(around: Around, result: UOp, node: UOp) -> bool:
+    """Whether a kernel walks over products that a tensor is not made of: it makes nothing else."""
+    return bool(around.again) and not _walked_below(around, result) <= _walked_below(around, node)
+
+
+def _walked_below(around: Around, node: UOp) -> set[UOp]:
+    """The products on the way to others that a tensor is made of, with nothing in memory in between, and no product but its own."""
+    found: set[UOp] = set()
+    own = around.graph.products_of(node, around.realised)
+    stack, seen = [node], {node}
+    while stack:
+        each = stack.pop()
+        if each.op is Ops.REDUCE_AXIS and each in around.again:
+            found.add(each)
+            continue
+        for source in each.src:
+            other = source.op is Ops.REDUCE_AXIS and source not in around.again and source not in own
+            is_end = source in around.realised or (other and around.graph.is_product(source))
+            if source not in seen and not is_end:
+                seen.add(source)
+                stack.append(source)
+    return found
+
+
+def _uses(graph: TensorGraph, product: UOp, results: Collection[UOp]) -> _Uses | None:
+    """What becomes of a product, if all of it ends in others that can be walked to."""
+    found, size = _Uses([], [], []), most(shape(product))
+    stack, seen = [product], {product}
+    while stack:
+        each = stack.pop()
+        if each in results:
+            return None
+        for user in graph.users.get(each, ()):
+            if user in seen:
+                continue
+            seen.add(user)
+            if user.op is Ops.REDUCE_AXIS:
+                is_outer = graph.is_product(user) and _is_weighted(user)
+                if not is_outer and (graph.is_product(user) or most(shape(user)) >= size):
+                    return None
+                (found.outer if is_outer else found.rows).append(user)
+            elif user.op in COMPUTED or user.op in MOVEMENT:
+                found.between.append(user)
+                stack.append(user)
+            else:
+                return None
+    comes_back = all(any(depends(outer, row) for outer in found.outer) for row in found.rows)
+    return found if found.outer and comes_back else None
+
+
+def _above(graph: TensorGraph, product: UOp) -> list[UOp]:
+    """What is made of a product, element by element."""
+    stack, seen = [product], {product: None}
+    while stack:
+        for user in graph.users.get(stack.pop(), ()):
+            if user not in seen and (user.op in COMPUTED or user.op in MOVEMENT):
+                seen[user] = None
+                stack.append(user)
+    return list(seen)
+
+
+def _is_weighted(product: UOp) -> bool:
+    """Whether a product has factors of 16 bits, one of them for no more columns than the registers of a block hold."""
+    factors = product.src[0].src if product.src[0].op is Ops.MUL else ()
+    return (
+        len(factors) == 2
+        and all(map(_is_narrow, factors))
+        and min(most(_repeated(factor)) for factor in factors) <= MOST_COLUMNS
+    )

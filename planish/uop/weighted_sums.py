@@ -25,6 +25,18 @@ from planish.uop.symbolic.conditions import conjuncts
 from planish.uop.tensor_cores import Core
 
 
+class Softmax(NamedTuple):
+    """Shares of a whole that exponentials have."""
+
+    of: UOp
+    """The exponents, at one key."""
+    top: UOp
+    """The greatest of them."""
+    total: UOp
+    """The sum of the exponentials, each less the greatest."""
+    blind: bool
+
+
 class WeightedSum(NamedTuple):
     """Two products of matrices with a softmax between them."""
 
@@ -32,10 +44,17 @@ class WeightedSum(NamedTuple):
     """The first: rows are queries, columns the keys."""
     outer: Product
     """The second: the sum itself; its k are the keys."""
-    between: UOp
-    """What the softmax is of, at one key."""
-    blind: bool
-    """Whether rows that see no key give 0; otherwise NaN, as -inf - -inf is."""
+    softmax: Softmax
+
+    @property
+    def blind(self) -> bool:
+        """Whether rows that see no key give 0; otherwise NaN, as -inf - -inf is."""
+        return self.softmax.blind
+
+    @property
+    def between(self) -> UOp:
+        """What the softmax is of, at one key."""
+        return self.softmax.of
 
     @property
     def keys(self) -> UOp:
@@ -69,15 +88,14 @@ def weighted_sums(sink: UOp, core: Core) -> list[WeightedSum]:
         softmax = _softmax(weights, keys)
         if softmax is None:
             continue
-        graded, blind = softmax
-        for product in (n for n in graded.toposort(_above_sums) if n.op is Ops.REDUCE):
+        for product in (n for n in softmax.of.toposort(_above_sums) if n.op is Ops.REDUCE):
             for factor in factors(product, core):
                 q, x = map(simplify, factor)
                 axes = product_axes(q, x, v, keys, product)
                 if axes is not None:
                     m, n, depth = axes
                     first = Product(product, q, x, m, keys, depth)
-                    found.append(WeightedSum(first, Product(total, weights, v, m, n, keys), graded, blind))
+                    found.append(WeightedSum(first, Product(total, weights, v, m, n, keys), softmax))
     return found
 
 
@@ -115,34 +133,55 @@ def looked_through(value: UOp) -> UOp:
         made = node if src == node.src else node.table.remake(node, src)
         if made.op is Ops.INDEX and made.src[0].op is Ops.BUFFERIZE:
             kept, *at = made.src
-            x, *ranges = kept.src
-            if len(at) == len(ranges) and all(r.op is Ops.RANGE for r in ranges):
-                made = substitute(x, dict(zip(ranges, at, strict=True)))
+            x, *places = kept.src
+            if len(at) == len(places):
+                found = [_numbers(place, number) for place, number in zip(places, at, strict=True)]
+                if all(found):
+                    made = substitute(x, {r: number for each in found for r, number in each.items()})
         final[node] = made
     return final[value]
 
 
-def _softmax(share: UOp, keys: UOp) -> tuple[UOp, bool] | None:
-    """What a share is the softmax of, along an axis, and whether it is 0 where there is nothing to share."""
+def _numbers(place: UOp, number: UOp) -> dict[UOp, UOp]:
+    """Which ranges a place with a number belongs to, row by row; none if places are no numbers of theirs."""
+    if place.op is Ops.RANGE:
+        return {place: number}
+    found, left = dict[UOp, UOp](), 1
+    for r in sorted(place.ranges, key=lambda r: stride(place, r) or 0):
+        if stride(place, r) != left or r.src[0].op is not Ops.CONST:
+            return {}
+        size = r.vmax + 1
+        found[r] = number // left % size
+        left *= size
+    return found if place.vmin == 0 and place.vmax == left - 1 else {}
+
+
+def _softmax(share: UOp, keys: UOp) -> Softmax | None:
+    """What a share is the softmax of, along an axis: e^(x - top) / total, or e^(x - (top + log total))."""
     while share.op is Ops.CAST:
         (share,) = share.src
-    divided = _divided(share)
-    if divided is None or divided[0].op is not Ops.EXP:
+    grown, total = _divided(share) or (share, None)
+    if grown.op is not Ops.EXP or grown.src[0].op is not Ops.SUB:
         return None
-    grown, whole = divided
-    total, never_none = _unless(whole, 0.0, 1.0)
-    difference = grown.src[0]
-    if total.op is not Ops.REDUCE or total.arg is not Ops.ADD or difference.op is not Ops.SUB:
+    graded, top = grown.src[0].src
+    for one, other in (top.src, top.src[::-1]) if total is None and top.op is Ops.ADD else ():
+        if other.op is Ops.LOG:
+            top, total = one, other.src[0]
+            grown = (graded - top).alu(Ops.EXP)
+            break
+    if total is None:
         return None
-    graded, top = difference.src
+    total, never_none = _unless(total, 0.0, 1.0)
     top, ever_seen = _unless(top, -math.inf, 0.0)
+    if total.op is not Ops.REDUCE or total.arg is not Ops.ADD:
+        return None
     if top.op is not Ops.REDUCE or top.arg is not Ops.MAX or never_none is not ever_seen:
         return None
     same = all(
         len(each.src) == 2 and each.src[1].op is Ops.RANGE and _is_same(each.src[0], of, keys, each.src[1])
         for each, of in ((top, graded), (total, grown))
     )
-    return (graded, ever_seen) if same else None
+    return Softmax(graded, top, total, ever_seen) if same else None
 
 
 def _divided(share: UOp) -> tuple[UOp, UOp] | None:
