@@ -2,6 +2,7 @@
 #
 #   make demo      a network compiled and run, and the algebra at work
 #   make test      the quick suite            make test-all   with the slow tests too
+#   make test-mpi  what takes several ranks: 2 and 4 processes on this machine
 #   make test-gpu  what needs an NVIDIA GPU, with the Python that is there
 #   make sanitize-gpu  one kernel of each kind under compute-sanitizer
 #   make fuzz      long random testing        make lint       ruff and mypy
@@ -19,7 +20,7 @@ BENCH := .venv/.installed-bench
 SEED ?= 0
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all test-gpu sanitize-gpu fuzz onnx lint bench native replay clean
+.PHONY: demo test test-all test-mpi test-gpu sanitize-gpu fuzz onnx lint bench native replay clean
 
 # The pip that is there installs into the environment, which is ready in a moment without one of its own.
 HAS_PIP := $(shell $(PYTHON) -m pip --python "$$(command -v $(PYTHON))" --version 2> /dev/null)
@@ -50,7 +51,11 @@ test: $(DEV)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 test-all: $(DEV)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not fuzz and not gpu"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not fuzz and not gpu and not mpi"
+
+# Each test starts its own ranks.
+test-mpi: $(DEV)
+	$(BIN)/python -m pytest -q -m mpi tests/distributed
 
 # On a machine with a GPU, with the Python that is there: it has the driver's packages.
 test-gpu:

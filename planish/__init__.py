@@ -37,6 +37,7 @@ from planish.errors import PlanishError
 if TYPE_CHECKING:
     from planish import data as data
     from planish import debug as debug
+    from planish import distributed as distributed
     from planish import fft as fft
     from planish import io as io
     from planish import linalg as linalg
@@ -79,14 +80,29 @@ pi = 3.141592653589793
 
 _OWN = (
     "Dim", "PlanishError", "TensorSpec", "__array_api_version__", "__version__", "associative_scan", "bfloat16", "bool",
-    "checkpoint", "complex64", "complex128", "cond", "custom_jvp", "custom_vjp", "data", "debug", "disable_jit", "e", "eval_shape", "fft", "float8_e4m3fn",
+    "checkpoint", "complex64", "complex128", "cond", "custom_jvp", "custom_vjp", "data", "debug", "disable_jit", "distributed", "e", "eval_shape", "fft", "float8_e4m3fn",
     "float8_e5m2", "float16", "float32", "float64", "fori_loop", "grad", "hessian", "inf", "int8", "int16",
     "int32", "int64", "io", "io_callback", "jacfwd", "jacrev", "jit", "jvp", "linalg", "linearize", "llir", "map", "memory", "nan",
     "newaxis", "nn", "optim", "pi", "ptir", "pure_callback", "random", "scan", "settings", "stop_gradient", "switch", "tree", "uint8",
     "uint16", "uint32", "uint64", "uop", "value_and_grad", "vjp", "vmap", "while_loop",
 )  # fmt: skip
 _MODULES = frozenset(
-    {"data", "debug", "fft", "io", "linalg", "llir", "memory", "nn", "optim", "ptir", "random", "tree", "uop"}
+    {
+        "data",
+        "debug",
+        "distributed",
+        "fft",
+        "io",
+        "linalg",
+        "llir",
+        "memory",
+        "nn",
+        "optim",
+        "ptir",
+        "random",
+        "tree",
+        "uop",
+    }
 )
 _HOMES = {
     "arguments": "TensorSpec",

@@ -90,7 +90,10 @@ class Settings:
         default=1_000_000, metadata={"doc": "rewrites per run before it counts as not ending", "min": 1}
     )
     cache_dir: str | None = field(
-        default=None, metadata={"doc": "directory of the compilation cache; none: the user's cache directory"}
+        default=None,
+        metadata={
+            "doc": "directory of the compilation cache, or a URL that many machines share; none: the user's cache directory"
+        },
     )
     cache: bool = field(default=True, metadata={"doc": "keep compiled code on disk for the next process"})
     cache_limit: int = field(
@@ -299,6 +302,18 @@ def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """The user's cache folder for planish."""
     base = environment.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "planish"
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder of the compilation cache on this machine: a shared one has the user's own in front."""
+    chosen = current().cache_dir
+    return default_folder(environment) if chosen is None or shared_cache_url() is not None else Path(chosen)
+
+
+def shared_cache_url() -> str | None:
+    """Where the cache is that many machines share, if the settings name one."""
+    chosen = current().cache_dir
+    return chosen if chosen is not None and "://" in chosen else None
 
 
 def current() -> Settings:

@@ -84,17 +84,18 @@ ALLOWED: dict[str, frozenset[str]] = {
     "torch": PHASE | {"ptir", "compiler", "frontend"},
     "stablehlo": PHASE | {"ptir", "compiler", "frontend"},
     "jax": PHASE | {"frontend", "stablehlo"},
+    "distributed": PHASE | {"ptir", "runtime", "compiler", "frontend"},
     # Tools on top.
     "viz": PHASE | IRS | {"compiler"},
     "cli": PHASE
     | IRS
     | TENSOR_LIBRARIES
-    | {"_version", "runtime", "compiler", "frontend", "onnx", "torch", "viz"},
+    | {"_version", "runtime", "compiler", "frontend", "onnx", "torch", "viz", "distributed"},
     # The public face gathers names from everywhere but the command line.
     "__init__": PHASE
     | IRS
     | TENSOR_LIBRARIES
-    | {"_version", "runtime", "compiler", "memory", "frontend", "onnx", "torch"},
+    | {"_version", "runtime", "compiler", "memory", "frontend", "onnx", "torch", "distributed"},
     "__main__": frozenset({"_version", "cli"}),
 }
 

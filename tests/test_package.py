@@ -177,7 +177,16 @@ def test_what_is_said_of_the_package_is_there():
         re.findall(r"^ (\w+)/ ", told, re.MULTILINE)
     )
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "planish").rglob("*.py"))
-    modules = {"onnx": "onnx", "images": "PIL", "cuda": r"cuda\.bindings", "torch": "torch", "jax": "jax"}
+    modules = {
+        "onnx": "onnx",
+        "images": "PIL",
+        "cuda": r"cuda\.bindings",
+        "torch": "torch",
+        "jax": "jax",
+        "mpi": "mpi4py",
+        "ray": "ray",
+        "shared": r"fsspec\.core",
+    }
     for extra in set(project["optional-dependencies"]) - {"dev", "bench"}:
         assert re.search(
             rf"import {modules[extra]}\b|from {modules[extra]} import|\"{modules[extra]}[.\"]", source

@@ -17,7 +17,7 @@ from tests.conftest import Golden
 
 ROOT = Path(__file__).parent
 PUBLIC_MODULES = (
-    "planish", "planish.config", "planish.data", "planish.debug", "planish.dtypes", "planish.errors", "planish.fft", "planish.io",
+    "planish", "planish.config", "planish.data", "planish.debug", "planish.distributed", "planish.dtypes", "planish.errors", "planish.fft", "planish.io",
     "planish.linalg", "planish.nn", "planish.optim", "planish.random", "planish.tree",
 )  # fmt: skip
 LAZY = tuple(sorted(planish._MODULES))

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent.parent / "planish" / "runtime" / "native"
-UNITS: Final = ("support", "gpu", "standalone")
+UNITS: Final = ("support", "gpu", "standalone", "collectives")
 """What each file of IR is made of: the C of that name, with what it includes."""
-STANDALONE: Final = FOLDER.parent / "standalone"
-"""Where the C is that runs compiled models without Python."""
+ELSEWHERE: Final = {"standalone": FOLDER.parent / "standalone", "collectives": FOLDER.parent / "collectives"}
+"""Where the C is that runs compiled models without Python, and what only those need whose programs run on several ranks."""
 OBJECT: Final = FOLDER / "support.o"
 """What every process needs, ready to be loaded."""
 VERSION: Final = "14"
@@ -46,7 +46,7 @@ _WORDS: Final = re.compile(
 
 def folder(unit: str) -> Path:
     """Where a unit is."""
-    return STANDALONE if unit == "standalone" else FOLDER
+    return ELSEWHERE.get(unit, FOLDER)
 
 
 def fingerprint(unit: str = "support") -> str:
@@ -54,6 +54,8 @@ def fingerprint(unit: str = "support") -> str:
     sources = sorted(folder(unit).glob("*.[ch]"))
     if unit == "standalone":
         sources += [FOLDER / name for name in ("half.c", "pool.c", "system.h")]
+    if unit == "collectives":
+        sources.append(FOLDER / "system.h")
     return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in sources)).hexdigest()
 
 

@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "opt": "rewrite a program with a pipeline of passes",
     "lower": "show a program at a later level: plan, uop, llir, llvm, c, asm",
     "bench": "time a program and its kernels, and search for better schedules",
+    "launch": "run a program on several ranks, by mpirun",
     "bisect": "find the stage, and the rule, that makes a program's result wrong",
     "cache": "show or clear what is kept of earlier compilations",
     "info": "versions, machine and settings, as bug reports want them",
@@ -98,6 +99,10 @@ def _command(name: str) -> Run:
             from planish.cli import bench
 
             return bench.run
+        case "launch":
+            from planish.cli import launch
+
+            return launch.run
         case "bisect":
             from planish.cli import stage_bisect
 

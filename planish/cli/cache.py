@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from planish.cli.console import OK, Console, Options
-from planish.config import current
+from planish.config import current, shared_cache_url
 from planish.runtime.cache import DiskCache, DiskCacheInfo, own_cache
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB")
@@ -29,7 +29,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
 
 def _record(found: DiskCacheInfo, cache: DiskCache) -> str:
     record = {
-        "folder": str(found.folder), "entries": found.entries, "bytes": found.nbytes, "limit": cache.limit, "on": current().cache,
+        "folder": str(found.folder), "shared": shared_cache_url(), "entries": found.entries, "bytes": found.nbytes, "limit": cache.limit, "on": current().cache,
     }  # fmt: skip
     return json.dumps(record, indent=2) + "\n"
 
@@ -39,8 +39,10 @@ def _text(found: DiskCacheInfo, cache: DiskCache, action: str) -> str:
         return "the cache is off (setting cache)\n"
     held = f"{found.entries} {'entry' if found.entries == 1 else 'entries'}, {size(found.nbytes)}"
     if action == "clear":
-        return f"removed {held} from {found.folder}\n"
-    return f"folder   {found.folder}\ncontents {held}\nlimit    {size(cache.limit)}\n"
+        others = "; what is shared stays" if shared_cache_url() is not None else ""
+        return f"removed {held} from {found.folder}{others}\n"
+    shared = "" if (url := shared_cache_url()) is None else f"shared   {url}\n"
+    return f"folder   {found.folder}\n{shared}contents {held}\nlimit    {size(cache.limit)}\n"
 
 
 def size(count: int) -> str:

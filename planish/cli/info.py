@@ -14,7 +14,7 @@ from typing import Final
 from planish._version import __version__
 from planish.cli.console import OK, Console, Options
 from planish.compiler.progress import ProgressLine, report
-from planish.config import Settings, current, default_folder, from_environment, settings
+from planish.config import Settings, cache_folder, current, from_environment, settings
 from planish.runtime.calibrate import measure
 from planish.runtime.memory import available_memory, wanted_limit
 from planish.runtime.pool import wanted_threads
@@ -131,8 +131,7 @@ def settings_in_force(environment: Mapping[str, str]) -> dict[str, dict[str, str
 
 def cache_directory(environment: Mapping[str, str]) -> Path:
     """Where compiled code is kept: the setting, or the user's cache directory."""
-    chosen = current().cache_dir
-    return default_folder(environment) if chosen is None else Path(chosen)
+    return cache_folder(environment)
 
 
 def _text(record: Mapping[str, object]) -> str:

@@ -83,6 +83,8 @@ class Lowered:
     """The loops that are kernels."""
     kept: tuple[str, ...] = ()
     """Of the counted loops that are not, why."""
+    source: ptir.Function | None = field(default=None, repr=False, compare=False)
+    """The function before the passes, with the user's lines, if it was compiled here."""
 
     def __repr__(self) -> str:
         # Without what was kept but not read yet.
@@ -311,6 +313,7 @@ def compile(
             if text is not None:
                 # asked for now: searches may have added to what the key follows from
                 compilation_cache.save(compilation_cache.key(function, target, text, donated), lowered)
+        object.__setattr__(lowered, "source", entry)
         made = lowered.compile(device=device if target.is_gpu else None)
         if current().debug == "kernels":
             made.tell(prepare(function, passes, routines=target.routines))

@@ -219,6 +219,7 @@ class _Assembler:
             self.size(call.chunks),
             call.work,
             call.threads,
+            call.fails,
         )
 
     def finish(self) -> flat.Code:

@@ -30,11 +30,13 @@ from planish.compiler.object_code import (
     threads,
 )
 from planish.errors import InternalError, ShapeError
+from planish.ptir.ops.definition import OpKey
 from planish.runtime import entry, fastcall
 from planish.runtime.elf import Loaded
 from planish.runtime.plan import Calculate, Call, Code, Host, KernelCall, PlanState, Read
 from planish.runtime.processors import LEVELS, Processor, check_runs_here, processor
-from planish.schedule.plan import Role
+from planish.schedule import plan as planned
+from planish.schedule.plan import Role, walk
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
@@ -111,6 +113,14 @@ class NativeCode:
         symbols |= linked()
         homes = lowered.memory.homes
         hosts = [i for i in self.code.instructions if isinstance(i, Host)]
+        if any(
+            step.op.key is OpKey.COLLECTIVE
+            for step in walk(lowered.plan.steps)
+            if isinstance(step, planned.Host)
+        ):
+            from planish.compiler.collectives import prepare
+
+            prepare(lowered)
         wanted = dict.fromkeys(host.native.routine for host in hosts if host.native is not None)
         self.routines = {name: found for name in wanted if (found := routine_of(name, made_for)) is not None}
         """Those of its host instructions that machine code does, and where."""

@@ -95,6 +95,10 @@ def routine_image(name: str, processor: Processor) -> bytes | None:
 @functools.cache
 def routine_of(name: str, processor: Processor) -> int | None:
     """Where a routine is in memory; None if there is none of that name, or this machine lacks a library that it calls."""
+    if name.startswith("collective"):
+        from planish.compiler.collectives import address_of
+
+        return address_of(name)
     image = routine_image(name, processor)
     if image is None:
         return None

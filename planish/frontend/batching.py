@@ -381,6 +381,9 @@ def _by_attributes(op: ops.OpDef) -> Rule | None:
 BATCHING: Final[Mapping[str, Rule]] = {
     **{op.name: rule for op in ops.REGISTRY.values() if (rule := _by_attributes(op)) is not None},
     **dict.fromkeys(("bitcast", "cholesky", "qr", "svd", "eigh", "lu", "triangular_solve"), _same),
+    **dict.fromkeys(("all_reduce", "permute", "broadcast"), _same),
+    "all_to_all": _shifted("split", "concat"),
+    "sharding": _prefixed(spec=()),
     "reshape": _prefixed(dims=None),
     "slice": _prefixed(starts=0, limits=None, strides=1),
     "reduce_window": _prefixed(window=1, strides=1, low=0, high=0, base_dilation=1, window_dilation=1),
@@ -401,6 +404,6 @@ BATCHING: Final[Mapping[str, Rule]] = {
 }
 UNBATCHED: Final = frozenset({"dimension_size"})
 """Ops whose results are the same for every example, whatever their operands."""
-SOURCES: Final = frozenset({"constant", "iota"})
+SOURCES: Final = frozenset({"constant", "iota", "mesh_index"})
 """Ops without operands: never batched."""
 __all__ = ["BATCHING", "SOURCES", "UNBATCHED", "Batch", "batched_type", "moved_axis", "spread"]

@@ -17,6 +17,7 @@ from planish.ptir.builder import GraphValue as Value
 from planish.ptir.function import Function, Inst, InstId, Program, Region, ValueId
 from planish.ptir.function import Value as SSAValue
 from planish.ptir.interpret import interpret
+from planish.ptir.interpret_ranks import interpret_ranks
 from planish.ptir.json import dumps as to_json
 from planish.ptir.json import loads as from_json
 from planish.ptir.locations import FusedLocation
@@ -125,6 +126,7 @@ __all__ = [
     "explain",
     "from_json",
     "interpret",
+    "interpret_ranks",
     "ops",
     "parse",
     "parse_function",

@@ -28,6 +28,7 @@ from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import Dims, DTypeLike, GraphValue, as_dims, as_dtype
 from planish.ptir.handle import ElementwiseMethods, Number
 from planish.ptir.ops import numerics
+from planish.ptir.ops.collective import MeshAxes
 from planish.ptir.ops.control import ConfigValue
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, OpDef
 from planish.ptir.ops.literal import Literal
@@ -274,6 +275,10 @@ class Graph:
         """Call a function registered with `register_custom_call`."""
         attrs = ops.CustomCallAttrs(target, tuple(results), version, tuple((config or {}).items()))
         return self.emit_many(ops.custom_call, operands, attrs)
+
+    def mesh_index(self, mesh: MeshAxes, over: Sequence[str]) -> GraphValue:
+        """This rank's place among those along some axes of a mesh."""
+        return self.emit(ops.mesh_index, (), ops.CollectiveAttrs(mesh, tuple(over)))
 
     # --- random numbers (semantics 11.2) ---
 

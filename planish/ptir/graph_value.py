@@ -15,6 +15,7 @@ from planish.dtypes import DType
 from planish.errors import Location, PlanishError, ShapeError
 from planish.ptir import ops
 from planish.ptir.basic_index import Index, plan_index
+from planish.ptir.collective_methods import CollectiveMethods
 from planish.ptir.handle import ElementwiseMethods, Number, Operand
 from planish.ptir.ops.contract import resolve_dtypes
 from planish.ptir.ops.definition import OpDef
@@ -42,7 +43,7 @@ def as_dims(dims: Dims) -> tuple[DimLike, ...]:
     return tuple(dim if isinstance(dim, Dim) else operator.index(dim) for dim in given)
 
 
-class GraphValue(ElementwiseMethods):
+class GraphValue(CollectiveMethods):
     """A value of a graph under construction. Methods emit ops; operators do too."""
 
     __slots__ = ()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -51,9 +52,9 @@ def interpret(
     if isinstance(function, Program):
         program = function if program is None else program
         function = function.entry
-    machine = _Interpreter(program, observer)
+    machine = Interpreter(program, observer)
     machine.check_runnable(function)
-    arrays = [np.asarray(x) for x in _in_order(function, inputs)]
+    arrays = [np.asarray(x) for x in in_order(function, inputs)]
     with trace.execution(
         Program([function]) if program is None else program,
         targets=[value.id for value in function.results],
@@ -67,9 +68,10 @@ def interpret(
             raise OutOfMemoryError(f"out of memory: {shown}", remedy="smaller pieces") from None
 
 
-def _in_order(
+def in_order(
     function: Function, inputs: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]
 ) -> list[npt.ArrayLike]:
+    """Inputs in the order of the parameters, given so or by name."""
     names = [param.name or f"parameter {i}" for i, param in enumerate(function.params)]
     if isinstance(inputs, Mapping):
         if set(inputs) != set(names) or len(names) != len(inputs):
@@ -82,7 +84,7 @@ def _in_order(
     return list(inputs)
 
 
-class _Interpreter:
+class Interpreter:
     """One run of a program: callees, and which functions were found runnable."""
 
     def __init__(self, program: Program | None, observer: Observer | None = None) -> None:
@@ -115,7 +117,7 @@ class _Interpreter:
 
     def run_function(self, function: Function, arrays: Sequence[Array]) -> tuple[Array, ...]:
         sizes: dict[str, int] = {}
-        _bind_all(function.params, arrays, sizes, f"input of {function.name}")
+        bind_all(function.params, arrays, sizes, f"input of {function.name}")
         return self.run_region(function.body, arrays, {}, sizes)
 
     def run_region(
@@ -135,7 +137,7 @@ class _Interpreter:
             region = inst.regions[index]
             # Sizes bound inside a region are fresh each time it runs.
             inner = dict(sizes)
-            _bind_all(region.args, arguments, inner, f"argument of a region of {inst.op.name}")
+            bind_all(region.args, arguments, inner, f"argument of a region of {inst.op.name}")
             return self.run_region(region, arguments, values, inner)
 
         try:
@@ -158,17 +160,23 @@ class _Interpreter:
             error.location = error.location or inst.loc
             error.op = error.op or inst.op.name
             raise
-        _check_results(inst, results, sizes)
+        check_results(inst, results, sizes)
         if self.observer is not None:
             self.observer(inst, arrays, results)
         return results
 
     def run_call(self, callee: Function, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        with self.deeper(callee):
+            return self.run_function(callee, arrays)
+
+    @contextmanager
+    def deeper(self, callee: Function) -> Iterator[None]:
+        """One call more, unless they never end."""
         if self.depth >= _MAX_CALL_DEPTH:
             raise GraphError(f"calls nest {self.depth} deep at {callee.name}", remedy="recursion must end")
         self.depth += 1
         try:
-            return self.run_function(callee, arrays)
+            yield
         finally:
             self.depth -= 1
 
@@ -212,7 +220,7 @@ def _resolve(item: object, sizes: Mapping[str, int]) -> object:
     return item
 
 
-def _bind_all(values: Sequence[Value], arrays: Sequence[Array], sizes: dict[str, int], what: str) -> None:
+def bind_all(values: Sequence[Value], arrays: Sequence[Array], sizes: dict[str, int], what: str) -> None:
     """Check arrays against types and learn the sizes they imply."""
     labels = [f"{what} {value.name}" if value.name else what for value in values]
     for value, array, label in zip(values, arrays, labels, strict=True):
@@ -226,7 +234,7 @@ def _bind_all(values: Sequence[Value], arrays: Sequence[Array], sizes: dict[str,
     learn([value.type for value in values], [array.shape for array in arrays], sizes, labels)
 
 
-def _check_results(inst: Inst, results: Sequence[Array], sizes: dict[str, int]) -> None:
+def check_results(inst: Inst, results: Sequence[Array], sizes: dict[str, int]) -> None:
     """What came out is what was inferred; names that only now have a size are bound."""
     ours = not isinstance(inst.attrs, CallAttrs | CustomCallAttrs)
     try:
@@ -239,7 +247,7 @@ def _check_results(inst: Inst, results: Sequence[Array], sizes: dict[str, int]) 
                 and array.dtype == value.type.dtype.numpy
             ):
                 continue
-            _bind_all((value,), (np.asarray(array),), sizes, f"result of {inst.op.name}")
+            bind_all((value,), (np.asarray(array),), sizes, f"result of {inst.op.name}")
     except PlanishError as error:
         if not ours or inst.op.key is OpKey.OTHER:
             error.location = error.location or inst.loc
@@ -249,4 +257,4 @@ def _check_results(inst: Inst, results: Sequence[Array], sizes: dict[str, int]) 
         ) from error
 
 
-__all__ = ["interpret", "resolve_attrs"]
+__all__ = ["Interpreter", "bind_all", "check_results", "in_order", "interpret", "resolve_attrs"]

@@ -25,7 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from planish.config import current, default_folder
+from planish.config import cache_folder, current, shared_cache_url
 from planish.errors import PlanishError
 from planish.filenames import write_whole
 from planish.records import dataclass
@@ -88,7 +88,7 @@ class DiskCache:
         except OSError:
             self.stats.misses += 1
             return None
-        except _Damaged as error:
+        except Damaged as error:
             self.stats.discarded += 1
             self.stats.misses += 1
             warnings.warn(
@@ -107,10 +107,9 @@ class DiskCache:
         if not self._ready():
             return
         path = self._path(key)
-        header = _HEADER.pack(_MAGIC, _VERSION, len(payload), _digest(key, payload))
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            write_whole(path, header + payload)
+            write_whole(path, packed(key, payload))
         except OSError as error:
             self._give_up(f"cannot write to {self.folder} ({error.strerror or error})")
             return
@@ -200,7 +199,7 @@ class DiskCache:
         warnings.warn(f"nothing is cached: {why}", CacheWarning, stacklevel=3)
 
 
-class _Damaged(Exception):
+class Damaged(Exception):
     """What is wrong with an entry."""
 
 
@@ -222,22 +221,35 @@ def _read(path: Path, key: str, *, own: bool) -> bytes:
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         os.close(handle)
-        raise _Damaged("is no file")
+        raise Damaged("is no file")
     with os.fdopen(handle, "rb", buffering=0) as file:
         if own and (status.st_uid != os.getuid() or status.st_mode & _OTHERS_WRITE):
-            raise _Damaged("may be another user's")
+            raise Damaged("may be another user's")
         header = file.read(_HEADER.size) or b""
-        if len(header) < _HEADER.size:
-            raise _Damaged("is damaged: it is cut off")
-        magic, version, length, digest = _HEADER.unpack(header)
-        if magic != _MAGIC or version != _VERSION:
-            raise _Damaged("is damaged, or of another version of planish")
-        # what is there is known before memory is asked for
-        if length != status.st_size - _HEADER.size:
-            raise _Damaged("is damaged: its size is not what it says")
-        payload = file.readall()
+        return verified(header, file.readall(), key)
+
+
+def packed(key: str, payload: bytes) -> bytes:
+    """An entry as it is written."""
+    return _HEADER.pack(_MAGIC, _VERSION, len(payload), _digest(key, payload)) + payload
+
+
+def unpacked(entry: bytes, key: str) -> bytes:
+    """The content of an entry; `Damaged` says what is wrong with it."""
+    return verified(entry[: _HEADER.size], entry[_HEADER.size :], key)
+
+
+def verified(header: bytes, payload: bytes, key: str) -> bytes:
+    """The content of an entry, if its header says the same of it."""
+    if len(header) < _HEADER.size:
+        raise Damaged("is damaged: it is cut off")
+    magic, version, length, digest = _HEADER.unpack(header)
+    if magic != _MAGIC or version != _VERSION:
+        raise Damaged("is damaged, or of another version of planish")
+    if length != len(payload):
+        raise Damaged("is damaged: its size is not what it says")
     if _digest(key, payload) != digest:
-        raise _Damaged("is damaged: its digest does not fit")
+        raise Damaged("is damaged: its digest does not fit")
     return payload
 
 
@@ -265,7 +277,7 @@ class GivenCode:
             return _read(path, key, own=False)
         except FileNotFoundError:
             return self.own.get(key)
-        except (OSError, _Damaged) as error:
+        except (OSError, Damaged) as error:
             raise PlanishError(f"{path} {error}", remedy="compile the program to a new folder") from None
 
     def put(self, key: str, payload: bytes) -> None:
@@ -302,7 +314,7 @@ def fingerprint() -> bytes:
 
     Files count by their content, which is read once: it is kept under their sizes and times.
     """
-    return digest_of(Path(__file__).parent.parent, _version_of("llvmlite"), disk_cache())
+    return digest_of(Path(__file__).parent.parent, _version_of("llvmlite"), local_cache())
 
 
 def digest_of(root: Path, generator: str, cache: DiskCache | GivenCode) -> bytes:
@@ -351,8 +363,12 @@ def _version_of(package: str) -> str:
 
 
 @cache
-def _opened(folder: Path) -> DiskCache:
-    return DiskCache(folder)
+def _opened(folder: Path, url: str | None = None) -> DiskCache:
+    if url is None:
+        return DiskCache(folder)
+    from planish.runtime.shared_cache import SharedCache
+
+    return SharedCache(folder, url=url)
 
 
 _OFF: Final = DiskCache(Path(os.devnull), _usable=False)
@@ -366,9 +382,18 @@ def disk_cache() -> DiskCache | GivenCode:
 
 def own_cache() -> DiskCache:
     """The cache that the settings name; one that keeps nothing if it is off."""
+    return _of_settings(shared_cache_url())
+
+
+def local_cache() -> DiskCache:
+    """The user's own folder, and nothing shared: for what says something about this machine and its files."""
+    return _of_settings(None)
+
+
+def _of_settings(url: str | None) -> DiskCache:
     chosen = current()
     if not chosen.cache:
         return _OFF
-    opened = _opened(Path(chosen.cache_dir) if chosen.cache_dir else default_folder())
+    opened = _opened(cache_folder(), url)
     opened.limit = chosen.cache_limit << 20
     return opened

@@ -310,6 +310,13 @@ class _PlanWriter:
             self.emit(f"store i64 {threads}, ptr {last}")
         words = f"ptr @{symbol}, ptr {given}, i64 {chunks}, i64 {native.work}, i64 {threads}"
         self.emit(f"call void @pool_run({words})")
+        if native.fails:
+            self.count += 1
+            going_on = f"after{self.count}"
+            status = self.let(f"load i64, ptr {self.word(self.layout.argument(native.words - 1))}")
+            failed = self.let(f"icmp ne i64 {status}, 0")
+            self.emit(f"br i1 {failed}, label %stopped, label %{going_on}")
+            self.lines.append(f"{going_on}:")
 
     def jump(self, position: int, to: int) -> None:
         """Backwards it closes a loop, which may be long."""

@@ -192,11 +192,13 @@ class Native:
     """An estimate of the nanoseconds that one thread would need."""
     threads: bool = False
     """Whether the last argument is how many threads a library may take."""
+    fails: bool = False
+    """Whether the last argument is where the routine says that it failed, with Python's exception set."""
 
     @property
     def words(self) -> int:
         """How many arguments there are."""
-        return len(self.buffers) + len(self.integers) + self.threads
+        return len(self.buffers) + len(self.integers) + self.threads + self.fails
 
 
 @dataclass(frozen=True, slots=True)

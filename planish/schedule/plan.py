@@ -156,6 +156,8 @@ class RoutineCall:
     """An estimate of the nanoseconds that one thread would need."""
     threads: bool = False
     """Whether the last argument is how many threads a library may take."""
+    fails: bool = False
+    """Whether the last argument is where the routine says that it failed, with Python's exception set."""
 
 
 @dataclass(frozen=True, slots=True)

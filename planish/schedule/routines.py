@@ -19,7 +19,7 @@ from planish.ptir.dims import DimLike, bounds, product
 from planish.ptir.ops.definition import Attrs
 from planish.ptir.types import TensorType
 from planish.records import dataclass
-from planish.schedule import fourier
+from planish.schedule import collectives, fourier
 from planish.schedule.plan import RoutineCall
 
 Array = NDArray[Any]
@@ -225,6 +225,16 @@ def _fourier(op: str) -> Callable[[Attrs, Types, Types], Routine | None]:
     return find
 
 
+def _collective(op: str) -> Callable[[Attrs, Types, Types], Routine | None]:
+    find = collectives.collective(op)
+
+    def routine(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+        found = find(attrs, given, made)
+        return None if found is None else Routine(*found)
+
+    return routine
+
+
 _ROUTINES: Final[dict[str, Callable[[Attrs, Types, Types], Routine | None]]] = {
     "sort": _sort,
     "argsort": _argsort,
@@ -235,6 +245,7 @@ _ROUTINES: Final[dict[str, Callable[[Attrs, Types, Types], Routine | None]]] = {
     "qr": _qr,
     "lu": _lu,
     "non_max_suppression": _suppress,
+    **{op: _collective(op) for op in collectives.KINDS},
 }
 
 

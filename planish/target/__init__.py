@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from planish.config import current, default_folder
+from planish.config import cache_folder, current
 from planish.dtypes import DType
 from planish.errors import SettingsError
 from planish.records import dataclass
@@ -253,10 +253,7 @@ TARGETS: Final = {
 
 def host() -> Target:
     """The machine we run on, with the numbers that were measured of it, if the settings want them."""
-    now = current()
-    if not now.calibration:
-        return _named_host()
-    return _calibrated(Path(now.cache_dir) if now.cache_dir else default_folder())
+    return _calibrated(cache_folder()) if current().calibration else _named_host()
 
 
 @cache

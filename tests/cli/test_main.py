@@ -59,10 +59,10 @@ def test_an_unknown_command_names_the_nearest(cli: Cli):
     ran = cli("otp", "x.ptir")
     assert (ran.status, ran.out) == (2, "")
     assert ran.err == (
-        "planish: error: there is no command 'otp'\nhelp: did you mean 'opt'? valid: run, compile, opt, lower, bench, bisect, cache, info\n"
+        "planish: error: there is no command 'otp'\nhelp: did you mean 'opt'? valid: run, compile, opt, lower, bench, launch, bisect, cache, info\n"
     )
     assert cli("frobnicate").err.endswith(
-        "help: valid: run, compile, opt, lower, bench, bisect, cache, info\n"
+        "help: valid: run, compile, opt, lower, bench, launch, bisect, cache, info\n"
     )
 
 

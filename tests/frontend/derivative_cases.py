@@ -494,3 +494,23 @@ case(
     lambda g, x: g.custom_call("tests.derivatives.half", [x], [TensorType(dtypes.float64, (3,))]),
     P.real(3),
 )  # fmt: skip
+
+# -- between ranks: there is one, so that these are about shapes; `tests/distributed` has many ---------------------
+
+MESH = (("m", 1), ("n", 1))
+for _kind in ("sum", "prod", "max"):
+    case("all_reduce", lambda g, x, k=_kind: x.sin().all_reduce(MESH, ["m"], k), P.real(3, 4), label=_kind)
+    case(
+        "reduce_scatter",
+        lambda g, x, k=_kind: x.reduce_scatter(MESH, ["m"], 1, k).sin(),
+        P.real(3, 4),
+        label=_kind,
+    )
+case("all_gather", lambda g, x: x.sin().all_gather(MESH, ["n", "m"], 1), P.real(3, 4))
+case("all_to_all", lambda g, x: x.sin().all_to_all(MESH, ["m"], 0, 1), P.real(3, 4))
+case("permute", lambda g, x: x.sin().permute(MESH, ["m"], [(0, 0)]), P.real(3, 4))
+case("broadcast", lambda g, x: x.sin().broadcast(MESH, ["m"]), P.real(3, 4))
+case(
+    "mesh_index", lambda g, x: x.mul(g.mesh_index(MESH, ["m"]).cast("f64").broadcast_to(x.dims)), P.real(3, 4)
+)
+case("sharding", lambda g, x: x.sin().sharding(MESH, (("m",), ())), P.real(3, 4))

@@ -18,27 +18,31 @@ import numpy as np
 from hypothesis import strategies as st
 
 from planish.ptir.function import Function, Program
-from planish.ptir.ops.definition import REGISTRY
+from planish.ptir.ops.definition import REGISTRY, OpKey
 from tests.ptir.generate_core import Drawn, Generator, Maker, Seeded
 from tests.ptir.generate_ops import MAKERS
 from tests.ptir.ops_testing import samples
 
 LOOPS = frozenset({"while", "scan"})
 HOST = frozenset(op.name for op in REGISTRY.values() if op.host)
+COLLECTIVES = frozenset(op.name for op in REGISTRY.values() if op.key is OpKey.COLLECTIVE)
+"""Ops between ranks: programs have them only if asked to, over a mesh of one rank."""
 ROUNDING = frozenset(
     {"dot_general", "convolution", "reduce_sum", "reduce_prod", "cumsum", "cumprod", "reduce_window"}
 )
 """Ops whose float result depends on the order of evaluation."""
 
 
-def _makers(exclude: Iterable[str]) -> list[Maker]:
-    left_out = set(exclude)
+def _makers(exclude: Iterable[str], ranked: bool = False) -> list[Maker]:
+    left_out = set(exclude) if ranked else {*exclude, *COLLECTIVES}
     return [make for name, make in MAKERS.items() if name not in left_out]
 
 
-def random_program(seed: int, size: int = 20, exclude: Iterable[str] = ()) -> Program:
-    """A program that depends on the seed alone."""
-    return Generator(Seeded(random.Random(seed)), size, _makers(exclude)).program()
+def random_program(
+    seed: int, size: int = 20, exclude: Iterable[str] = (), *, ranked: bool = False
+) -> Program:
+    """A program that depends on the seed alone; `ranked`: with collectives."""
+    return Generator(Seeded(random.Random(seed)), size, _makers(exclude, ranked)).program()
 
 
 @st.composite

@@ -12,7 +12,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.ptir import ops
-from planish.ptir.ops.definition import NO_ATTRS, REGISTRY, OpDef
+from planish.ptir.ops.definition import NO_ATTRS, REGISTRY, OpDef, OpKey
 from planish.ptir.ops.literal import Literal
 from planish.ptir.types import Quant, TensorType, bounds, product
 from tests.ptir.generate_core import BOOL, COMMON, DTYPES, I64, Generator, Maker, Rejected, forget
@@ -407,6 +407,30 @@ def _fft(g, op):
         size = value.type.dims[axis]
         return g.emit(op, value, attrs=ops.IrfftAttrs((axis,), 2 * size - g.integer(1, 2)))
     return g.emit(op, value, attrs=ops.FftAttrs((axis,)))
+
+
+# --- collectives: one rank, which is all there is ---
+
+
+@maker(*(op.name for op in REGISTRY.values() if op.key is OpKey.COLLECTIVE))
+def _collective(g, op):
+    mesh, over = (("m", 1), ("n", 1)), g.pick(((), ("m",), ("n", "m")))
+    if op is ops.mesh_index:
+        return g.emit(op, attrs=ops.CollectiveAttrs(mesh, over))
+    value = g.plain(1)
+    axis, kind = g.axis(value), g.pick(("sum", "max", "prod", "and"))
+    attrs = {
+        "all_reduce": lambda: ops.AllReduceAttrs(mesh, over, kind),
+        "reduce_scatter": lambda: ops.ReduceScatterAttrs(mesh, over, axis, kind),
+        "all_gather": lambda: ops.AllGatherAttrs(mesh, over, axis),
+        "all_to_all": lambda: ops.AllToAllAttrs(mesh, over, axis, g.axis(value)),
+        "permute": lambda: ops.PermuteAttrs(mesh, over, ((0, 0),) if g.chance(50) else ()),
+        "broadcast": lambda: ops.BroadcastAttrs(mesh, over, 0),
+        "sharding": lambda: ops.ShardingAttrs(
+            mesh, tuple(over if a == axis else () for a in range(value.type.rank))
+        ),
+    }[op.name]()
+    return g.emit(op, value, attrs=attrs)
 
 
 # --- control flow and calls ---

@@ -6,12 +6,14 @@ from planish.ptir import text
 from planish.ptir.interpret import interpret
 from planish.ptir.ops.definition import REGISTRY
 from planish.ptir.verify import problems
-from tests.ptir.generate import HOST, LOOPS, random_inputs, random_program, same_results
+from tests.ptir.generate import COLLECTIVES, HOST, LOOPS, random_inputs, random_program, same_results
 
 
 def test_every_op_occurs():
     seen = {inst.op.name for seed in range(150) for f in random_program(seed, size=30) for inst in f.walk()}
-    assert seen == set(REGISTRY) - {"return"}
+    assert seen == set(REGISTRY) - {"return"} - COLLECTIVES
+    ranked = [random_program(seed, size=30, ranked=True) for seed in range(60)]
+    assert {inst.op.name for program in ranked for f in program for inst in f.walk()} >= COLLECTIVES
 
 
 def test_programs_have_what_optimisers_look_for():

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from planish.frontend.autodiff.collectives import COLLECTIVES, LINEAR_COLLECTIVES
 from planish.frontend.autodiff.elementwise import CURVED, DERIVATIVES
 from planish.frontend.autodiff.indexing import INDEXING, emit_sort
 from planish.frontend.autodiff.instruction import Pull, Push, is_differentiable
 from planish.frontend.autodiff.linalg import LINALG, emit_svd
-from planish.frontend.autodiff.linear import LINEAR, is_linear_bitcast
+from planish.frontend.autodiff.linear import LINEAR as LINEAR_HERE
+from planish.frontend.autodiff.linear import Linear, is_linear_bitcast
 from planish.frontend.autodiff.reductions import REDUCTIONS
 from planish.frontend.markers import CUSTOM_JVP, CUSTOM_VJP
 from planish.frontend.replay import Replay, Values, captured, emit
@@ -23,14 +25,15 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.scalars import FUNCTIONS
 
 FLAT: Final = frozenset(
-    {"constant", "iota", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "shl", "shr_logical", "shr_arithmetic",
+    {"constant", "iota", "mesh_index", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "shl", "shr_logical", "shr_arithmetic",
      "argmax", "argmin", "argsort", "reduce_and", "reduce_or", "is_nan", "is_inf", "is_finite", "popcount", "clz", "floor_div", "trunc_div", "quantize", "dequantize", "rng_bits", "dimension_size", "nonzero", "unique",
      "non_max_suppression", "return", *(name for name, of in FUNCTIONS.items() if not of.slopes)}
 )  # fmt: skip
 """Ops whose results do not move, or are no real numbers."""
 CONTROL: Final = frozenset({"cond", "while", "scan", "call"})
+LINEAR: Final[Mapping[str, Linear]] = {**LINEAR_HERE, **LINEAR_COLLECTIVES}
 OPAQUE: Final = frozenset({"custom_call"})
-RULES: Final[Mapping[str, tuple[Push, Pull]]] = {**CURVED, **REDUCTIONS, **INDEXING, **LINALG}
+RULES: Final[Mapping[str, tuple[Push, Pull]]] = {**CURVED, **REDUCTIONS, **INDEXING, **LINALG, **COLLECTIVES}
 KNOWN: Final = frozenset({*FLAT, *DERIVATIVES, *LINEAR, *RULES})
 """Ops with a rule. Composites without one are differentiated as what they expand to."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from planish.ptir.ops import (
     binary,
+    collective,
     contract,
     control,
     convert,
@@ -45,6 +46,7 @@ from planish.ptir.ops.literal import Array, Literal
 
 if TYPE_CHECKING:
     from planish.ptir.ops.binary import *  # noqa: F403
+    from planish.ptir.ops.collective import *  # noqa: F403
     from planish.ptir.ops.contract import *  # noqa: F403
     from planish.ptir.ops.control import *  # noqa: F403
     from planish.ptir.ops.convert import *  # noqa: F403
@@ -65,7 +67,7 @@ else:
     _EXPORTS = {
         name: value
         for family in (
-            binary, contract, control, convert, fourier, indexing, linalg,
+            binary, collective, contract, control, convert, fourier, indexing, linalg,
             movement, order, random, reduce, sizes, unary,
         )
         for name, value in vars(family).items()

@@ -33,8 +33,12 @@ class Functions(Protocol):
 
 @cache
 def source(unit: str = "support") -> str:
-    """The LLVM IR of it all; `gpu`: of what only those need who have one; `standalone`: of what runs models without Python."""
-    folder = "standalone" if unit == "standalone" else "native"
+    """The LLVM IR of it all.
+
+    `gpu`: of what only those need who have one; `collectives`: of what plans on several ranks call; `standalone`: of what runs models
+    without Python.
+    """
+    folder = unit if unit in ("standalone", "collectives") else "native"
     return Path(__file__).parents[1].joinpath(folder, f"{unit}.ll").read_text()
 
 

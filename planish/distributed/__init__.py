@@ -1,0 +1,28 @@
+"""Programs on several ranks: who they are, how they are started, what becomes of them when one fails.
+
+planish launch -n 2 train.py        # or mpirun -n 2 python train.py
+
+import planish as pn
+pn.distributed.init()
+pn.distributed.rank(), pn.distributed.size()
+"""
+
+from __future__ import annotations
+
+from planish.compiler.collectives import ByMpi
+from planish.ptir.ops.collective import set_transport
+from planish.runtime import ranks
+from planish.runtime.ranks import PATIENCE, CollectiveError, World, barrier, rank, size
+
+__all__ = ["CollectiveError", "World", "barrier", "init", "rank", "size"]
+
+
+def init(backend: str | None = None, *, timeout: float = PATIENCE) -> World:
+    """Find the other ranks: every rank calls it once, before anything that is sharded.
+
+    `backend` is `mpi`, or `none` for a process by itself; by default MPI if mpi4py is installed. `timeout` is how many seconds a rank waits
+    in a collective before it gives up; calling it again changes that alone. From here on an exception that nobody catches ends all ranks.
+    """
+    world = ranks.init(backend, timeout=timeout)
+    set_transport(ByMpi(world))
+    return world

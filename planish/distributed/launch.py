@@ -1,0 +1,132 @@
+"""`planish launch -n N script.py …`: N ranks of a program, started by the mpirun of the MPI that mpi4py uses.
+
+The launcher is MPI's; what is added here is what users would do by hand. The mpirun beside this Python is preferred to others on the path: it
+belongs to the library that mpi4py was installed with. The cores are shared out (`PLANISH_THREADS`) unless the user has said how. Each
+rank runs the script through `planish.distributed.script`, so that `sys.exit` with a status ends all ranks as an exception does. What mpirun says of a
+rank that was killed is told as one line that names the rank.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Final
+
+from planish.errors import PlanishError
+from planish.runtime.pool import available_cores
+from planish.runtime.rank_faults import ENDED
+
+_BANNER: Final = (
+    "=", "YOUR APPLICATION TERMINATED", "This typically refers to a problem", "Please see the FAQ page", "Abort(",
+)  # fmt: skip
+"""How lines begin that mpirun of MPICH writes about a rank that ended badly."""
+_KILLED: Final = re.compile(r"PID (\d+) RUNNING AT (\S+)")
+
+
+def launcher() -> Path:
+    """The mpirun to use."""
+    beside = Path(sys.executable).parent
+    for name in ("mpiexec", "mpirun"):
+        found = shutil.which(name, path=str(beside)) or shutil.which(name)
+        if found is not None:
+            return Path(found)
+    raise PlanishError(
+        "there is no mpirun here", remedy="pip install 'planish[mpi]', or install MPICH or Open MPI"
+    )
+
+
+def command(
+    ranks: int, script: Sequence[str], options: Sequence[str] = (), folder: str | None = None
+) -> list[str]:
+    """What is run: `script` is a file or `-m module`, with its arguments; `options` are for mpirun."""
+    if ranks < 1:
+        raise PlanishError(f"there cannot be {ranks} ranks", remedy="planish launch -n 2 script.py")
+    if not script:
+        raise PlanishError("no script was given", remedy=f"planish launch -n {ranks} script.py")
+    if script[0] != "-m" and not Path(script[0]).is_file():
+        raise PlanishError(f"there is no script {script[0]!r}", remedy="name a file, or -m and a module")
+    told = [] if folder is None else ["--ranks", folder]
+    runner = [sys.executable, "-m", "planish.distributed.script", *told]
+    return [str(launcher()), "-n", str(ranks), *options, *runner, *script]
+
+
+def environment(ranks: int, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Of the ranks: each has its share of the cores of this machine."""
+    chosen = dict(base)
+    chosen.setdefault("PLANISH_THREADS", str(max(1, available_cores() // ranks)))
+    return chosen
+
+
+def launch(
+    ranks: int, script: Sequence[str], options: Sequence[str] = (), *, told: Callable[[str], None]
+) -> int:
+    """Run a script on ranks; the exit status of all. `told` hears what became of a rank that was killed."""
+    with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
+        run = command(ranks, script, options, folder)
+        process = subprocess.Popen(  # noqa: S603 - the user's own program
+            run, env=environment(ranks), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        banner: list[str] = []
+        readers = [
+            threading.Thread(target=_relay, args=(stream, number, banner), daemon=True)
+            for number, stream in ((1, process.stdout), (2, process.stderr))
+        ]
+        for reader in readers:
+            reader.start()
+        try:
+            status = process.wait()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            status = process.wait()
+        for reader in readers:
+            reader.join(2.0)
+        ended = _ended("".join(banner), Path(folder))
+        if ended is not None:
+            told(ended)
+        elif status and not any(ENDED in line for line in banner):
+            os.write(2, "".join(banner).encode())
+        return status if status >= 0 else 128 - status
+
+
+def _relay(stream: IO[bytes] | None, to: int, banner: list[str]) -> None:
+    """What ranks write goes on as it comes; what mpirun writes of their end, on either stream, is kept."""
+    held = b""
+    for line in stream or ():
+        text = line.decode("utf-8", "replace")
+        if text.startswith(_BANNER):
+            banner.append(text)
+            held = b""
+            continue
+        if ENDED in text:
+            banner.append(text)
+        if text == "\n":
+            held += line  # an empty line before what mpirun says is its own
+            continue
+        os.write(to, held + line)
+        held = b""
+    if not banner:
+        os.write(to, held)
+
+
+def _ended(banner: str, folder: Path) -> str | None:
+    """Which rank was killed, by what mpirun says of processes; None if none was."""
+    found = _KILLED.search(banner)
+    code = re.search(r"EXIT CODE: (\d+)", banner)
+    if found is None or code is None:
+        return None
+    if ENDED in banner:
+        return None  # it has said itself why
+    number = int(code[1])
+    killed = re.search(r"EXIT STRING: .*signal", banner)
+    how = f"was killed by {signal.Signals(number).name}" if killed else f"ended with status {number}"
+    pids = {path.read_text().strip(): path.name for path in folder.iterdir()} if folder.is_dir() else {}
+    who = f"rank {pids[found[1]]}" if found[1] in pids else f"a rank (process {found[1]} on {found[2]})"
+    return f"{who} {how}, and all ranks ended"

@@ -1,0 +1,220 @@
+/* Collectives: what a plan asks of the ranks of its group, called from the plan itself through pointers into MPI.
+
+   MPI's handles are ints in one library and pointers in another. Here they are words: an argument in a register or on the stack has
+   room for either, and the callee reads as much of it as it declares. The same holds for counts, which are ints in plain
+   functions and 64 bits wide in those that end in `_c`.
+
+   Every collective is started without blocking and then tested until it is done, so that a rank that waits still hears Ctrl-C, lets
+   others have the core, and gives up after a while with an error that says what it waited for. */
+#include "../native/system.h"
+
+typedef word handle;
+
+enum { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, PERMUTE, BROADCAST, MESH_INDEX };
+enum {
+    SPINS = 32,           /* tests between two looks at the clock */
+    CROWDED = 50000,      /* nanoseconds after which whoever waits lets others have the core */
+    SIGNALS = 20000000,   /* nanoseconds between two looks for Ctrl-C */
+    TAG = 4711,           /* of messages between two ranks; a communicator of ours has no others */
+    LATE = -1,            /* why a collective failed, if not by an error of MPI */
+};
+
+/* One collective of a program: what it is, among whom. `planish.compiler.collectives` writes these. */
+struct record {
+    word key;             /* what plans call it by; 0: no record */
+    word number;          /* what Python calls it by */
+    word kind;
+    handle communicator, type, op;
+    word scale;           /* elements of the type for one element of the tensor */
+    word itemsize;        /* bytes of an element of the tensor */
+    word members, place;  /* of the group */
+    word root;            /* of a broadcast */
+    word source, target;  /* of a permutation: places, or -1 */
+};
+
+static struct {
+    int (*all_reduce)(const void *, void *, word, handle, handle, handle, void *);
+    int (*all_gather)(const void *, word, handle, void *, word, handle, handle, void *);
+    int (*reduce_scatter)(const void *, void *, word, handle, handle, handle, void *);
+    int (*all_to_all)(const void *, word, handle, void *, word, handle, handle, void *);
+    int (*broadcast)(void *, word, handle, word, handle, void *);
+    int (*send)(const void *, word, handle, word, word, handle, void *);
+    int (*receive)(void *, word, handle, word, word, handle, void *);
+    int (*test)(void *, int *, void *);
+    void (*failed)(word number, word code); /* takes the interpreter's lock and leaves an exception here */
+    object *error_type, *error;
+    word patience;        /* nanoseconds */
+    struct record *records;
+    word mask;            /* a power of two, less one */
+    word calls, waited;   /* how many, and nanoseconds that were waited in all */
+} mpi;
+
+extern void PyErr_SetObject(object *type, object *value);
+
+/* Pointers in the order of the struct: everything up to `patience`. */
+void collectives_connect(const word *pointers, word patience) {
+    word *to = (word *)&mpi;
+    for (int i = 0; i < 9; i++) to[i] = pointers[i];
+    mpi.patience = patience;
+}
+
+void collectives_patience(word patience) {
+    mpi.patience = patience;
+}
+
+void collectives_error(object *type, object *error) {
+    mpi.error_type = type;
+    mpi.error = error;
+}
+
+void collectives_table(struct record *records, word mask) {
+    mpi.mask = 0; /* in between only the first is looked at */
+    mpi.records = records;
+    mpi.mask = mask;
+}
+
+void collectives_statistics(word *into) {
+    into[0] = mpi.calls;
+    into[1] = mpi.waited;
+}
+
+static struct record *find(word key) {
+    for (word at = key & mpi.mask;; at = (at + 1) & mpi.mask) {
+        if (mpi.records[at].key == key) return &mpi.records[at];
+        if (!mpi.records[at].key) __builtin_trap(); /* a plan is loaded after its records are written */
+    }
+}
+
+COLD static int fail(struct record *r, word code) {
+    mpi.failed(r->number, code);
+    int state = PyGILState_Ensure();
+    PyErr_SetObject(mpi.error_type, mpi.error);
+    PyGILState_Release(state);
+    return 1;
+}
+
+COLD static int signalled(void) {
+    int state = PyGILState_Ensure(), answer = PyErr_CheckSignals();
+    PyGILState_Release(state);
+    return answer != 0;
+}
+
+/* Until a request is done; whether that failed, with Python's exception set. */
+static int await(struct record *r, void *request) {
+    word status[16];      /* larger than any library's */
+    word begin = 0, looked = 0;
+    for (int spin = 1;; spin++) {
+        int done = 0;
+        int code = mpi.test(request, &done, status);
+        if (code) return fail(r, code);
+        if (done) {
+            if (begin) mpi.waited += nanoseconds() - begin;
+            return 0;
+        }
+        if (spin % SPINS) continue;
+        word now = nanoseconds();
+        if (!begin) begin = looked = now;
+        if (now - begin > CROWDED) sched_yield();
+        if (now - looked > SIGNALS) {
+            if (signalled()) return 1;
+            looked = now;
+        }
+        if (now - begin > mpi.patience) return fail(r, LATE);
+    }
+}
+
+/* [outer, parts, inner] becomes [parts, outer, inner]. */
+static void apart(char *to, const char *from, word outer, word parts, size inner) {
+    for (word part = 0; part < parts; part++)
+        for (word row = 0; row < outer; row++, to += inner)
+            __builtin_memcpy(to, from + (size)(row * parts + part) * inner, inner);
+}
+
+/* [parts, outer, inner] becomes [outer, parts, inner]. */
+static void together(char *to, const char *from, word outer, word parts, size inner) {
+    for (word row = 0; row < outer; row++)
+        for (word part = 0; part < parts; part++, to += inner)
+            __builtin_memcpy(to, from + (size)(part * outer + row) * inner, inner);
+}
+
+static int permute(struct record *r, void *in, void *out, word count) {
+    word requests[2];
+    size bytes = (size)(count * r->itemsize);
+    if (r->source == r->place || r->source < 0) {
+        if (r->source < 0) __builtin_memset(out, 0, bytes);
+        else __builtin_memcpy(out, in, bytes);
+    }
+    int receives = r->source >= 0 && r->source != r->place, sends = r->target >= 0 && r->target != r->place, code = 0;
+    if (receives) code = mpi.receive(out, (word)bytes, r->type, r->source, TAG, r->communicator, &requests[0]);
+    if (!code && sends) code = mpi.send(in, (word)bytes, r->type, r->target, TAG, r->communicator, &requests[1]);
+    if (code) return fail(r, code);
+    return (receives && await(r, &requests[0])) || (sends && await(r, &requests[1]));
+}
+
+/* `outer` and `inner` say how an axis is cut or put together: the sizes before it, and those from a part of it on.
+   The first pair is of what is given, the second of what comes out. */
+static int run(struct record *r, char *in, char *out, char *room, word outer, word inner, word outer2, word inner2) {
+    word request, code, count = outer * inner, elements = count * r->scale, members = r->members;
+    size block = (size)(count * r->itemsize);
+    mpi.calls++;
+    if (members == 1 && r->kind != PERMUTE) {
+        __builtin_memcpy(out, in, block);
+        return 0;
+    }
+    char *from = in, *to = out;
+    if (outer > 1 && (r->kind == REDUCE_SCATTER || r->kind == ALL_TO_ALL)) {
+        apart(room, in, outer, members, (size)(inner * r->itemsize));
+        from = room;
+        room += block * (size)members;
+    }
+    if (outer2 > 1 && (r->kind == ALL_GATHER || r->kind == ALL_TO_ALL)) to = room;
+    switch (r->kind) {
+    case ALL_REDUCE:
+        code = mpi.all_reduce(in, out, elements, r->type, r->op, r->communicator, &request);
+        break;
+    case ALL_GATHER:
+        code = mpi.all_gather(in, elements, r->type, to, elements, r->type, r->communicator, &request);
+        break;
+    case REDUCE_SCATTER:
+        code = mpi.reduce_scatter(from, out, elements, r->type, r->op, r->communicator, &request);
+        break;
+    case ALL_TO_ALL:
+        code = mpi.all_to_all(from, elements, r->type, to, elements, r->type, r->communicator, &request);
+        break;
+    case BROADCAST:
+        if (r->place == r->root) __builtin_memcpy(out, in, block);
+        code = mpi.broadcast(out, elements, r->type, r->root, r->communicator, &request);
+        break;
+    default:
+        return permute(r, in, out, count);
+    }
+    if (code) return fail(r, code);
+    if (await(r, &request)) return 1;
+    if (to != out) together(out, to, outer2, members, (size)(inner2 * r->itemsize));
+    return 0;
+}
+
+/* What plans call. After the buffers: the key, outer and inner twice, and where to say that it failed. */
+void collective(word *given, word chunk) {
+    given[7] = run(find(given[2]), (char *)given[0], (char *)given[1], 0, given[3], given[4], given[5], given[6]);
+}
+
+void collective_packed(word *given, word chunk) {
+    given[8] = run(find(given[3]), (char *)given[0], (char *)given[1], (char *)given[2], given[4], given[5], given[6], given[7]);
+}
+
+void collective_index(word *given, word chunk) {
+    *(word *)given[0] = find(given[1])->place;
+    given[2] = 0;
+}
+
+/* Reductions that MPI has not: where one is NaN, so is the result. */
+#define REDUCTION(name, type, better)                                                   \
+    void name(const type *in, type *out, int *count, void *datatype) {                  \
+        for (int i = 0; i < *count; i++)                                                \
+            if (in[i] != in[i] || in[i] better out[i]) out[i] = out[i] != out[i] ? out[i] : in[i]; \
+    }
+REDUCTION(collective_max_float32, float, >)
+REDUCTION(collective_min_float32, float, <)
+REDUCTION(collective_max_float64, double, >)
+REDUCTION(collective_min_float64, double, <)

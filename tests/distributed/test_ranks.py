@@ -1,0 +1,75 @@
+"""Ranks that are processes: machine code agrees with the interpreter, and a fault of one is told and ends all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from planish.distributed.launch import environment, launcher
+from planish.errors import PlanishError
+
+pytest.importorskip("mpi4py")
+ROOT = Path(__file__).parents[2]
+
+
+def launched(ranks: int, *script: str, limit: float = 60.0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "planish", "launch", "-n", str(ranks), *script]
+    return subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False, cwd=ROOT)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_random_programs_agree_with_the_interpreter(ranks: int) -> None:
+    done = launched(ranks, "-m", "tests.distributed.natively", "50", str(ranks))
+    assert (done.returncode, done.stdout) == (0, f"50 programs on {ranks} ranks agree\n"), done.stderr
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("how", "status", "told"),
+    [
+        ("raise", 70, ["rank 1 of 2 failed, and all ranks end", "Traceback", "ValueError: a fault of this rank"]),
+        ("kill", 9, ["rank 1 was killed by SIGKILL, and all ranks ended"]),
+        ("exit", 3, ["rank 1 of 2 left with status 3, and all ranks end"]),
+        ("hang", 70, ["rank 0 of 2 waited 1.5 s", "all_reduce(tensor<f32, 8>) over data (2) of @step at", "faulty.py:"]),
+    ],
+)  # fmt: skip
+def test_a_fault_of_one_ends_all(how: str, status: int, told: list[str]) -> None:
+    begin = time.monotonic()
+    done = launched(2, "tests/distributed/faulty.py", how)
+    took = time.monotonic() - begin
+    assert done.returncode == status, done.stderr
+    assert all(text in done.stderr for text in told), done.stderr
+    assert done.stderr.count("all ranks end") == 1
+    assert "BAD TERMINATION" not in done.stdout + done.stderr
+    assert took < 30  # the sleeper of `hang` would take 60
+
+
+@pytest.mark.mpi
+def test_ranks_that_compiled_different_programs_hear_it_before_they_meet() -> None:
+    done = launched(2, "tests/distributed/faulty.py", "mismatch")
+    assert done.returncode == 0, done.stderr
+    for rank in range(2):
+        assert f"rank {rank} heard: the ranks do not run the same program: rank 0: @step" in done.stdout
+
+
+def test_the_cores_are_shared_out_unless_the_user_has_said_how() -> None:
+    assert int(environment(1000, {})["PLANISH_THREADS"]) == 1
+    assert environment(2, {"PLANISH_THREADS": "7"})["PLANISH_THREADS"] == "7"
+
+
+def test_the_launcher_is_the_one_beside_this_python() -> None:
+    assert launcher().name in ("mpiexec", "mpirun")
+
+
+def test_a_script_that_is_not_there_is_one_error() -> None:
+    from planish.distributed.launch import command
+
+    with pytest.raises(PlanishError, match=r"no script 'nowhere\.py'"):
+        command(2, ["nowhere.py"])
+    with pytest.raises(PlanishError, match="cannot be 0 ranks"):
+        command(0, ["nowhere.py"])
