@@ -27,6 +27,7 @@ from planish.ptir.ops.definition import NO_ATTRS, RETURN, Attrs, OpDef
 from planish.ptir.types import TensorType
 
 if TYPE_CHECKING:
+    from planish.ptir.ops.collective import Layout
     from planish.ptir.substitution import Substitution
 
 __all__ = [
@@ -255,13 +256,15 @@ class Region:
 class Function:
     """A named region: parameters, instructions, results."""
 
-    __slots__ = ("_next_inst", "_next_value", "body", "loc", "name", "version")
+    __slots__ = ("_next_inst", "_next_value", "body", "layout", "loc", "name", "version")
 
     name: str
     body: Region
     loc: Location | None
     version: int
     """Grows with every change the rewriter makes; equal versions mean an unchanged function."""
+    layout: Layout | None
+    """For one rank of many: how what it takes and gives lies over the mesh."""
 
     def __init__(
         self,
@@ -273,6 +276,7 @@ class Function:
         self.name = name
         self.loc = loc
         self.version = 0
+        self.layout = None
         self._next_inst = 0
         self._next_value = 0
         self.body = Region(self, param_types, param_names)
@@ -344,6 +348,7 @@ class Function:
         """An independent copy with the same ids."""
         copy = Function(self.name if name is None else name, loc=self.loc)
         copy.version = self.version
+        copy.layout = self.layout
         values: dict[Value, Value] = {}
         _clone_into(self.body, copy.body, values, None, keep_ids=True)
         copy._next_inst = self._next_inst

@@ -110,7 +110,9 @@ class _Ranks(Interpreter):
         rows: Rows = [tuple([own[value] for value in inst.operands]) for own in values]
 
         def call(index: int, rows: Rows, places: Sequence[int]) -> Rows:
-            """Run a region on the ranks at some places."""
+            """Run a region on the ranks at some places, if any go there."""
+            if not places:
+                return []
             region = inst.regions[index]
             inner = [dict(sizes[place]) for place in places]
             for own, row in zip(inner, rows, strict=True):

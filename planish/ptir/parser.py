@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Final
+from typing import Final, cast
 
 from planish.errors import ParseError, PlanishError
+from planish.ptir.fields import record_of
 from planish.ptir.function import Function, Program, Region, Value
 from planish.ptir.instruction_reader import NAME, Head, InstructionReader
+from planish.ptir.ops.collective import Layout
 from planish.ptir.printer import HEADER, VERSION
 from planish.ptir.types import TensorType
 from planish.records import dataclass
@@ -95,6 +97,8 @@ class PtirParser(InstructionReader):
                 reader.expect(")")
         else:
             types = (reader.tensor_type(),)
+        if reader.take_word("layout"):
+            function.layout = cast("Layout", record_of(Layout).read(reader))
         self.place(function)
         reader.expect("{")
         self.body(frame)

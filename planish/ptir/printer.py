@@ -17,6 +17,7 @@ from planish.errors import Location
 from planish.ptir.fields import record_of
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.literal_text import literal_text
+from planish.ptir.ops.collective import Layout
 from planish.ptir.ops.control import CallAttrs
 from planish.ptir.ops.definition import Attrs, ConstantAttrs, NoAttrs
 from planish.ptir.reader import SYMBOL
@@ -86,7 +87,8 @@ class FunctionPrinter:
         dims = ", ".join(repr(symbol) for symbol in self._dims)
         place = self._place(function.loc, None)
         name = symbol_text(function.name)
-        self.lines[0] = f"func @{name}{f'<{dims}>' if dims else ''}({params}) -> {results}{place} {{"
+        layout = "" if function.layout is None else f" layout {record_of(Layout).write(function.layout)}"
+        self.lines[0] = f"func @{name}{f'<{dims}>' if dims else ''}({params}) -> {results}{layout}{place} {{"
         return self.lines
 
     # --- values and types ---

@@ -110,7 +110,21 @@ def problems(item: Program | Function) -> list[Problem]:
         found += its
         if not _is_tangled(its):
             found += _call_problems(function, item)
+            found += _layout_problems(function)
     return found
+
+
+def _layout_problems(function: Function) -> Iterator[Problem]:
+    """A layout must say how each parameter and result lies, axis by axis."""
+    layout = function.layout
+    if layout is None:
+        return
+    for what, values, specs in (
+        ("parameters", function.params, layout.params),
+        ("results", function.results, layout.results),
+    ):
+        if [value.type.rank for value in values] != [len(spec) for spec in specs]:
+            yield Problem("functions", f"the layout has {specs} for {what} of other ranks", function)
 
 
 def _is_tangled(found: Sequence[Problem]) -> bool:

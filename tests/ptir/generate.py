@@ -33,7 +33,8 @@ ROUNDING = frozenset(
 """Ops whose float result depends on the order of evaluation."""
 
 
-def _makers(exclude: Iterable[str], ranked: bool = False) -> list[Maker]:
+def makers(exclude: Iterable[str], ranked: bool = False) -> list[Maker]:
+    """What makes the ops that are not left out."""
     left_out = set(exclude) if ranked else {*exclude, *COLLECTIVES}
     return [make for name, make in MAKERS.items() if name not in left_out]
 
@@ -42,13 +43,13 @@ def random_program(
     seed: int, size: int = 20, exclude: Iterable[str] = (), *, ranked: bool = False
 ) -> Program:
     """A program that depends on the seed alone; `ranked`: with collectives."""
-    return Generator(Seeded(random.Random(seed)), size, _makers(exclude, ranked)).program()
+    return Generator(Seeded(random.Random(seed)), size, makers(exclude, ranked)).program()
 
 
 @st.composite
 def programs(draw, size: int = 12, exclude: Iterable[str] = ()) -> Program:
     """Random programs that shrink."""
-    return Generator(Drawn(draw), draw(st.integers(1, size)), _makers(exclude)).program()
+    return Generator(Drawn(draw), draw(st.integers(1, size)), makers(exclude)).program()
 
 
 def random_inputs(program: Program | Function, seed: int = 0, *, odd: bool = True) -> list[np.ndarray]:

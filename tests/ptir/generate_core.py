@@ -36,7 +36,6 @@ COMMON: tuple[DType, ...] = (
     dtypes.int32,
 )
 BOUNDED: tuple[Dim, ...] = (Dim.named("B", 1, 4), Dim.named("N", 0, 3))
-MAX_ELEMENTS = 128
 MAX_DEPTH = 2
 I64 = TensorType(dtypes.int64)
 BOOL = TensorType(dtypes.bool_)
@@ -76,6 +75,8 @@ class Rejected(Exception):
 
 class Generator:
     """One program in the making."""
+
+    most_elements = 128
 
     def __init__(self, choices: Choices, size: int, makers: Sequence[Maker]) -> None:
         self.choices = choices
@@ -166,7 +167,7 @@ class Generator:
     ) -> tuple[Value, ...]:
         types = op.result_types([v.type for v in operands], attrs, regions)
         for type in types:
-            if int(np.prod([*type.max_shape, 1])) > MAX_ELEMENTS or type.rank > 5:
+            if int(np.prod([*type.max_shape, 1])) > self.most_elements or type.rank > 5:
                 raise Rejected
             for symbol in type.symbols():
                 if symbol.hi > 4 and symbol.name in ("B", "N"):

@@ -89,6 +89,17 @@ class ShardingAttrs(d.Attrs):
 
     mesh: MeshAxes
     spec: SpecAxes
+    why: str = ""
+    """What the pass that chose it went by; empty where the user says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the parameters and results of a partitioned function, which it has as parts, are cut over its mesh."""
+
+    mesh: MeshAxes
+    params: tuple[SpecAxes, ...]
+    results: tuple[SpecAxes, ...]
 
 
 # --- meshes -----------------------------------------------------------------------------------------------
@@ -145,6 +156,17 @@ def check_spec(op: str, mesh: MeshAxes, spec: SpecAxes, dims: Sequence[DimLike])
     """A spec for a tensor of these sizes: an entry per axis, every axis of the mesh at most once."""
     checking.need_length(op, "the spec", spec, len(dims))
     check_mesh(op, mesh, [name for names in spec for name in names])
+    for axis, (names, size) in enumerate(zip(spec, dims, strict=True)):
+        count = group_size(mesh, names)
+        if names and not isinstance(size, int):
+            shape_error(op, f"axis {axis} has the named size {size}", "only axes of a fixed size can be cut")
+        elif isinstance(size, int) and size % count:
+            shown = " and ".join(f"{name} ({dict(mesh)[name]})" for name in names)
+            shape_error(
+                op,
+                f"axis {axis} of size {size} cannot be cut along {shown} into {count} equal parts",
+                f"pad it to {-(-size // count) * count}, or cut another axis",
+            )
 
 
 def _part(op: str, operand: TensorType, axis: int, count: int) -> DimLike:

@@ -30,6 +30,8 @@ from planish.ptir.passes.manager import (
     register,
 )
 from planish.ptir.passes.manager import register as register_pass
+from planish.ptir.passes.partition import PartitionPass
+from planish.ptir.passes.shard import ShardPass
 from planish.ptir.passes.symbol_dce import SymbolDCEPass
 
 DEFAULT_PIPELINE = "fixpoint(canonicalize,cse),dce"
@@ -49,6 +51,7 @@ __all__ = [
     "FixpointPass",
     "InlinePass",
     "Instrument",
+    "PartitionPass",
     "Pass",
     "PassContext",
     "PassManager",
@@ -56,6 +59,7 @@ __all__ = [
     "Passes",
     "PipelineResult",
     "PrintChanged",
+    "ShardPass",
     "SymbolDCEPass",
     "Timing",
     "VerifyEach",

@@ -1,0 +1,143 @@
+"""Any program under any specs gives what it gives without: random (program, mesh, specs) triples on virtual ranks.
+
+Results that no rounded sum went into must be equal to the bit; of the others, those that only smooth ops lie behind must be near.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from planish import dtypes, ptir
+from planish.ptir.function import Program, Value
+from planish.ptir.ops.definition import REGISTRY, OpKey
+from planish.ptir.passes.inline import InlinePass
+from planish.ptir.passes.partition import partitioned
+from planish.ptir.sharding.propagate import mesh_of
+from planish.ptir.verify import verify
+from tests.distributed.sharded_programs import random_triple, run_parts
+from tests.ptir.generate import COLLECTIVES, ROUNDING, random_inputs
+
+BATCHES, SIZE = 20, 105
+ROUNDED = (
+    ROUNDING | {op.name for op in REGISTRY.values() if op.key in (OpKey.LINALG, OpKey.FFT)} | {"scatter"}
+)
+"""Ops whose float results may depend on how their operands are cut."""
+SMOOTH = {
+    "add",
+    "sub",
+    "neg",
+    "sharding",
+    "abs",
+    "max",
+    "min",
+    "reduce_max",
+    "reduce_min",
+    "sin",
+    "cos",
+    "tanh",
+    "erf",
+}
+MOVES = {
+    "transpose",
+    "reshape",
+    "broadcast_to",
+    "slice",
+    "reverse",
+    "concat",
+    "select",
+    "sharding",
+    "dynamic_slice",
+}
+
+
+def judged(program: Program) -> list[str]:
+    """For each result of a program: `bits`, `near`, or `any` where a small difference may become large."""
+    copy = program.clone()
+    InlinePass().run(copy)
+    if any(inst.op.name == "call" for inst in copy.entry.walk()):
+        return ["any"] * len(copy.entry.results)
+    found: dict[Value, str] = {}
+    worst = {"bits": 0, "near": 1, "any": 2}
+    for inst in copy.entry:
+        inner = [i for region in inst.regions for i in region.walk()]
+        reads = [*inst.operands, *(v for i in inner for v in i.operands)]
+        state = max((found.get(value, "bits") for value in reads), key=worst.__getitem__, default="bits")
+        names = {inst.op.name, *(i.op.name for i in inner)}
+        inexact = any(v.type.dtype.is_float or v.type.dtype.is_complex for v in reads)
+        if state != "bits" and not names <= SMOOTH | MOVES:
+            state = "any"
+        elif state == "bits" and names & ROUNDED and inexact:
+            state = "any" if inst.op.key is OpKey.LINALG or inst.regions else "near"
+        found.update(dict.fromkeys(inst.results, state))
+    return [found.get(value, "bits") for value in copy.entry.results]
+
+
+def near(wanted: np.ndarray, got: np.ndarray) -> bool:
+    dtype = dtypes.from_numpy(wanted.dtype)
+    if not (dtype.is_float or dtype.is_complex):
+        return True
+    wide = np.complex128 if dtype.is_complex else np.float64
+    part = dtypes.float_format({"c64": dtypes.float32, "c128": dtypes.float64}.get(dtype.short, dtype))
+    step = 2.0 ** (1 - part.precision)
+    with np.errstate(all="ignore"):
+        a, b = wanted.astype(wide), got.astype(wide)
+        finite = np.isfinite(a) & np.isfinite(b)
+        # sums of large numbers may cancel, and those near the end of the range overflow in one order only
+        scale = max(1.0, float(np.abs(a[finite]).max(initial=0)))
+        if scale > 1e20:
+            return True
+        return bool(np.all(np.abs(a - b)[finite] <= 64 * step * scale))
+
+
+def check(seed: int, counts: Counter[str]) -> None:
+    triple = random_triple(seed)
+    if mesh_of(triple.program) is None:
+        return
+    inputs = random_inputs(triple.plain, seed)
+    wanted = ptir.interpret(triple.plain, inputs)
+    function = partitioned(triple.program)
+    verify(Program([function]))
+    got = run_parts(function, inputs)
+    counts["triples"] += 1
+    counts.update(f"op {name}" for name in {i.op.name for f in triple.plain for i in f.walk()})
+    counts.update(f"op {i.op.name}" for i in function.walk() if i.op.name in COLLECTIVES)
+    for kind, a, b in zip(judged(triple.plain), wanted, got, strict=True):
+        counts[kind] += 1
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        if kind == "bits":
+            assert a.tobytes() == b.tobytes(), f"seed {seed}\n{a!r}\n{b!r}"
+        elif kind == "near":
+            assert near(a, b), f"seed {seed}\n{a!r}\n{b!r}"
+
+
+TOTAL: Counter[str] = Counter()
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_partitioned_programs_give_the_same(batch):
+    counts: Counter[str] = Counter()
+    for seed in range(batch * SIZE, (batch + 1) * SIZE):
+        check(seed, counts)
+    assert counts["triples"] > 0.9 * SIZE
+    assert counts["bits"] > counts["any"]
+    TOTAL.update(counts)
+
+
+def test_enough_was_tried():
+    """Every op of PTIR, and every collective that cutting can need."""
+    if TOTAL["triples"] < 0.9 * SIZE * BATCHES:
+        pytest.skip("not all batches ran here")
+    assert TOTAL["triples"] >= 2000
+    tried = {name.removeprefix("op ") for name in TOTAL if name.startswith("op ")}
+    assert set(REGISTRY) - tried == {"return", "sharding", "broadcast"}
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("batch", range(40))
+def test_many_more(batch):
+    counts: Counter[str] = Counter()
+    for seed in range(100_000 + 250 * batch, 100_000 + 250 * (batch + 1)):
+        check(seed, counts)
