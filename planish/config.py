@@ -78,7 +78,7 @@ class Settings:
         default="none",
         metadata={
             "doc": "verify IR at stage boundaries: by spec, by expensive proofs, or by all; "
-            "'nan': find the operation that makes a NaN"
+            "'nan': find the operation that makes a NaN or an infinity"
         },
     )
     debug: Debug = field(
