@@ -7,6 +7,7 @@ An unknown name or a value a setting cannot take is a `SettingsError` that lists
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -14,7 +15,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import field, fields
 from functools import lru_cache
@@ -77,7 +78,7 @@ class Settings:
         default="none",
         metadata={
             "doc": "verify IR at stage boundaries: by spec, by expensive proofs, or by all; "
-            "'nan': find the operation that makes a NaN"
+            "'nan': find the operation that makes a NaN or an infinity"
         },
     )
     debug: Debug = field(
@@ -298,6 +299,32 @@ def _initial() -> Settings:
     return from_environment(os.environ)
 
 
+@contextlib.contextmanager
+def in_environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Settings for a whole process and those that it starts, by their variables: threads see them as the main one does."""
+    variables = {_PREFIX + name.upper(): value for name, value in values.items()}
+    unknown = [name for name in values if name not in _fields()]
+    if unknown:
+        _unknown(unknown[0], sorted(_fields()), "setting")
+    chosen = from_environment(variables)  # what is wrong is said before anything changes
+    before = {name: os.environ.get(name) for name in variables}
+    if variables:
+        os.environ.update(variables)
+        _initial.cache_clear()
+    try:
+        # a block that is around this one would hide the variables
+        with settings(**cast("Changes", {name: getattr(chosen, name) for name in values})):
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        if variables:
+            _initial.cache_clear()
+
+
 def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """The user's cache folder for planish."""
     base = environment.get("XDG_CACHE_HOME")
@@ -377,4 +404,4 @@ def describe() -> list[tuple[str, str, str, str]]:
     return [(f.name, repr(getattr(default, f.name)), f.describe(), f.doc) for f in _fields().values()]
 
 
-__all__ = ["Settings", "current", "describe", "from_environment", "replaced", "settings"]
+__all__ = ["Settings", "current", "describe", "from_environment", "in_environment", "replaced", "settings"]

@@ -292,7 +292,7 @@ class LoweringError(PlanishError):
 
 
 class NanError(PlanishError, FloatingPointError):
-    """An operation made a NaN of numbers, where `settings(check="nan")` forbids it."""
+    """An operation made a NaN or an infinity of numbers, where `settings(check="nan")` forbids it."""
 
 
 class OutOfMemoryError(PlanishError, MemoryError):

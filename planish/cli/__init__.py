@@ -1,4 +1,4 @@
-"""The command line: `planish run`, `planish compile`, `planish opt`, `planish lower`, `planish bench`, `planish bisect`, `planish cache`, `planish info`.
+"""The command line. `COMMANDS` is the table of what there is; a command is a module with `parser()` and `run`.
 
 Standard output carries the product and nothing else; whatever is said about it goes to standard error. The exit
 status is 0 on success, 1 when the input or a pass is at fault, 2 when the command line is. Nothing reaches standard
@@ -7,29 +7,35 @@ output on failure, and no traceback is shown unless `-v` or the setting `debug` 
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final
+from types import ModuleType
+from typing import Final, cast
 
 from planish._version import __version__
 from planish.cli.console import Console, UsageError
 from planish.errors import did_you_mean
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "main", "module_of"]
 
 Run = Callable[[Sequence[str], Console], int]
 
 COMMANDS: Final = {
-    "run": "run an ONNX model, or a compiled one",
+    "run": "run an ONNX model, a compiled one, or a Python script",
     "compile": "compile an ONNX model into a folder that runs without it",
     "opt": "rewrite a program with a pipeline of passes",
     "lower": "show a program at a later level: plan, uop, llir, llvm, c, asm",
     "bench": "time a program and its kernels, and search for better schedules",
     "launch": "run a program on several ranks, by mpirun",
+    "profile": "show which kernels take the time of a call, or write a trace of it",
     "bisect": "find the stage, and the rule, that makes a program's result wrong",
     "cache": "show or clear what is kept of earlier compilations",
-    "info": "versions, machine and settings, as bug reports want them",
+    "info": "versions, machine and settings, and on request what the machine can do",
+    "completion": "the script that lets a shell complete commands, options and their values",
 }
+_MODULES: Final = {"bisect": "stage_bisect"}
+"""The modules that are not called as their command is."""
 
 _HELP: Final = """\
 usage: planish [-h] [-V] [-v] COMMAND ...
@@ -67,7 +73,11 @@ def _dispatch(given: Sequence[str], console: Console) -> int:
         elif word in ("-h", "--help"):
             break
         elif word.startswith("-"):
-            raise UsageError(f"there is no option {word!r}", remedy="options of a command come after it")
+            close = did_you_mean(word, ("--help", "--version", "--verbose"))
+            hint = f"did you mean {close}? " if close else ""
+            raise UsageError(
+                f"there is no option {word!r}", remedy=f"{hint}options of a command come after it"
+            )
         else:
             return _command(word)(given[position + 1 :], console)
     width = max(map(len, COMMANDS)) + 2
@@ -77,44 +87,16 @@ def _dispatch(given: Sequence[str], console: Console) -> int:
 
 
 def _command(name: str) -> Run:
-    # Imported when asked for: `planish --version` needs none of it.
-    match name:
-        case "run":
-            from planish.cli import run
+    return cast("Run", module_of(name).run)
 
-            return run.run
-        case "compile":
-            from planish.cli import compile
 
-            return compile.run
-        case "opt":
-            from planish.cli import opt
+def module_of(name: str) -> ModuleType:
+    """The module of a command: its `parser()` declares the options, its `run` does the work.
 
-            return opt.run
-        case "lower":
-            from planish.cli import lower
-
-            return lower.run
-        case "bench":
-            from planish.cli import bench
-
-            return bench.run
-        case "launch":
-            from planish.cli import launch
-
-            return launch.run
-        case "bisect":
-            from planish.cli import stage_bisect
-
-            return stage_bisect.run
-        case "cache":
-            from planish.cli import cache
-
-            return cache.run
-        case "info":
-            from planish.cli import info
-
-            return info.run
-    close = did_you_mean(name, COMMANDS)
-    hint = f"did you mean {close!r}? " if close else ""
-    raise UsageError(f"there is no command {name!r}", remedy=f"{hint}valid: {', '.join(COMMANDS)}")
+    Imported when asked for: `planish --version` needs none of them.
+    """
+    if name not in COMMANDS:
+        close = did_you_mean(name, COMMANDS)
+        hint = f"did you mean {close!r}? " if close else ""
+        raise UsageError(f"there is no command {name!r}", remedy=f"{hint}valid: {', '.join(COMMANDS)}")
+    return importlib.import_module(f"planish.cli.{_MODULES.get(name, name)}")

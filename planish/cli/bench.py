@@ -1,34 +1,32 @@
 """`planish bench`: how fast a program is, kernel by kernel, against what the machine can do; and a search for better schedules.
 
 planish bench prog.ptir                                time, GFLOP/s, GB/s and the share of the measured limit
-planish bench model.onnx --dim batch=8 --threads 2     the same for a model
+planish bench model.onnx --dim batch=8 --threads 2     the same for a model, beside runtimes that are installed
+planish bench mlp.py:forward --args "f32[64, 64]" --peer torch=mlp.py:forward_torch --plot bench.svg
 planish bench prog.ptir --tune --budget 20 --explain   search, show before and after, and why
 planish bench --export winners.json                    what searches have found, to be used on machines of this kind
 planish bench --import winners.json
+planish bench --project overhead --plot overhead.png   a benchmark of the project's own, with its options behind --
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from numpy.typing import NDArray
-
-from planish import compiler, ptir
+from planish.cli.bench_report import TUNED, UNKNOWN, Measured, kernel_rows
+from planish.cli.bench_subjects import OURS, Subject, Work, best_of, work_of
 from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
-from planish.cli.deployment import Port
-from planish.cli.files import check_input, parse_source, read_source
-from planish.cli.lower import add_entry_argument, enter
-from planish.cli.models import random_inputs, read_dims
-from planish.cli.run import open_model
-from planish.compiler import Executable, tuning
+from planish.cli.lower import add_entry_argument
+from planish.cli.plots import check_plot, write_plot
+from planish.cli.project_benchmarks import known, run_project
+from planish.cli.sources import add_source_arguments
+from planish.compiler import tuning
 from planish.compiler.campaign import Campaign
 from planish.compiler.launch_parameters import float_work, touched_bytes
-from planish.compiler.progress import ProgressLine
+from planish.compiler.progress import ProgressLine, report
 from planish.config import current, settings
 from planish.dtypes import float32
 from planish.errors import PlanishError
@@ -38,19 +36,18 @@ from planish.runtime.pool import wanted_threads
 from planish.runtime.sandbox import Sandbox
 from planish.target import host
 
-Array = NDArray[Any]
 _BEAM: Final = 4
 """How many schedules a search keeps if nothing is said."""
-_UNKNOWN: Final = "–"
-_SECONDS: Final = 0.3
-"""How long the whole program is run."""
 
 
-def _parser() -> Options:
+def parser() -> Options:
+    """The options."""
     parser = Options(
         "planish bench", "Time a program and its kernels; search for better schedules.", examples(__doc__)
     )
-    parser.add_argument("program", nargs="?", metavar="PROGRAM", help="prog.ptir or model.onnx")
+    parser.add_argument(
+        "program", nargs="?", metavar="PROGRAM", help="prog.ptir, model.onnx, or MODULE:FUNCTION with --args"
+    )
     parser.add_argument("--tune", action="store_true", help="search for schedules, and show before and after")
     parser.add_argument(
         "--beam", type=int, metavar="K", help=f"schedules that a search keeps (default: {_BEAM})"
@@ -59,8 +56,18 @@ def _parser() -> Options:
     parser.add_argument("--total", type=int, metavar="S", help="seconds of search for all kernels together")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of a call")
     parser.add_argument("--device", metavar="DEVICE", default=CPU, help="where it runs: cpu, or cuda, cuda:1")
+    add_source_arguments(parser)
     parser.add_argument(
-        "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim"
+        "--peer",
+        metavar="KIND=PLACE",
+        action="append",
+        default=[],
+        help="a function that computes the same: torch=FILE.py:FUNCTION, jax=… or numpy=…; repeatable",
+    )
+    parser.add_argument("--no-peers", action="store_true", help="run no other runtime beside")
+    parser.add_argument("--plot", metavar="FILE", help="draw the figures: .png, .svg, .pdf, or .txt")
+    parser.add_argument(
+        "--project", metavar="NAME", help="run a benchmark of the project's own; `list` names them"
     )
     parser.add_argument("--seed", type=int, default=0, help="for the random inputs")
     parser.add_argument("--explain", action="store_true", help="why each kernel has its schedule")
@@ -74,7 +81,13 @@ def _parser() -> Options:
 
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
-    args = _parser().parse(arguments, console)
+    own, words = _divided(arguments)
+    args = parser().parse(own, console)
+    check_plot(args.plot)
+    if args.project is not None:
+        return _project(args, words, console)
+    if words:
+        raise UsageError("what stands behind -- is for --project")
     for name, least in (("beam", 1), ("budget", 1), ("total", 1), ("threads", 1)):
         value = getattr(args, name)
         if value is not None and value < least:
@@ -89,9 +102,31 @@ def run(arguments: Sequence[str], console: Console) -> int:
         with settings(
             threads=args.threads or current().threads, beam_budget=args.budget or current().beam_budget
         ):
-            _bench(args, console)
+            measured = _bench(args, console)
+        console.product(measured.record(), measured.text())
+        if args.plot is not None:
+            console.say(f"wrote {write_plot(args.plot, measured.panels())}")
     if args.export is not None:
         _export(args.export, console)
+    return OK
+
+
+def _divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What is ours, and what stands behind `--`."""
+    at = list(arguments).index("--") if "--" in arguments else len(arguments)
+    return list(arguments[:at]), list(arguments[at + 1 :])
+
+
+def _project(args: argparse.Namespace, words: Sequence[str], console: Console) -> int:
+    if args.program is not None:
+        raise UsageError("--project names what is run: there cannot be a program, too")
+    if args.project == "list":
+        listed = known()
+        width = max(map(len, listed))
+        console.product(listed, "".join(f"{name:<{width}}  {does}\n" for name, does in listed.items()))
+        return OK
+    rows = run_project(args.project, words, args.plot, console)
+    console.product(rows, "")
     return OK
 
 
@@ -118,69 +153,22 @@ def _export(path: str, console: Console) -> None:
     console.say(f"{count} winners written to {path}")
 
 
-# -- programs --------------------------------------------------------------------------------------------------------
+# -- searches --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Subject:
-    """Something compiled that can be called again and again."""
-
-    executables: list[Executable]
-    call: Callable[[], object]
-
-
-def _program(args: argparse.Namespace, console: Console) -> Callable[[], _Subject]:
-    """Compiles the program under the settings in force."""
-    sizes = read_dims(args.dim)
-    if args.program.endswith(".onnx"):
-
-        def model() -> _Subject:
-            executables: list[Executable] = []
-            opened = open_model(args.program, sizes)
-
-            def make(function: ptir.Function) -> Executable:
-                executables.append(compiler.compile(function, device=args.device))
-                return executables[-1]
-
-            opened.make = make
-            feeds = random_inputs(opened.inputs, sizes, {}, args.seed)
-            opened.run(None, feeds)
-            return _Subject(executables, lambda: opened.run(None, feeds))
-
-        return model
-    program = parse_source(read_source(args.program, console))
-    check_input(program, console)
-    enter(program, args.entry)
-    ports = [
-        Port(f"argument {n}", type.dtype.numpy.name, tuple(d if isinstance(d, int) else str(d) for d in type.dims))
-        for n, type in enumerate(program.entry.param_types)
-    ]  # fmt: skip
-    arrays = list(random_inputs(ports, sizes, {}, args.seed).values())
-
-    def function() -> _Subject:
-        executable = compiler.compile(program, device=args.device)
-        executable(*arrays)
-        return _Subject([executable], lambda: executable(*arrays))
-
-    return function
-
-
-def _bench_on_gpu(args: argparse.Namespace, make: Callable[[], _Subject], console: Console) -> None:
+def _bench_on_gpu(args: argparse.Namespace, work: Work, console: Console) -> Measured:
     """Every launch between two events, before a search and after it."""
     with ProgressLine(f"compiling {Path(args.program).name}"), settings(beam=0):
-        subject = make()
-    for executable in subject.executables:
-        console.write(executable.profile().table())
+        subject = work.make()
+    profiles = [("", executable.profile()) for executable in subject.executables]
     beam = _beam(args)
-    if not beam:
-        return
-    with settings(beam=beam), Campaign(args.total or float("inf")):
-        subject = make()
-    _searches(subject, console)
-    for executable in subject.executables:
-        console.write(executable.profile().table())
-    if args.explain:
-        console.write("\n".join(exe.why() for exe in subject.executables) + "\n")
+    if beam:
+        with settings(beam=beam), Campaign(args.total or float("inf")):
+            subject = work.make()
+        _searches(subject, console)
+        profiles = [("before", profile) for _, profile in profiles]
+        profiles += [("after", executable.profile()) for executable in subject.executables]
+    return Measured(args.program, profiles=profiles, why=_why(args, subject))
 
 
 def _beam(args: argparse.Namespace) -> int:
@@ -188,23 +176,31 @@ def _beam(args: argparse.Namespace) -> int:
     return int(args.beam or current().beam or (_BEAM if args.tune else 0))
 
 
+def _why(args: argparse.Namespace, subject: Subject) -> str:
+    return "\n".join(exe.why() for exe in subject.executables) + "\n" if args.explain else ""
+
+
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
-def _bench(args: argparse.Namespace, console: Console) -> None:
+def _bench(args: argparse.Namespace, console: Console) -> Measured:
     args.device = checked(args.device)
-    make = _program(args, console)
+    work = work_of(args, console)
     if args.device != CPU:
-        _bench_on_gpu(args, make, console)
-        return
+        return _bench_on_gpu(args, work, console)
     with ProgressLine(f"compiling {Path(args.program).name}"), settings(beam=0):
-        plain = make()
+        plain = work.make()
     beam = _beam(args)
     tuned = None
     if beam:
         with settings(beam=beam), Campaign(args.total or float("inf")):
-            tuned = make()
-    with Sandbox((), wanted_threads(), workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox:
+            tuned = work.make()
+    shown = tuned or plain
+    with (
+        ProgressLine("timing"),
+        Sandbox((), wanted_threads(), workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox,
+    ):
+        report(doing="limits of this machine")
         meter = Meter(sandbox, host().lanes(float32))
         limits = meter.limits()
         console.say(
@@ -213,26 +209,21 @@ def _bench(args: argparse.Namespace, console: Console) -> None:
         )
         before = _kernels(plain, sandbox)
         after = None if tuned is None else _kernels(tuned, sandbox)
-        shares = _shares(plain if tuned is None else tuned, after or before, meter)
-    console.write(_table(plain if tuned is None else tuned, before, after, shares))
-    if None in shares.values():
-        console.say(
-            f"{_UNKNOWN}: its limit could not be measured: other instructions, or something else ran meanwhile"
-        )
-    total = _best(plain.call)
-    if tuned is None:
-        console.write(f"whole program: {total * 1e3:.3f} ms\n")
-    else:
-        now = _best(tuned.call)
-        console.write(
-            f"whole program: {total * 1e3:.3f} ms before, {now * 1e3:.3f} ms after, {total / now:.2f}x\n"
-        )
+        shares = _shares(shown, after or before, meter)
+        if None in shares.values():
+            console.say(
+                f"{UNKNOWN}: its limit could not be measured: other instructions, or something else ran meanwhile"
+            )
+        report(doing="whole program")
+        sides = {OURS: plain.call} | ({TUNED: tuned.call} if tuned is not None else {})
+        whole = best_of(sides | ({} if args.no_peers else work.peers))
+    if tuned is not None:
         _searches(tuned, console)
-    if args.explain:
-        console.write("\n".join(exe.why() for exe in (tuned or plain).executables) + "\n")
+    rows = kernel_rows(shown.executables, before, after, shares)
+    return Measured(args.program, rows, whole, why=_why(args, shown))
 
 
-def _searches(subject: _Subject, console: Console) -> None:
+def _searches(subject: Subject, console: Console) -> None:
     for executable in subject.executables:
         lowered = executable.lowered
         for number, program in enumerate(lowered.programs):
@@ -247,19 +238,21 @@ def _searches(subject: _Subject, console: Console) -> None:
                 console.say(f"  rejected: {trial}")
 
 
-def _kernels(subject: _Subject, sandbox: Sandbox) -> dict[tuple[int, int], float]:
+def _kernels(subject: Subject, sandbox: Sandbox) -> dict[tuple[int, int], float]:
     """Seconds of one launch of each kernel, on made-up data."""
     seconds: dict[tuple[int, int], float] = {}
+    every = sum(len(executable.kernels) for executable in subject.executables)
     for number, executable in enumerate(subject.executables):
         for place, kernel in enumerate(tuning.ready_kernels(executable.lowered)):
+            report(len(seconds), every)
             sandbox.use(kernel.places)
-            (report,) = sandbox.time([kernel.kernel])
-            seconds[number, place] = report.seconds
+            (trial,) = sandbox.time([kernel.kernel])
+            seconds[number, place] = trial.seconds
     return seconds
 
 
 def _shares(
-    subject: _Subject, seconds: dict[tuple[int, int], float], meter: Meter
+    subject: Subject, seconds: dict[tuple[int, int], float], meter: Meter
 ) -> dict[tuple[int, int], float | None]:
     """How near each kernel comes to what the machine can do under the same conditions; None if that is not known."""
     shares: dict[tuple[int, int], float | None] = {}
@@ -268,49 +261,6 @@ def _shares(
         work = float_work(program)
         shares[number, place] = None if work is None else meter.share(work, touched_bytes(program), spent)
     return shares
-
-
-def _best(call: Callable[[], object]) -> float:
-    least, until = float("inf"), time.perf_counter() + _SECONDS
-    while time.perf_counter() < until or least == float("inf"):
-        begin = time.perf_counter()
-        call()
-        least = min(least, time.perf_counter() - begin)
-    return least
-
-
-def _table(
-    subject: _Subject,
-    before: dict[tuple[int, int], float],
-    after: dict[tuple[int, int], float] | None,
-    shares: dict[tuple[int, int], float | None],
-) -> str:
-    rows = []
-    for number, executable in enumerate(subject.executables):
-        for place, info in enumerate(executable.kernels):
-            seconds = (after or before)[number, place]
-            was = "" if after is None else f"  {before[number, place] * 1e3:9.4f}"
-            same = executable.lowered.choice(place).origin.startswith("heuristic")
-            gain = (
-                "" if after is None else "    same" if same else f"  {before[number, place] / seconds:5.2f}x"
-            )
-            share = shares[number, place]
-            limit = _UNKNOWN if share is None else f"{share:.0%}"
-            nbytes = touched_bytes(info.program)
-            rows.append(
-                (
-                    info.name,
-                    (
-                        f"{info.launches:5d}{was}  {seconds * 1e3:9.4f}{gain}  {info.flops / seconds / 1e9:8.1f}"
-                        f"  {nbytes / seconds / 1e9:7.1f}  {limit:>6}  {info.cost.bound_by}"
-                    ),
-                )
-            )
-    width = max([len(name) for name, _ in rows], default=6)
-    was = "" if after is None else f"  {'before ms':>9}"
-    gain = "" if after is None else "    gain"
-    head = f"{'kernel':<{width}}  calls{was}  {'ms':>9}{gain}   GFLOP/s     GB/s   limit  bound by"
-    return "\n".join([head, *(f"{name:<{width}}  {rest}" for name, rest in rows)]) + "\n"
 
 
 def _plural(count: int, what: str) -> str:

@@ -1,37 +1,42 @@
-"""`planish cache [info|clear]`: what is kept of earlier compilations, and how to be rid of it."""
+"""`planish cache [info|clear]`: what is kept of earlier compilations, and how to be rid of it.
+
+planish cache                      where it is, how much is there, how much there may be
+planish cache clear
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
-from planish.cli.console import OK, Console, Options
+from planish.cli.console import OK, Console, Options, examples
 from planish.config import current, shared_cache_url
 from planish.runtime.cache import DiskCache, DiskCacheInfo, own_cache
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB")
 
 
-def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
-    parser = Options("planish cache", "Show or clear what is kept of earlier compilations.")
+def parser() -> Options:
+    """The options."""
+    parser = Options(
+        "planish cache", "Show or clear what is kept of earlier compilations.", examples(__doc__)
+    )
     parser.add_argument(
         "action", nargs="?", choices=("info", "clear"), default="info", help="info (default) or clear"
     )
-    parser.add_argument("--json", action="store_true", help="write JSON")
-    args = parser.parse(arguments, console)
+    return parser
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    args = parser().parse(arguments, console)
     cache = own_cache()
     info = cache.clear() if args.action == "clear" else cache.info()
-    console.write(_record(info, cache) if args.json else _text(info, cache, args.action))
-    return OK
-
-
-def _record(found: DiskCacheInfo, cache: DiskCache) -> str:
     record = {
-        "folder": str(found.folder), "shared": shared_cache_url(), "entries": found.entries, "bytes": found.nbytes, "limit": cache.limit, "on": current().cache,
+        "folder": str(info.folder), "shared": shared_cache_url(), "entries": info.entries, "bytes": info.nbytes, "limit": cache.limit, "on": current().cache,
     }  # fmt: skip
-    return json.dumps(record, indent=2) + "\n"
+    console.product(record, _text(info, cache, args.action))
+    return OK
 
 
 def _text(found: DiskCacheInfo, cache: DiskCache, action: str) -> str:

@@ -21,8 +21,8 @@ from planish.config import settings
 from planish.runtime.processors import LEVELS
 
 
-def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
+def parser() -> Options:
+    """The options."""
     parser = Options(
         "planish compile",
         "Compile an ONNX model into a folder: program, weights, machine code.",
@@ -39,7 +39,12 @@ def run(arguments: Sequence[str], console: Console) -> int:
     parser.add_argument(
         "--target", metavar="NAME", default="host", help=f"the processor: host, {', '.join(LEVELS)}"
     )
-    args = parser.parse(arguments, console)
+    return parser
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    args = parser().parse(arguments, console)
     folder = Path(args.output)
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"{folder} is no folder")
@@ -62,10 +67,26 @@ def run(arguments: Sequence[str], console: Console) -> int:
         with settings(target=args.target):
             saved = deployment.save(folder, program.function, program.weights, inputs, outputs)
         took = progress.seconds
+    if args.json:
+        console.product(_record(folder, took, inputs, outputs, saved), "")
     console.say(f"wrote {folder} in {took:.1f} s: {len(program.weights)} weights, {size(saved.weights)}")
     if saved.only_python:
         console.say(f"note: it runs from Python alone, not from C: {saved.only_python}")
     return OK
+
+
+def _record(
+    folder: Path,
+    seconds: float,
+    inputs: Sequence[deployment.Port],
+    outputs: Sequence[deployment.Port],
+    saved: deployment.Saved,
+) -> dict[str, object]:
+    ports = {"inputs": inputs, "outputs": outputs}
+    return {
+        "folder": str(folder), "seconds": seconds, "weight_bytes": saved.weights, "runs_from_c": not saved.only_python,
+        **{which: [{"name": p.name, "dtype": p.dtype, "dims": p.dims} for p in each] for which, each in ports.items()},
+    }  # fmt: skip
 
 
 def _shapes(words: Sequence[str]) -> dict[str, list[int]]:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import re
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NoReturn, TextIO
+from typing import Any, Final, NoReturn, TextIO
 
-from planish.config import current
+from planish.config import current, in_environment
 from planish.errors import (
     InternalError,
     Location,
@@ -74,9 +75,9 @@ def examples(doc: str | None) -> str:
 
 
 class Options(argparse.ArgumentParser):
-    """An argument parser that knows near misses and keeps its complaints short."""
+    """An argument parser that knows near misses and keeps its complaints short; what every command has is declared here."""
 
-    def __init__(self, prog: str, description: str, epilog: str | None = None) -> None:
+    def __init__(self, prog: str, description: str, epilog: str, json: str = "write JSON") -> None:
         super().__init__(
             prog,
             description=description,
@@ -85,6 +86,15 @@ class Options(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         self.add_argument("-v", "--verbose", action="store_true", help="show tracebacks with errors")
+        self.add_argument("--json", action="store_true", help=json)
+        self.add_argument(
+            "--set",
+            metavar="NAME=VALUE",
+            action="append",
+            default=[],
+            dest="set_",
+            help="a setting for this command, such as threads=1; repeatable",
+        )
 
     def parse(self, arguments: Sequence[str], console: Console) -> argparse.Namespace:
         """The values of the arguments; the rest of the command runs under this program's name."""
@@ -96,10 +106,32 @@ class Options(argparse.ArgumentParser):
             hint = f"; did you mean {close}?" if close else ""
             self.error(f"unrecognized argument: {unknown[0]}{hint}")
         console.verbose = console.verbose or values.verbose
+        console.json = values.json
+        console.open.enter_context(in_environment(_settings(values.set_)))
         return values
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            close = did_you_mean(str(value), [str(choice) for choice in action.choices])
+            hint = f"did you mean {close!r}? " if close else ""
+            valid = ", ".join(map(str, action.choices))
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; {hint}valid: {valid}")
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, remedy=f"see `{self.prog} --help`")
+
+
+def _settings(words: Sequence[str]) -> dict[str, str]:
+    """`threads=1` of the command line, by name."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise UsageError(
+                f"{word!r} sets nothing", remedy="write --set NAME=VALUE, such as --set threads=1"
+            )
+        found[name.replace("-", "_")] = value
+    return found
 
 
 class Console:
@@ -108,6 +140,10 @@ class Console:
     def __init__(self) -> None:
         self.program = "planish"
         self.verbose = False
+        self.json = False
+        """Whether the product is to be JSON."""
+        self.open = contextlib.ExitStack()
+        """What ends with the command."""
         self.sources: dict[str, str] = {}
         """Texts by the name that locations call them."""
 
@@ -116,6 +152,10 @@ class Console:
     def write(self, text: str) -> None:
         """Put a part of the product on standard output."""
         _write(sys.stdout, text)
+
+    def product(self, record: object, text: str) -> None:
+        """The whole product of a command: as JSON if that was asked for, else as text."""
+        self.write(json.dumps(record, indent=2, default=str) + "\n" if self.json else text)
 
     def say(self, text: str) -> None:
         """Say something about it, on standard error."""
@@ -153,7 +193,8 @@ class Console:
         """Run a command; whatever it raises becomes a message and an exit status."""
         try:
             try:
-                status = run()
+                with self.open:
+                    status = run()
             except BrokenPipeError:
                 raise
             except SystemExit as stop:  # argparse, after printing its help

@@ -29,11 +29,11 @@ class SourceFile:
         return self.text.lstrip().startswith("{")
 
 
-def add_file_arguments(parser: argparse.ArgumentParser) -> None:
+def add_file_arguments(
+    parser: argparse.ArgumentParser, help: str = "the program; - or nothing: standard input"
+) -> None:
     """The input and the output of a command."""
-    parser.add_argument(
-        "file", nargs="?", default="-", metavar="FILE", help="the program; - or nothing: standard input"
-    )
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help=help)
     parser.add_argument(
         "-o", "--output", metavar="FILE", default="-", help="where to write; -: standard output"
     )

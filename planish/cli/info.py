@@ -1,20 +1,25 @@
-"""`planish info`: what a bug report should say about versions, machine and settings."""
+"""`planish info`: what a bug report should say about versions, machine and settings; on request what the machine can do.
+
+planish info --json
+planish info --measure               peak GFLOP/s by dtype, GB/s by cache, of the cores and of every GPU
+planish info --calibrate             measure what schedules are chosen by, and keep it
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
-import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from planish._version import __version__
-from planish.cli.console import OK, Console, Options
+from planish.cli.console import OK, Console, Options, examples
 from planish.compiler.progress import ProgressLine, report
 from planish.config import Settings, cache_folder, current, from_environment, settings
+from planish.frontend.devices import devices
 from planish.runtime.calibrate import measure
 from planish.runtime.memory import available_memory, wanted_limit
 from planish.runtime.pool import wanted_threads
@@ -23,7 +28,7 @@ from planish.target import calibration, host, model_name
 from planish.target import host_features as features
 
 REQUIRED: Final = ("numpy", "llvmlite", "ml_dtypes")
-OPTIONAL: Final = ("onnx", "pillow")
+OPTIONAL: Final = ("onnx", "pillow", "rich", "matplotlib", "torch", "jax", "onnxruntime", "cuda-bindings")
 # The instruction sets that code generation looks at; a host has a hundred more.
 FEATURES: Final = (
     *("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl"),
@@ -32,26 +37,42 @@ FEATURES: Final = (
 )
 
 
-def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
-    parser = Options("planish info", "Versions, machine and settings, as bug reports want them.")
-    parser.add_argument("--json", action="store_true", help="write JSON")
+def parser() -> Options:
+    """The options."""
+    parser = Options(
+        "planish info", "Versions, machine and settings, as bug reports want them.", examples(__doc__)
+    )
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="measure what the machine can do: GFLOP/s by dtype, GB/s by cache, of cores and GPUs (some seconds)",
+    )
     parser.add_argument(
         "--calibrate",
         action="store_true",
         help="measure first what schedules are chosen by on this machine, and keep it (a few seconds)",
     )
-    args = parser.parse(arguments, console)
+    return parser
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    args = parser().parse(arguments, console)
     if args.calibrate:
         calibrate()
-    record = {
+    record: dict[str, Any] = {
         "versions": versions(),
         "machine": machine(),
         "calibration": calibrated(),
         "settings": settings_in_force(os.environ),
         "cache_dir": str(cache_directory(os.environ)),
     }
-    console.write(json.dumps(record, indent=2) + "\n" if args.json else _text(record))
+    if args.measure:
+        from planish.cli.capability import measure as measure_rates
+
+        with ProgressLine("measuring this machine"):
+            record["measured"] = measure_rates()
+    console.product(record, _text(record))
     return OK
 
 
@@ -70,7 +91,7 @@ def versions() -> dict[str, str | None]:
 def machine() -> dict[str, str | int | list[str]]:
     """The host as planish compiles for it."""
     facts: dict[str, str | int | list[str]] = {
-        "platform": platform.platform(), "cores": os.cpu_count() or 1, "threads": wanted_threads(),
+        "platform": platform.platform(), "cores": os.cpu_count() or 1, "threads": wanted_threads(), "devices": list(devices()),
         "memory": f"{available_memory() >> 20} MiB, up to {wanted_limit() >> 20} MiB kept between calls",
     }  # fmt: skip
     try:
@@ -134,9 +155,10 @@ def cache_directory(environment: Mapping[str, str]) -> Path:
     return cache_folder(environment)
 
 
-def _text(record: Mapping[str, object]) -> str:
+def _text(record: Mapping[str, Any]) -> str:
     lines: list[str] = []
-    for title, part in record.items():
+    nested = {f"measured on {name}": rates for name, rates in record.get("measured", {}).items()}
+    for title, part in {**{k: v for k, v in record.items() if k != "measured"}, **nested}.items():
         if not isinstance(part, Mapping):
             lines.append(f"{title}: {part}")
             continue
@@ -149,6 +171,8 @@ def _text(record: Mapping[str, object]) -> str:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, Mapping) and "source" not in value:
+        return ", ".join(f"{name} {_value(part)}" for name, part in value.items())
     if isinstance(value, Mapping):
         return f"{_value(value['value']):<10} ({value['source']})"
     if isinstance(value, list):

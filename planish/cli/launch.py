@@ -1,24 +1,33 @@
-"""`planish launch -n N script.py …`: a program on N ranks, by the mpirun of the MPI that mpi4py uses."""
+"""`planish launch -n N script.py …`: a program on N ranks, by the mpirun of the MPI that mpi4py uses.
+
+planish launch -n 2 train.py --steps 100        what follows the script is meant for it
+planish launch -n 4 -m package.train
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
 
-from planish.cli.console import Console, Options
+from planish.cli.console import Console, Options, examples
 from planish.distributed.launch import launch
 
 
-def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
-    parser = Options("planish launch", "Run a program on several ranks.")
+def parser() -> Options:
+    """The options."""
+    parser = Options("planish launch", "Run a program on several ranks.", examples(__doc__))
     parser.add_argument("-n", type=int, required=True, metavar="N", dest="ranks", help="how many ranks")
     parser.add_argument(
         "--mpirun", default="", metavar="OPTIONS", help="further options for mpirun, such as '-hosts a,b'"
     )
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module in place of a script")
+    return parser
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
     given, script = _apart(list(arguments))
-    args = parser.parse(given, console)
+    args = parser().parse(given, console)
     wanted = ["-m", args.module, *script] if args.module else script
     return launch(args.ranks, wanted, shlex.split(args.mpirun), told=console.complain)
 

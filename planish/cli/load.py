@@ -18,6 +18,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from planish.cli.console import CommandError
 from planish.ptir.passes import COST_MODELS, PASSES, PATTERNS
@@ -39,7 +40,7 @@ def load_files(paths: Sequence[str]) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for path in paths:
         before = {id(table): dict(table) for table in (PASSES, PATTERNS, COST_MODELS)}
-        _run(Path(path))
+        run_file(Path(path))
         new = [
             name
             for table in (PASSES, PATTERNS, COST_MODELS)
@@ -55,7 +56,8 @@ def load_files(paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _run(path: Path) -> None:
+def run_file(path: Path) -> ModuleType:
+    """The module that a Python file is; what it raises is told with its line."""
     if not path.is_file():
         raise CommandError(
             f"cannot load {path}: {'it is a folder' if path.is_dir() else 'there is no such file'}"
@@ -77,6 +79,7 @@ def _run(path: Path) -> None:
         sys.path.pop(0)
         if taken is not None:
             sys.modules[path.stem] = taken
+    return module
 
 
 def _told(error: BaseException, path: Path) -> str:

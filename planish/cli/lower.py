@@ -1,8 +1,15 @@
-"""`planish lower`: a program at any level on its way to machine code."""
+"""`planish lower`: a program at any level on its way to machine code.
+
+planish lower prog.ptir --to llir
+planish lower prog.ptir --to uop:14 --target sm_90
+planish lower model.onnx --dim batch=4 --to plan
+planish lower mlp.py:forward --args "f32[64, 64], f32[n=1..64, 64]" --to asm
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -10,10 +17,11 @@ from pathlib import Path
 from typing import Final
 
 from planish import compiler
-from planish.cli.console import OK, Console, Options, UsageError
-from planish.cli.files import add_file_arguments, check_input, parse_source, read_source, write_output
+from planish.cli.console import OK, Console, Options, UsageError, examples
+from planish.cli.files import add_file_arguments, write_output
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.pipeline import adjust, read_passes, reproducer_directory
+from planish.cli.sources import SOURCE_HELP, add_source_arguments, read_program
 from planish.compiler.layouts import lower as lower_in_layout
 from planish.compiler.levels import Levels
 from planish.compiler.scheduling import schedule_text
@@ -54,9 +62,15 @@ levels:
 """
 
 
-def _parser() -> Options:
-    parser = Options("planish lower", "Lower a program's entry and show it at one level.", _EPILOG)
-    add_file_arguments(parser)
+def parser() -> Options:
+    """The options."""
+    parser = Options(
+        "planish lower",
+        "Lower a program's entry and show it at one level.",
+        f"{_EPILOG}\n{examples(__doc__)}",
+    )
+    add_file_arguments(parser, SOURCE_HELP)
+    add_source_arguments(parser)
     parser.add_argument(
         "--to", metavar="LEVEL", type=_level, required=True, help=", ".join(LEVELS) + " or uop:NN"
     )
@@ -109,6 +123,11 @@ def enter(program: Program, name: str | None) -> None:
     program.entry_name = name
 
 
+def levels() -> list[str]:
+    """What `--to` takes, as a shell completes it."""
+    return [*LEVELS, *(f"uop:{number}" for number in range(1, 23))]
+
+
 def _level(word: str) -> str:
     stage = re.fullmatch(r"uop:(\d+)", word)
     if stage is not None:
@@ -130,11 +149,10 @@ def _width(word: str) -> int | str:
 
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
-    args = _parser().parse(arguments, console)
+    args = parser().parse(arguments, console)
     loaded = load_files(args.load)
     passes = adjust(read_passes(args.pipeline), extra=loaded)
-    program = parse_source(read_source(args.file, console))
-    check_input(program, console)
+    program = read_program(args, console)
     enter(program, args.entry)
     directory = args.dump_dir or current().dump_dir
     manager = PassManager(passes, reproducer_dir=reproducer_directory(directory))
@@ -157,7 +175,11 @@ def _shown(
             lowered = _lowered(program, args)
         _dump(lowered, Path(directory), ran + 1)
         shown = text.print(program) if args.to == "ptir" else lowered.as_text(args.to)
-    write_output(args.output, shown.rstrip("\n") + "\n" if shown else "", console)
+    shown = shown.rstrip("\n") + "\n" if shown else ""
+    if args.json:
+        record = {"entry": program.entry.name, "level": args.to, "target": _target(args).name, "text": shown}
+        shown = json.dumps(record, indent=2) + "\n"
+    write_output(args.output, shown, console)
     return OK
 
 

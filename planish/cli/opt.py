@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json as builtin_json
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Final, TypeVar
@@ -19,7 +20,15 @@ from planish.cli.files import (
     write_output,
 )
 from planish.cli.load import add_load_argument, load_files
-from planish.cli.pipeline import adjust, passes_text, patterns_text, read_passes, reproducer_directory
+from planish.cli.pipeline import (
+    adjust,
+    passes_record,
+    passes_text,
+    patterns_record,
+    patterns_text,
+    read_passes,
+    reproducer_directory,
+)
 from planish.cli.watch import DiffChanged, StepInstrument, StepPrinter, statistics_text, timing_text
 from planish.config import current
 from planish.errors import ParseError, VerifyError
@@ -42,9 +51,13 @@ examples:
 """
 
 
-def _parser() -> Options:
+def parser() -> Options:
+    """The options."""
     parser = Options(
-        "planish opt", "Run a pipeline of passes over a program (PTIR, as text or JSON).", _EPILOG
+        "planish opt",
+        "Run a pipeline of passes over a program (PTIR, as text or JSON).",
+        _EPILOG,
+        json="write JSON (as input it is recognised by itself)",
     )
     add_file_arguments(parser)
     add = parser.add_argument
@@ -55,7 +68,6 @@ def _parser() -> Options:
     add("--list-patterns", action="store_true", help="list all canonicalisation patterns and exit")
 
     group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="write JSON (as input it is recognised by itself)")
     group.add_argument("--locations", action="store_true", help="write where each instruction comes from")
     group.add_argument(
         "--ids", action="store_true", help="call unnamed values by their ids, as --log-steps does"
@@ -118,15 +130,13 @@ def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     # The value of this option is optional and must not swallow the file after it, as argparse would let it.
     spelled = ["--print-changed=ir" if word == "--print-changed" else word for word in arguments]
-    args = _parser().parse(spelled, console)
+    args = parser().parse(spelled, console)
     args.loaded = load_files(args.load)
     if args.list_passes or args.list_patterns:
-        listed = [passes_text()] * args.list_passes + [patterns_text()] * args.list_patterns
-        write_output(args.output, "\n".join(listed), console)
-        return OK
+        return _list(args, console)
     if args.run_reproducer is not None and args.file != "-":
         raise UsageError("--run-reproducer names the input: there cannot be another")
-    if (args.explain or args.bisect) and (args.json or args.stats or args.timing):
+    if (args.explain or args.bisect) and (args.stats or args.timing):
         raise UsageError("--explain and --bisect write a report, not a program")
     if args.explain and (args.pipeline is not None or args.bisect):
         raise UsageError("--explain looks at the input and runs nothing", remedy="run the pipeline first")
@@ -143,11 +153,13 @@ def run(arguments: Sequence[str], console: Console) -> int:
 
     if args.explain:
         lines = [explanation(program, source, where, pattern) for where, pattern in args.explain]
-        write_output(args.output, "\n".join(lines) + "\n", console)
+        asked = [{"instruction": where, "pattern": pattern} for where, pattern in args.explain]
+        record = [{**each, "explanation": line} for each, line in zip(asked, lines, strict=True)]
+        _report(args, record, "\n".join(lines) + "\n", console)
         return OK
     if args.bisect is not None:
         report = bisect(program, passes, args.bisect, quiet=not console.verbose)
-        write_output(args.output, report + "\n", console)
+        _report(args, {"report": report.split("\n")}, report + "\n", console)
         return OK
 
     manager = _manager(passes, args, console, verify_each=args.verify_each or reproducer is not None)
@@ -162,6 +174,20 @@ def run(arguments: Sequence[str], console: Console) -> int:
     if args.timing:
         console.say(timing_text(clock.phases))
     return OK
+
+
+def _list(args: argparse.Namespace, console: Console) -> int:
+    """What there is to choose from."""
+    listed = [passes_text()] * args.list_passes + [patterns_text()] * args.list_patterns
+    record: dict[str, object] = {"passes": passes_record()} if args.list_passes else {}
+    record |= {"patterns": patterns_record()} if args.list_patterns else {}
+    _report(args, record, "\n".join(listed), console)
+    return OK
+
+
+def _report(args: argparse.Namespace, record: object, shown: str, console: Console) -> None:
+    """A product that is no program: text, or the same as data."""
+    write_output(args.output, builtin_json.dumps(record, indent=2) + "\n" if args.json else shown, console)
 
 
 class _Clock:

@@ -123,6 +123,28 @@ def patterns_text() -> str:
     return "\n".join(lines) + "\n"
 
 
+def passes_record() -> dict[str, object]:
+    """Every pass with what it does and its options, as data."""
+    return {
+        name: {
+            "does": _first_line(cls),
+            "options": {f.name.replace("_", "-"): _kind_text(option_types(cls)[f.name]) for f in dataclasses.fields(cls) if f.name != "passes"},  # type: ignore[arg-type]
+        }
+        for name, cls in sorted(PASSES.items())
+    }  # fmt: skip
+
+
+def patterns_record() -> dict[str, object]:
+    """Every pattern with its roots and what it does, as data."""
+    return {
+        pattern.label: {
+            "roots": [_root_text(root) for root in pattern.roots],
+            "does": _first_line(type(pattern)),
+        }
+        for pattern in sorted(known_patterns().patterns, key=lambda pattern: pattern.label)
+    }
+
+
 def _first_line(cls: type[Pass | BasePattern]) -> str:
     # Not inspect.getdoc: a class without a docstring would show its base's.
     return (cls.__dict__.get("__doc__") or "").strip().partition("\n")[0]

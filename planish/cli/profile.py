@@ -1,61 +1,87 @@
-"""Which kernels of a model take the time: its functions are compiled as ever, and remember what they were called with."""
+"""`planish profile`: where the time of a call goes, kernel by kernel, with the lines that asked for it; and as a trace for viewers.
+
+planish profile prog.ptir
+planish profile model.onnx --dim batch=8 --trace trace.json         for chrome://tracing and Perfetto
+planish profile mlp.py:forward --args "f32[64, 64]" --speedscope profile.json
+"""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from planish import compiler, ptir
+from planish import compiler
+from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.lower import add_entry_argument, enter
+from planish.cli.models import random_inputs, read_dims
+from planish.cli.recorded import REPEAT, Recorder
+from planish.cli.run import open_model
+from planish.cli.sources import SOURCE_HELP, add_source_arguments, is_model, read_program
 from planish.compiler.profile import Profile
-
-Array = NDArray[Any]
-REPEAT = 20
-"""Repetitions, if nothing else is said."""
+from planish.compiler.progress import ProgressLine
+from planish.frontend.devices import CPU, checked
 
 
-class Recorded:
-    """A compiled function, and the arrays of its last call."""
-
-    def __init__(self, function: ptir.Function, device: str) -> None:
-        self.function = function
-        self.executable = compiler.compile(function, device=device)
-        self.arrays: tuple[Any, ...] = ()
-        self.calls = 0
-
-    def __call__(self, *arrays: Any) -> Sequence[Array]:
-        self.arrays = arrays
-        self.calls += 1
-        return [np.asarray(result) for result in self.executable(*arrays)]
-
-    def profile(self, repeat: int) -> Profile:
-        """Of a call like the last one."""
-        prepared = compiler.prepare(self.function, compiler.PIPELINE)
-        return self.executable.profile(*self.arrays, repeat=repeat, function=prepared)
+def parser() -> Options:
+    """The options."""
+    parser = Options(
+        "planish profile", "Time every launch of a call by itself, on random inputs.", examples(__doc__)
+    )
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help=SOURCE_HELP)
+    add_source_arguments(parser)
+    parser.add_argument("--device", metavar="DEVICE", default=CPU, help="where it runs: cpu, or cuda, cuda:1")
+    parser.add_argument(
+        "--repeat", type=int, default=REPEAT, metavar="N", help=f"the median of so many (default: {REPEAT})"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="for the random inputs of a model")
+    parser.add_argument("--trace", metavar="FILE", help="write a trace for chrome://tracing and Perfetto")
+    parser.add_argument("--speedscope", metavar="FILE", help="write a profile for speedscope")
+    add_entry_argument(parser)
+    return parser
 
 
-class Recorder:
-    """Makes the functions of a model."""
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    args = parser().parse(arguments, console)
+    if args.repeat < 1:
+        raise UsageError("--repeat is at least 1")
+    device = checked(args.device)
+    for path in filter(None, (args.trace, args.speedscope)):
+        if not Path(path).absolute().parent.is_dir():
+            raise CommandError(f"cannot write {path}: there is no such folder")
+    if is_model(args.file):
+        found = _of_model(args.file, args, device)
+    else:
+        program = read_program(args, console)
+        enter(program, args.entry)
+        with ProgressLine(f"compiling {program.entry.name}"):
+            executable = compiler.compile(program, device=device)
+        prepared = compiler.prepare(program.entry, compiler.PIPELINE)
+        with ProgressLine("timing kernels"):
+            found = executable.profile(repeat=args.repeat, function=prepared)
+    console.product(found.to_dict(), found.table())
+    if args.trace is not None:
+        found.to_chrome(args.trace)
+        console.say(f"wrote {args.trace}")
+    if args.speedscope is not None:
+        found.to_speedscope(args.speedscope)
+        console.say(f"wrote {args.speedscope}")
+    return OK
 
-    def __init__(self, device: str = "cpu") -> None:
-        self.device = device
-        self.made: list[Recorded] = []
 
-    def make(self, function: ptir.Function) -> Recorded:
-        """A function that can be profiled."""
-        self.made.append(Recorded(function, self.device))
-        return self.made[-1]
-
-    def report(self, repeat: int) -> str:
-        """A table for each function that ran."""
-        ran = [each for each in self.made if each.calls and each.executable.lowered.plan.steps]
-        if not ran:
-            return "nothing of the model is compiled: its outputs are constants, or made on the host\n"
-        tables = []
-        for number, each in enumerate(ran, 1):
-            table = each.profile(repeat).table()
-            title = f"function {number} of {len(ran)}, called {each.calls} times\n" if len(ran) > 1 else ""
-            tables.append(title + table)
-        return "\n".join(tables)
+def _of_model(path: str, args: argparse.Namespace, device: str) -> Profile:
+    """The function of a model that takes the most time."""
+    sizes = read_dims(args.dim)
+    model = open_model(path, sizes)
+    if device != CPU:
+        model.to_device(device)
+    recorder = Recorder(device)
+    model.make = recorder.make
+    with ProgressLine(f"compiling {Path(path).name}"):
+        model.run(None, random_inputs(model.inputs, sizes, {}, args.seed))
+    with ProgressLine("timing kernels"):
+        profiles = [profile for _, profile in recorder.profiles(args.repeat)]
+    if not profiles:
+        raise CommandError(f"nothing of {path} is compiled: its outputs are constants, or made on the host")
+    return max(profiles, key=lambda profile: profile.seconds)

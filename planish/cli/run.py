@@ -1,8 +1,9 @@
-"""`planish run`: a model, its inputs, its outputs.
+"""`planish run`: a model with its inputs and outputs, or a script of Python's.
 
 planish run model.onnx --random --dim batch=4 -o out.npz
 planish run model.onnx --input x=image.npy --check-with onnxruntime --profile
 planish run out/ --random                                        what `planish compile` wrote; needs no onnx package
+planish run --set threads=1 --device cuda script.py --epochs 3   a script, with its own arguments behind it
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.cli import deployment
+from planish.cli import deployment, script
 from planish.cli.console import FAILED, OK, CommandError, Console, Options, UsageError, examples
 from planish.cli.models import (
     DimSizes,
@@ -27,9 +28,9 @@ from planish.cli.models import (
     read_inputs,
     write_outputs,
 )
-from planish.cli.profile import REPEAT, Recorder
+from planish.cli.recorded import REPEAT, Recorder, tables
 from planish.compiler.progress import ProgressLine
-from planish.config import current
+from planish.config import current, in_environment
 from planish.frontend.devices import CPU, checked
 from planish.ptir.trace import FileTraceSink, install_global_sink
 
@@ -41,11 +42,18 @@ _TOLERANCE: Final = 1e-3
 """Of the largest element of an output: what order of summation may change."""
 
 
-def _parser() -> Options:
+def parser() -> Options:
+    """The options."""
     parser = Options(
-        "planish run", "Run an ONNX model, or the folder that `planish compile` wrote.", examples(__doc__)
+        "planish run",
+        "Run an ONNX model, the folder that `planish compile` wrote, or a Python script.",
+        examples(__doc__),
     )
-    parser.add_argument("model", metavar="MODEL", help="model.onnx, or a folder of a compiled model")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="model.onnx, a folder of a compiled model, or script.py with the script's arguments behind it",
+    )
     parser.add_argument(
         "-i",
         "--input",
@@ -60,7 +68,7 @@ def _parser() -> Options:
         "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim, or 1..64"
     )
     parser.add_argument(
-        "--device", metavar="DEVICE", default="cpu", help="where it runs: cpu, or cuda, cuda:1"
+        "--device", metavar="DEVICE", help="where it runs: cpu (the default for models), or cuda, cuda:1"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the outputs to .npz, or one to .npy")
     parser.add_argument(
@@ -86,38 +94,62 @@ def _parser() -> Options:
 
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
-    args = _parser().parse(arguments, console)
+    own, words = script.divide(arguments, parser())
+    args = parser().parse(own, console)
+    if words is not None:
+        return _script(args, words, console)
     sizes = read_dims(args.dim)
     if args.repeat < 1:
         raise UsageError("--repeat is at least 1")
     if Path(args.model).is_dir():
         return _deployed(args, sizes, console)
     model = open_model(args.model, sizes)
-    device = checked(args.device)
+    device = checked(args.device or CPU)
     if device != CPU:
         model.to_device(device)
     recorder = Recorder(device) if args.profile else None
     if recorder is not None:
         model.make = recorder.make
-    for info in model.inputs:
-        console.say(f"input   {info}")
-    for info in model.outputs:
-        console.say(f"output  {info}")
+    _tell_ports(model, console)
     check_output(args.output, len(model.outputs))
     feeds = _feeds(args, model.inputs, sizes)
     with ProgressLine(f"compiling {Path(args.model).name}") as progress, _tracing(args):
         results = model.run(None, feeds)
         first = progress.seconds
     console.say(f"first run in {first:.2f} s, {_plural(model.compilations, 'compilation')}")
-    _repeat(args.repeat, lambda: model.run(None, feeds), console)
-    _finish(args, [info.name for info in model.outputs], results, console)
+    names = [info.name for info in model.outputs]
+    record: dict[str, Any] = {"model": args.model, "first_seconds": first, "compilations": model.compilations}
+    record["best_seconds"] = _repeat(args.repeat, lambda: model.run(None, feeds), console)
+    _finish(args, names, results, record, console)
     if recorder is not None:
+        repeat = args.repeat if args.repeat > 1 else REPEAT
         with ProgressLine("timing kernels"):
-            shown = recorder.report(args.repeat if args.repeat > 1 else REPEAT)
-        console.write(shown)
-    if args.check_with:
-        return _check(args.model, feeds, [info.name for info in model.outputs], results, console)
-    return OK
+            profiles = recorder.profiles(repeat)
+        record["profiles"] = [profile.to_dict() for _, profile in profiles]
+        _write(console, tables(profiles))
+    status = _check(args.model, feeds, names, results, record, console) if args.check_with else OK
+    if args.json:
+        console.product(record, "")
+    return status
+
+
+def _write(console: Console, text: str) -> None:
+    """A part of the product as text, where that is not wanted as JSON."""
+    if not console.json:
+        console.write(text)
+
+
+def _script(args: argparse.Namespace, words: Sequence[str], console: Console) -> int:
+    for name in ("input", "random", "dim", "output", "check_with", "profile"):
+        if getattr(args, name):
+            raise UsageError(
+                f"--{name.replace('_', '-')} is for models", remedy="a script reads its own arguments"
+            )
+    if args.repeat != 1 or args.json:
+        raise UsageError("a script is run once, and what it writes is its own")
+    chosen = {"device": args.device} if args.device is not None else {}
+    with in_environment(chosen), _tracing(args):
+        return script.run_script(args.model, words, console)
 
 
 def _tracing(args: argparse.Namespace) -> AbstractContextManager[object]:
@@ -147,27 +179,36 @@ def _deployed(args: argparse.Namespace, sizes: DimSizes, console: Console) -> in
         raise CommandError(f"{args.model} holds no compiled model", remedy="`planish compile` writes one")
     if args.check_with:
         raise UsageError("--check-with needs the .onnx file")
-    if args.device != CPU:
+    if args.device not in (None, CPU):
         raise UsageError(
             "a folder of a compiled model runs on the CPU", remedy="give the .onnx file for --device"
         )
     with ProgressLine(f"loading {args.model}"):
         model = deployment.load(args.model)
-    for port in model.inputs:
-        console.say(f"input   {port}")
-    for port in model.outputs:
-        console.say(f"output  {port}")
+    _tell_ports(model, console)
     check_output(args.output, len(model.outputs))
     feeds = _feeds(args, model.inputs, sizes)
     with _tracing(args):
         results = model.run(None, feeds)
-    _repeat(args.repeat, lambda: model.run(None, feeds), console)
-    _finish(args, [port.name for port in model.outputs], results, console)
+    record: dict[str, Any] = {"model": args.model, "compilations": 0}
+    record["best_seconds"] = _repeat(args.repeat, lambda: model.run(None, feeds), console)
+    _finish(args, [port.name for port in model.outputs], results, record, console)
     if args.profile:
         given = [feeds[port.name] for port in model.inputs]
         repeat = args.repeat if args.repeat > 1 else REPEAT
-        console.write(str(model.executable.profile(*given, *model.weights, repeat=repeat)))
+        profile = model.executable.profile(*given, *model.weights, repeat=repeat)
+        record["profiles"] = [profile.to_dict()]
+        _write(console, str(profile))
+    if args.json:
+        console.product(record, "")
     return OK
+
+
+def _tell_ports(model: Any, console: Console) -> None:
+    for port in model.inputs:
+        console.say(f"input   {port}")
+    for port in model.outputs:
+        console.say(f"output  {port}")
 
 
 def _feeds(args: argparse.Namespace, ports: Sequence[Any], sizes: DimSizes) -> dict[str, Array]:
@@ -180,7 +221,8 @@ def _feeds(args: argparse.Namespace, ports: Sequence[Any], sizes: DimSizes) -> d
     return random_inputs(ports, sizes, given, args.seed)
 
 
-def _repeat(count: int, call: Any, console: Console) -> None:
+def _repeat(count: int, call: Any, console: Console) -> float | None:
+    """The best time of the runs after the first; None if there are none."""
     times = []
     for _ in range(count - 1):
         begin = time.perf_counter()
@@ -188,14 +230,41 @@ def _repeat(count: int, call: Any, console: Console) -> None:
         times.append(time.perf_counter() - begin)
     if times:
         console.say(f"best of {len(times)} more: {min(times) * 1e3:.3f} ms")
+    return min(times, default=None)
 
 
-def _finish(args: argparse.Namespace, names: Sequence[str], results: Sequence[Any], console: Console) -> None:
+def _finish(
+    args: argparse.Namespace,
+    names: Sequence[str],
+    results: Sequence[Any],
+    record: dict[str, Any],
+    console: Console,
+) -> None:
+    record["outputs"] = {name: described(value) for name, value in zip(names, results, strict=True)}
     for name, value in zip(names, results, strict=True):
-        console.write(f"{name}: {_summary(value)}\n")
+        _write(console, f"{name}: {_summary(value)}\n")
     if args.output is not None:
         write_outputs(args.output, names, results)
         console.say(f"wrote {args.output}")
+
+
+def described(value: Any) -> Any:
+    """An output as data: its elements where they are few."""
+    if isinstance(value, list):
+        return [described(item) for item in value]
+    if not isinstance(value, np.ndarray):
+        return str(value)
+    record: dict[str, Any] = {"dtype": str(value.dtype), "shape": list(value.shape)}
+    if value.dtype.kind in "biu" or value.dtype.name.startswith(("float", "bfloat")):
+        few = value.size <= 8
+        wide = value.astype(np.float64)
+        found = (
+            {"values": value.tolist()}
+            if few
+            else {"min": float(wide.min()), "max": float(wide.max()), "mean": float(wide.mean())}
+        )
+        record |= found
+    return record
 
 
 def _summary(value: Any) -> str:
@@ -213,7 +282,12 @@ def _summary(value: Any) -> str:
 
 
 def _check(
-    path: str, feeds: Mapping[str, Array], names: Sequence[str], results: Sequence[Any], console: Console
+    path: str,
+    feeds: Mapping[str, Array],
+    names: Sequence[str],
+    results: Sequence[Any],
+    record: dict[str, Any],
+    console: Console,
 ) -> int:
     try:
         import onnxruntime  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -224,7 +298,8 @@ def _check(
     for name, ours, theirs in zip(names, results, session.run(list(names), dict(feeds)), strict=True):
         error = difference(ours, theirs)
         worst = max(worst, error)
-        console.write(f"{name}: {error:.2e} of the largest element apart from onnxruntime\n")
+        record.setdefault("apart_from_onnxruntime", {})[name] = error
+        _write(console, f"{name}: {error:.2e} of the largest element apart from onnxruntime\n")
     if worst > _TOLERANCE:
         console.complain(f"an output is {worst:.2e} apart from onnxruntime's")
         return FAILED

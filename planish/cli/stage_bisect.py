@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from planish import compiler
 from planish.cli.console import FAILED, OK, CommandError, Console, Options
-from planish.cli.files import check_input, parse_source, read_source
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.lower import add_entry_argument, add_target_argument, enter
 from planish.cli.models import read_arrays
 from planish.cli.pipeline import adjust, read_passes
+from planish.cli.sources import SOURCE_HELP, add_source_arguments, read_program
 from planish.compiler.bisect import PASSES, KernelCulprit, bisect, row_of
 from planish.compiler.progress import ProgressLine
 from planish.config import current
@@ -32,14 +32,19 @@ _SIZE: Final = 3
 _EPILOG: Final = """\
 The kernels of the program are executed as they are scheduled, after every stage, as LLIR and as machine code;
 the results are compared with each other and with those of the PTIR interpreter.
+
+examples:
+  planish bisect prog.ptir --rules
+  planish bisect mlp.py:forward --args "f32[8, 16]"     a function of Python's
+  planish bisect reproducer.ptir                        what an internal error left behind
 """
 
 
-def _parser() -> Options:
+def parser() -> Options:
+    """The options."""
     parser = Options("planish bisect", "Find the stage that makes a program's result wrong.", _EPILOG)
-    parser.add_argument(
-        "file", nargs="?", default="-", metavar="FILE", help="the program; - or nothing: standard input"
-    )
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help=SOURCE_HELP)
+    add_source_arguments(parser)
     parser.add_argument("--rules", action="store_true", help="find the rule, too")
     add_target_argument(parser)
     parser.add_argument(
@@ -64,11 +69,10 @@ def _parser() -> Options:
 
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
-    args = _parser().parse(arguments, console)
+    args = parser().parse(arguments, console)
     loaded = load_files(args.load)
     passes = adjust(read_passes(args.pipeline), extra=loaded)
-    program = parse_source(read_source(args.file, console))
-    check_input(program, console)
+    program = read_program(args, console)
     enter(program, args.entry)
     function = program.entry
     arrays = _arrays(function, args)
@@ -76,10 +80,29 @@ def run(arguments: Sequence[str], console: Console) -> int:
     with ProgressLine(f"bisecting @{function.name}"):
         culprit = bisect(program, arrays, target, rules=args.rules, passes=passes)
     if culprit is None:
-        console.write(f"@{function.name}: every stage gives the result of the interpreter\n")
+        found = f"@{function.name}: every stage gives the result of the interpreter\n"
+        console.product({"function": function.name, "culprit": None}, found)
         return OK
-    console.write(report(function, culprit))
+    console.product(record(function, culprit), report(function, culprit))
     return FAILED
+
+
+def record(function: Function, culprit: KernelCulprit) -> dict[str, object]:
+    """What was found, as data."""
+    finding, rule = culprit.finding, culprit.finding.rule
+    told = (
+        None
+        if rule is None
+        else {"name": rule.name, "number": rule.number, "before": str(rule.before), "after": str(rule.after)}
+    )
+    found = {
+        "kernel": culprit.kernel,
+        "stage": finding.stage,
+        "name": finding.name,
+        "kind": finding.kind,
+        "what": finding.what,
+    }
+    return {"function": function.name, "culprit": {**found, "rule": told}}
 
 
 def report(function: Function, culprit: KernelCulprit) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish import ptir
+from planish.compiler import traces
 from planish.errors import PlanishError
 from planish.ptir.locations import all_locations
 from planish.ptir.ops.definition import OpKey
@@ -65,6 +66,8 @@ class LaunchProfile:
     """The PTIR ops that it computes."""
     lines: tuple[str, ...]
     """The lines of the user's, or the nodes of a model, that asked for them; that of the heaviest op first."""
+    position: int = 0
+    """Its place in the plan."""
 
     @property
     def gflops(self) -> float:
@@ -136,6 +139,24 @@ class Profile:
     def __str__(self) -> str:
         return self.table()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as JSON has it; the slowest launch first."""
+        launches = [traces.record_of(record) for record in self.records]
+        return {
+            "call_seconds": self.call,
+            "repeat": self.repeat,
+            "threads": self.threads,
+            "launches": launches,
+        }
+
+    def to_chrome(self, path: Path | str) -> None:
+        """Write a trace for chrome://tracing or Perfetto: the launches behind each other, in the order of the plan."""
+        traces.write(path, traces.chrome(self))
+
+    def to_speedscope(self, path: Path | str) -> None:
+        """Write a profile for speedscope: the user's lines, and the kernels below them."""
+        traces.write(path, traces.speedscope(self))
+
 
 def _relative(line: str) -> str:
     """A line with its file as seen from here, where that is shorter."""
@@ -182,7 +203,9 @@ def measure(
         ops, lines = named(insts) if site < len(exe.code.sites) else ((f"{name} on the host",), ())
         calls = way.counts[site]
         records.append(
-            LaunchProfile(name, calls, median(times), min(times), flops * calls, nbytes * calls, ops, lines)
+            LaunchProfile(
+                name, calls, median(times), min(times), flops * calls, nbytes * calls, ops, lines, site
+            )
         )
     records.sort(key=lambda record: -record.seconds)
     return Profile(tuple(records), median(whole), len(runs), way.threads)

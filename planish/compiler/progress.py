@@ -1,16 +1,19 @@
-"""Progress: one line on the terminal while something takes long: what, how far, for how long. It is erased at the end.
+"""Progress: one line on the terminal while something takes long: what, how far, for how long, how long still. It is erased at the end.
 
 `with Progress("compiling f"):` around the work; whoever does a part of it says so with `report`, whether anybody listens or not.
 Nothing is drawn in the first second, nor where standard error is no terminal or the setting `progress` is off; then there is no
 thread either. What begins inside of another is its part, and draws nothing of its own; of several threads the first one draws.
+The bar is rich's where that is installed. The thread is ours either way: rich's holds locks that a fork would want.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import Final, Self
 
@@ -85,36 +88,94 @@ class ProgressLine:
         """Since it began."""
         return time.monotonic() - self._start
 
+    @property
+    def fraction(self) -> float | None:
+        """How much of it is done; None while that is not known."""
+        if self.share is not None:
+            return min(self.share, 1.0)
+        return min(self.done / self.total, 1.0) if self.total else None
+
+    @property
+    def remaining(self) -> float | None:
+        """The seconds that it will still take if it goes on as it went; None while that is not known."""
+        done = self.fraction
+        return None if not done else self.seconds * (1 - done) / done
+
+    def told(self) -> str:
+        """What stands behind the bar."""
+        part = self._part
+        counted = f"{part.done} of {part.total} kernels" if part.total else ""
+        left = part.remaining
+        rest = f"about {_duration(left)} left" if left is not None and left >= _DELAY else ""
+        return ", ".join(filter(None, (counted, part.doing, f"{self.seconds:.1f} s", rest)))
+
     def line(self, tick: int) -> str:
         """The line at a moment, with how far its present part is; a bar that moves to and fro while that is not known."""
-        part = self._part
-        if part.total or part.share is not None:
-            share = part.done / part.total if part.share is None else part.share
-            full = int(_WIDTH * min(share, 1.0))
+        share = self._part.fraction
+        if share is not None:
+            full = int(_WIDTH * share)
             bar = "#" * full + " " * (_WIDTH - full)
         else:
             span = _WIDTH - 4
             place = span - abs(tick % (2 * span) - span)
             bar = " " * place + "####" + " " * (span - place)
-        counted = f"{part.done} of {part.total} kernels" if part.total else ""
-        told = ", ".join(filter(None, (counted, part.doing, f"{self.seconds:.1f} s")))
-        return f"{self.what} [{bar}] {told}"
+        return f"{self.what} [{bar}] {self.told()}"
 
     def _draw(self) -> None:
         # straight to the file: no lock of an object that a fork could find taken
         out, tick = sys.stderr.fileno(), 0
         if self._ended.wait(_DELAY):
             return
+        render = _rich_line() or (lambda progress, tick, width: progress.line(tick)[: width - 1])
         try:
             while True:
                 width = os.get_terminal_size(out).columns or 80 if os.isatty(out) else 80
-                os.write(out, f"\r{self.line(tick)[: width - 1]}\033[K".encode(errors="replace"))
+                os.write(out, f"\r{render(self, tick, width)}\033[K".encode(errors="replace"))
                 if self._ended.wait(_TICK):
                     break
                 tick += 1
             os.write(out, _ERASE.encode())
         except OSError:  # the terminal is gone
             return
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return (
+        f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole // 60 % 60} min"
+    )
+
+
+def _rich_line() -> Callable[[ProgressLine, int, int], str] | None:
+    """Draws the line by rich; None without it, or where no colours are wanted."""
+    if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+        return None
+    try:
+        from rich.console import Console
+        from rich.progress_bar import ProgressBar
+    except ImportError:
+        return None
+
+    def render(progress: ProgressLine, tick: int, width: int) -> str:
+        console = Console(
+            file=io.StringIO(),
+            force_terminal=True,
+            color_system="standard",
+            width=width,
+            legacy_windows=False,
+        )
+        share = progress._part.fraction
+        bar = ProgressBar(1.0, share or 0.0, _WIDTH, pulse=share is None, animation_time=tick * _TICK)
+        room = max(width - _WIDTH - len(progress.what) - 4, 0)
+        with console.capture() as drawn:
+            console.out(progress.what, style="bold", highlight=False, end=" ")
+            console.print(bar, end="")
+            console.out(f" {progress.told()[:room]}", highlight=False, end="")
+        return drawn.get().replace("\n", "")
+
+    return render
 
 
 _ACTIVE: Final[ContextVar[ProgressLine | None]] = ContextVar("progress", default=None)

@@ -19,7 +19,8 @@ import numpy as np
 from planish import compiler, ptir
 from planish.config import Settings, current
 from planish.errors import Location, PlanishError, did_you_mean
-from planish.frontend.execute import interpret, interpret_without_nan
+from planish.frontend.execute import interpret
+from planish.frontend.nan_check import interpret_without_nan
 from planish.frontend.storage import Array, Storage, fetched
 from planish.records import dataclass
 

@@ -1,7 +1,6 @@
 """Running a compiled function for the front end: what can go wrong there, told in the user's terms.
 
-With `settings(check="nan")` the reference interpreter runs the function op by op and names the first op that makes a NaN of
-numbers, and the line that asked for it. Where memory runs out, the error names the largest buffer and the peak of the call.
+Where memory runs out, the error names the largest buffer and the peak of the call.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 
 from planish import ptir
 from planish.compiler import Executable
-from planish.errors import Location, NanError, OutOfMemoryError
-from planish.ptir.function import Inst
+from planish.errors import Location, OutOfMemoryError
 from planish.ptir.types import TensorType
 
 Array = NDArray[Any]
@@ -26,45 +24,6 @@ def interpret(function: ptir.Function, arrays: Sequence[Array]) -> tuple[Array, 
     """The results, by the reference interpreter."""
     with np.errstate(all="ignore"):
         return ptir.interpret(function, arrays)
-
-
-def interpret_without_nan(function: ptir.Function, arrays: Sequence[Array]) -> tuple[Array, ...]:
-    """The results, op by op; a `NanError` where one makes a NaN."""
-    with np.errstate(all="ignore"):
-        return ptir.interpret(function, arrays, observer=_no_nan)
-
-
-def _no_nan(inst: Inst, given: Sequence[Array], made: Sequence[Array]) -> None:
-    # What is written as NaN is meant; what regions give was looked at inside of them.
-    if inst.regions or not inst.operands:
-        return
-    for number, array in enumerate(made):
-        found = _nan(array)
-        if not found.any() or any(_nan(x).any() for x in given):
-            continue
-        where = tuple(int(i) for i in np.argwhere(found)[0])
-        inputs = ", ".join(str(operand.type) for operand in inst.operands)
-        values = ", ".join(_shown(x[where]) for x in given if x.shape == array.shape)
-        count = int(found.sum())
-        raise NanError(
-            f"{inst.op.name} made {'a NaN' if count == 1 else f'{count} NaNs'} of ({inputs}):"
-            f" element {list(where)}" + (f" of result {number}" if len(made) > 1 else "")
-            + (f", from {values}" if values else ""),
-            op=inst.op.name,
-            location=inst.loc,
-            remedy="keep its operands where it is defined, for example with planish.where or planish.clip",
-        )  # fmt: skip
-
-
-def _nan(array: Array) -> NDArray[np.bool_]:
-    if array.dtype.kind in "biuSUO":
-        return np.zeros((), np.bool_)
-    found: NDArray[np.bool_] = np.isnan(array)
-    return found
-
-
-def _shown(value: Any) -> str:
-    return str(value.item() if isinstance(value, np.generic | np.ndarray) else value)
 
 
 def out_of_memory(exe: Executable, error: MemoryError) -> OutOfMemoryError:

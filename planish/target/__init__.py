@@ -17,7 +17,7 @@ from typing import Final
 
 from planish.config import cache_folder, current
 from planish.dtypes import DType
-from planish.errors import SettingsError
+from planish.errors import SettingsError, did_you_mean
 from planish.records import dataclass
 from planish.target import calibration
 from planish.target import host_features as features
@@ -327,5 +327,7 @@ def find(name: str) -> Target:
     if name == "host":
         return host()
     if name not in TARGETS:
-        raise SettingsError(f"unknown target {name!r}", remedy=f"one of host, {', '.join(TARGETS)}")
+        close = did_you_mean(name, ("host", *TARGETS))
+        hint = f"did you mean {close!r}? " if close else ""
+        raise SettingsError(f"unknown target {name!r}", remedy=f"{hint}one of host, {', '.join(TARGETS)}")
     return TARGETS[name]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +14,9 @@ from pathlib import Path
 import pytest
 
 import planish
-from planish.cli import COMMANDS, main
+from planish.cli import COMMANDS, main, module_of
 from planish.cli.console import Console
+from planish.cli.script import divide
 from planish.errors import DTypeError, InternalError, Location, SettingsError
 from tests.cli.conftest import SMALL, Cli
 
@@ -58,12 +62,9 @@ def test_every_command_has_help(cli: Cli, command: str):
 def test_an_unknown_command_names_the_nearest(cli: Cli):
     ran = cli("otp", "x.ptir")
     assert (ran.status, ran.out) == (2, "")
-    assert ran.err == (
-        "planish: error: there is no command 'otp'\nhelp: did you mean 'opt'? valid: run, compile, opt, lower, bench, launch, bisect, cache, info\n"
-    )
-    assert cli("frobnicate").err.endswith(
-        "help: valid: run, compile, opt, lower, bench, launch, bisect, cache, info\n"
-    )
+    valid = ", ".join(COMMANDS)
+    assert ran.err == f"planish: error: there is no command 'otp'\nhelp: did you mean 'opt'? valid: {valid}\n"
+    assert cli("frobnicate").err.endswith(f"help: valid: {valid}\n")
 
 
 def test_an_unknown_option_names_the_nearest(cli: Cli):
@@ -234,11 +235,50 @@ def test_warnings_are_lines_for_users():
     assert (ran.returncode, ran.stderr) == (0, "note: nothing is cached\n")
 
 
-@pytest.mark.parametrize("command", ["run", "compile", "bench", "opt"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_ends_with_examples_that_parse(cli: Cli, command: str):
     shown = cli(command, "--help").out
-    _, _, lines = shown.partition("\nexamples:\n")
+    _, _, lines = shown.partition("examples:\n")
     told = [line.strip() for line in lines.splitlines() if line.strip()]
     assert len(told) >= 2
     # (a compiled model is also for C)
     assert all(line.startswith(("planish ", "cc ")) for line in told)
+    for line in told:
+        name, *words = (
+            shlex.split(re.split(r"  +| > ", line)[0], comments=True)[1:]
+            if line.startswith("planish")
+            else ["opt"]
+        )
+        # options that are only shown by examples must exist, and take as many values as the examples give
+        own = divide(words, module_of(name).parser())[0] if name == "run" else words
+        module_of(name).parser().parse_args(own)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_json_and_settings(command: str):
+    words = [word for action in module_of(command).parser()._actions for word in action.option_strings]
+    assert {"--json", "--set", "--verbose", "--help"} <= set(words)
+
+
+def test_settings_of_the_command_line_hold_while_it_runs(cli: Cli):
+    record = json.loads(cli("info", "--set", "beam=3", "--set", "cache-limit=7", "--json").out)
+    assert record["settings"]["beam"] == {"value": 3, "source": "PLANISH_BEAM"}
+    assert record["settings"]["cache_limit"]["value"] == 7
+    assert "PLANISH_BEAM" not in os.environ
+    assert planish.config.current().beam == 0
+
+
+def test_a_setting_that_is_wrong_is_a_wrong_command_line(cli: Cli):
+    ran = cli("info", "--set", "bem=3")
+    assert (ran.status, ran.out) == (2, "")
+    assert "unknown setting 'bem'\nhelp: did you mean 'beam'?" in ran.err
+    assert "PLANISH_BEAM cannot be 'x'" in cli("info", "--set", "beam=x").err
+    assert "'beam' sets nothing" in cli("info", "--set", "beam").err
+
+
+def test_near_misses_of_choices_and_targets_are_named(cli: Cli):
+    assert "invalid choice: 'cler'; did you mean 'clear'?" in cli("cache", "cler").err
+    ran = cli("lower", "-", "--to", "llir", "--target", "sm90", stdin=SMALL)
+    assert (ran.status, ran.out) == (2, "")
+    assert "did you mean 'sm_90'?" in ran.err
+    assert "did you mean --verbose?" in cli("--verbos", "opt").err

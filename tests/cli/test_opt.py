@@ -203,7 +203,7 @@ def test_files_that_cannot_be_read(
         (("--print-changed=all",), "invalid choice: 'all'"),
         (("--run-reproducer", "x", "y"), "--run-reproducer names the input: there cannot be another\n"),
         (("--explain", "%0", "X", "-p", "cse"), "--explain looks at the input and runs nothing\n"),
-        (("--explain", "%0", "X", "--json"), "--explain and --bisect write a report, not a program\n"),
+        (("--explain", "%0", "X", "--stats"), "--explain and --bisect write a report, not a program\n"),
         (("--bisect", "'"), 'cannot read the command "\'": No closing quotation\n'),
         (("--bisect", ""), "--bisect needs a command\n"),
     ],

@@ -38,10 +38,11 @@ print("done")
 """
 
 
-def on_terminal(code: str) -> tuple[str, str]:
+def on_terminal(code: str, *, colours: bool = False) -> tuple[str, str]:
     """What a program writes to standard output, and to a terminal that is its standard error."""
     ours, theirs = pty.openpty()
     variables = {key: value for key, value in os.environ.items() if key != "PLANISH_PROGRESS"}
+    variables |= {"TERM": "xterm"} if colours else {"NO_COLOR": "1"}
     variables |= {"PLANISH_CACHE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, env=variables
@@ -76,6 +77,16 @@ def test_a_line_while_jit_compiles_and_nothing_afterwards():
     assert seen.endswith("\r\x1b[K")
     steps = [part.split(" of ")[0].rsplit(" ", 1)[1] for part in seen.split("\r") if " of " in part]
     assert steps == sorted(steps, key=int)
+
+
+def test_the_bar_is_richs_where_that_is_installed():
+    pytest.importorskip("rich")
+    output, seen = on_terminal(SLOW, colours=True)
+    assert output == "done\n"
+    assert "\x1b[1mcompiling layers\x1b[0m" in seen
+    assert "━" in seen
+    assert "\n" not in seen
+    assert seen.endswith("\r\x1b[K")
 
 
 def test_a_setting_turns_it_off(monkeypatch):
@@ -121,6 +132,25 @@ def test_the_line(monkeypatch):
             assert outer.line(0) == "running model.onnx [######                  ] 3 of 12 kernels, 0.0 s"
             report(doing="kernel k3, launch 2")
             assert inner.line(0).endswith("] kernel k3, launch 2, 0.0 s")
+
+
+def test_the_rest_of_the_time_is_told_once_it_is_known(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with ProgressLine("compiling f", shown=False) as line:
+        now[0] = 20.0
+        assert line.remaining is None
+        report(0, 8)
+        assert line.line(0).endswith("] 0 of 8 kernels, 20.0 s")
+        report(2, 8)
+        assert line.line(0).endswith("2 of 8 kernels, 20.0 s, about 1 min 0 s left")
+        report(8, 8)
+        assert line.line(0).endswith("8 of 8 kernels, 20.0 s")
+        # a part counts its own time
+        with ProgressLine("part", shown=False):
+            now[0] = 22.0
+            report(1, 3)
+            assert line.line(0).endswith("1 of 3 kernels, 22.0 s, about 4 s left")
 
 
 def test_errors_end_it():

@@ -1,0 +1,122 @@
+"""`planish info --measure`: what the machine can do. Rates of loops that do nothing else, and of products as planish compiles them.
+
+The peak is that of multiply-adds in registers, which exist for float32 and float64; a product of matrices tells what of it, or of units
+that work on tiles, a program gets. Bytes are read again and again, so that they come from one cache, or from memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from planish import compiler, ptir
+from planish.compiler.progress import report
+from planish.config import settings
+from planish.dtypes import DType, bfloat16, float16, float32, float64, int8, int32
+from planish.errors import PlanishError
+from planish.frontend.devices import CPU, CUDA, devices
+from planish.runtime.limits import Meter
+from planish.runtime.pool import wanted_threads
+from planish.runtime.sandbox import Sandbox
+from planish.target import host
+
+PRODUCTS: Final = (
+    (float64, float64),
+    (float32, float32),
+    (bfloat16, float32),
+    (float16, float32),
+    (int8, int32),
+)
+"""Elements, and what their products are added up in."""
+_SIDE: Final = {CPU: 768}
+_GPU_SIDE: Final = 4096
+_STREAM: Final = 64 << 20
+"""Elements that a GPU reads and writes to tell how fast its memory is."""
+
+
+def measure(among: Sequence[str] | None = None) -> dict[str, Any]:
+    """The rates of every device, those of cores first; a few seconds each."""
+    found = [d for d in devices() if d == CPU or d.startswith(CUDA)] if among is None else among
+    steps = 2 + len(found) * len(PRODUCTS)
+    done = 0
+    record: dict[str, Any] = {}
+    for device in found:
+        rates: dict[str, Any] = _cores() if device == CPU else _gpu(device)
+        done += 2
+        rates["product_gflops"] = {}
+        for name, rate in _products(device):
+            done += 1
+            report(done, max(steps, done), f"{name} on {device}")
+            rates["product_gflops"][name] = rate
+        record[device] = rates
+    return record
+
+
+def _cores() -> dict[str, Any]:
+    threads = wanted_threads()
+    machine = host()
+    with Sandbox((), threads, workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox:
+        meter = Meter(sandbox, machine.lanes(float32))
+        report(0, 0, "multiply-adds")
+        peak = {f"float{bits}": _round(meter.flops(bits) / 1e9) for bits in (32, 64)}
+        report(0, 0, "caches and memory")
+        # Half of a cache is surely in it; each core has the nearer ones to itself.
+        shared = len(machine.caches) - 1
+        sizes = [size // 2 * (threads if level < shared else 1) for level, size in enumerate(machine.caches)]
+        reads = {f"L{level}": _round(meter.bandwidth(size) / 1e9) for level, size in enumerate(sizes, 1)}
+        reads["memory"] = _round(meter.limits().bandwidth / 1e9)
+    caches = {f"L{level}": size for level, size in enumerate(machine.caches, 1)}
+    return {
+        "target": machine.name,
+        "threads": threads,
+        "caches": caches,
+        "peak_gflops": peak,
+        "read_gbytes": reads,
+    }
+
+
+def _gpu(device: str) -> dict[str, Any]:
+    from planish.runtime.cuda.device import gpu
+
+    card = gpu(int(device.rpartition(":")[2]))
+    graph = ptir.Graph("stream")
+    x = graph.input("x", ptir.tensor("f32", (_STREAM,)))
+    streamed = compiler.compile(graph.build(x + x), device=device).profile(repeat=5)
+    moved = max(launch.gbytes for launch in streamed)
+    return {
+        "model": card.model,
+        "arch": card.arch,
+        "memory_bytes": card.memory_bytes,
+        "stream_gbytes": _round(moved),
+    }
+
+
+def _products(device: str) -> Iterator[tuple[str, float | None]]:
+    """GFLOP/s of square products; None where the device has none of the type."""
+    side = _SIDE.get(device, _GPU_SIDE)
+    for dtype, total in PRODUCTS:
+        try:
+            with settings(beam=0):
+                yield dtype.name, _round(_product(device, dtype, total, side))
+        except PlanishError:
+            yield dtype.name, None
+
+
+def _product(device: str, dtype: DType, total: DType, side: int) -> float:
+    graph = ptir.Graph("product")
+    a, b = (graph.input(name, ptir.tensor(dtype.short, (side, side))) for name in "ab")
+    dims = ptir.ops.DotDims(lhs_contract=(1,), rhs_contract=(0,))
+    out = a.dot_general(b, dims, ptir.ops.DotAttrs(total, total))
+    profile = compiler.compile(graph.build(out), device=device).profile(repeat=5)
+    best = sum(launch.best for launch in profile)
+    return 2.0 * side**3 / best / 1e9
+
+
+def _round(rate: float) -> float:
+    """Three digits: more is noise."""
+    return float(np.format_float_positional(rate, precision=3, fractional=False))
+
+
+__all__ = ["PRODUCTS", "measure"]
