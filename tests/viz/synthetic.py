@@ -319,7 +319,7 @@ class Synthetic:
         inner = {"axis": "j.inner", "extent": 16, "kind": "vector", "depth": 2, "children": []}
         middle = {"axis": "j.outer", "extent": 48, "kind": "serial", "depth": 1, "children": [inner]}
         return {
-            "origin": "model.py:7", "because": ["its result is read twice"], "bound_by": "memory", "note": "",
+            "origin": "model.py:7", "because": ["its result is read twice"], "bound_by": "bound by memory", "note": "",
             "schedule": [
                 {"action": "upcast(j, 16)", "taken": True, "reason": "one register of lanes", "estimate_us": 20.0, "effect": "reads become wide"},
                 {"action": "unroll(k, 4)", "taken": False, "reason": "no faster by the model", "estimate_us": 21.0, "effect": ""},

@@ -129,6 +129,7 @@ export function App() {
           <span class="title" title={index.command}>{program?.name ?? index.title}</span>
         )}
         <SearchBox input={search} />
+        {index.live && <a href={`./api/export${location.search}`} download="report.html" title="One file that holds all of this">Export</a>}
         <span class={`badge ${index.live ? "live" : ""}`}>{index.live ? "live" : "export"}</span>
         <button type="button" class="plain" onClick={change} aria-label={`Theme: ${theme}`} title={`Theme: ${theme}`}>
           {theme === "dark" ? "☾" : theme === "light" ? "☀" : "◐"}

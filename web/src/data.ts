@@ -2,6 +2,7 @@
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
 import type { Index, KernelEntry, Program } from "./documents";
+import { parseRoute } from "./route";
 import type { Source } from "./source";
 
 export interface Recording {
@@ -38,6 +39,13 @@ export function usePromise<T>(make: () => Promise<T>, key: string | null): Loade
 export function useDocument<T>(path: string | null): Loaded<T> {
   const { source } = useRecording();
   return usePromise(() => source.get<T>(path!), path);
+}
+
+/** The program that the address names, for links from parts that are shown in any of them. */
+export function useProgramId(): string {
+  const { index } = useRecording();
+  const named = parseRoute(location.hash).path[0];
+  return index.programs.find(({ id }) => id === named)?.id ?? index.programs[0]?.id ?? "p0";
 }
 
 /** Kernels by id, made once for each program. */

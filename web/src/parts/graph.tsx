@@ -30,8 +30,8 @@ interface GraphProps {
   direction?: "TB" | "LR";
   /** Nodes that a step is about. */
   marked?: Set<string>;
-  /** Nodes that were not there before. */
-  added?: Set<string>;
+  /** Nodes that the other side of a rewrite does not have, and how they are ringed: as new or as gone. */
+  only?: { ids: Set<string>; tone: "good" | "bad" };
   onOpen?: (id: string) => void;
   /** Nodes that were too many to record. */
   leftOut?: number;
@@ -54,7 +54,7 @@ function simple(graph: DrawnGraph, places: Map<string, number>): DrawnGraph["edg
   return [...known.values()];
 }
 
-export function GraphView({ graph, label, direction = "TB", marked, added, onOpen, leftOut = 0 }: GraphProps) {
+export function GraphView({ graph, label, direction = "TB", marked, only, onOpen, leftOut = 0 }: GraphProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const camera = useRef(new Camera());
   const [version, setVersion] = useState(0);
@@ -84,9 +84,9 @@ export function GraphView({ graph, label, direction = "TB", marked, added, onOpe
   const draw = useRef<() => void>(() => undefined);
   draw.current = () => {
     if (canvas.current === null || laid.value === null) return;
-    drawGraph(canvas.current, { graph, edges, places, layout: laid.value, camera: camera.current, selected, marked, added, found });
+    drawGraph(canvas.current, { graph, edges, places, layout: laid.value, camera: camera.current, selected, marked, only, found });
   };
-  useEffect(() => draw.current(), [laid.value, selected, marked, added, found, theme]);
+  useEffect(() => draw.current(), [laid.value, selected, marked, only, found, theme]);
 
   const reveal = (id: string) => {
     const place = places.get(id);

@@ -13,7 +13,7 @@ export interface Drawing {
   camera: Camera;
   selected: string | null;
   marked?: Set<string> | undefined;
-  added?: Set<string> | undefined;
+  only?: { ids: Set<string>; tone: "good" | "bad" } | undefined;
   found: Set<string> | null;
 }
 
@@ -70,9 +70,9 @@ function drawEdges(context: CanvasRenderingContext2D, drawing: Drawing, seen: Se
 }
 
 function drawNodes(context: CanvasRenderingContext2D, drawing: Drawing, seen: Seen): void {
-  const { graph, layout, camera, selected, marked, added, found } = drawing;
+  const { graph, layout, camera, selected, marked, only, found } = drawing;
   const shades = hues();
-  const colours = palette("panel", "text", "muted", "accent", "good", "warn");
+  const colours = palette("panel", "text", "muted", "accent", "good", "bad", "warn");
   const family = getComputedStyle(document.body).getPropertyValue("--mono") || "monospace";
   const readable = camera.scale > READABLE;
   context.textBaseline = "middle";
@@ -86,7 +86,7 @@ function drawNodes(context: CanvasRenderingContext2D, drawing: Drawing, seen: Se
     context.roundRect(x - width / 2, y - height / 2, width, height, 4);
     context.fillStyle = readable ? colours.panel : hue;
     context.fill();
-    const ring = selected === node.id ? colours.accent : marked?.has(node.id) ? colours.warn : added?.has(node.id) ? colours.good : null;
+    const ring = selected === node.id ? colours.accent : marked?.has(node.id) ? colours.warn : only?.ids.has(node.id) ? colours[only.tone] : null;
     context.strokeStyle = ring ?? hue;
     context.lineWidth = ring === null ? 1 : 3;
     context.stroke();

@@ -26,12 +26,14 @@ interface PlaneProps {
   chosen: number | null;
   onChoose: (place: number | null) => void;
   describe: (place: number) => string;
+  /** In pixels; else it takes its share of the view. */
+  height?: number;
 }
 
 const AXIS = 20;
 const FULL = { from: 0, span: 1 };
 
-export function Plane({ boxes, extent, label, tick, rows = [], counts = false, chosen, onChoose, describe }: PlaneProps) {
+export function Plane({ boxes, extent, label, tick, rows = [], counts = false, chosen, onChoose, describe, height: fixed }: PlaneProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [view, setView] = useState(FULL);
   const [hover, setHover] = useState<{ place: number; x: number; y: number } | null>(null);
@@ -155,7 +157,7 @@ export function Plane({ boxes, extent, label, tick, rows = [], counts = false, c
     run();
   };
   return (
-    <div class="plane">
+    <div class={fixed === undefined ? "plane" : "plane low"} style={{ height: fixed === undefined ? undefined : `${fixed}px` }}>
       <canvas
         ref={canvas}
         tabIndex={0}

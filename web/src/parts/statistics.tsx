@@ -1,5 +1,5 @@
 /** How often each rule was tried and applied, and why it failed. */
-import { useRecording } from "../data";
+import { useProgramId, useRecording } from "../data";
 import type { Statistic } from "../documents";
 import { count, milliseconds, percent } from "../format";
 import { href } from "../route";
@@ -7,8 +7,8 @@ import { Bar } from "./small";
 
 export function Statistics({ statistics }: { statistics: Statistic[] }) {
   const { index } = useRecording();
+  const program = useProgramId();
   if (statistics.length === 0) return <p class="notice">No rule was tried here.</p>;
-  const program = index.programs[0]?.id ?? "p0";
   const most = Math.max(...statistics.map(({ applied }) => applied));
   const ordered = [...statistics].sort((a, b) => b.applied - a.applied || b.tried - a.tried);
   return (

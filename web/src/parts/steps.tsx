@@ -1,6 +1,6 @@
 /** Single rewrites: a list that fetches pages as they come into sight, and one of them in full. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useRecording } from "../data";
+import { useProgramId, useRecording } from "../data";
 import { type Step, type StepsDocument, STEPS_PER_PAGE } from "../documents";
 import { count, microseconds } from "../format";
 import { href } from "../route";
@@ -113,10 +113,10 @@ export function StepsList({ list, total, current, onChoose }: StepsListProps) {
 /** One rewrite: the rule as an equation, and its expression before and after, word by word. */
 export function StepDetail({ step }: { step: Step | null }) {
   const { index } = useRecording();
+  const program = useProgramId();
   if (step === null) return <div class="step-detail"><p class="notice quiet">Loading…</p></div>;
   const [ruleId, , , before, after, source, , time, depth = 0] = step;
   const rule = index.rules[ruleId];
-  const program = index.programs[0]?.id ?? "p0";
   return (
     <div class="step-detail">
       <h2>

@@ -75,8 +75,8 @@ export function Table<T>({ rows, columns: all, sort, onSort, label, current, lin
   const linked = (columns.find(({ key }) => key === "name") ?? columns[0])?.key;
   const template = { gridTemplateColumns: columns.map((column) => column.width).join(" ") };
   return (
-    <div class="table" ref={frame}>
-      <div class="table-head" style={template} role="row">
+    <div class="table" ref={frame} role="grid" aria-label={label} aria-rowcount={ordered.length + 1}>
+      <div class="table-head" style={template} role="row" aria-rowindex={1}>
         {columns.map((column) => {
           const on = column.key === sort.key;
           const order = on ? (sort.down ? "descending" : "ascending") : undefined;
@@ -102,7 +102,7 @@ export function Table<T>({ rows, columns: all, sort, onSort, label, current, lin
         count={ordered.length}
         rowHeight={rowHeight}
         label={label}
-        role="grid"
+        role="rowgroup"
         current={place}
         row={(line) => {
           const row = ordered[line]!;
@@ -112,7 +112,7 @@ export function Table<T>({ rows, columns: all, sort, onSort, label, current, lin
             </div>
           ));
           return (
-            <div class={`table-row ${line === place ? "current" : ""} ${line % 2 ? "odd" : ""}`} style={template} role="row" aria-rowindex={line + 1} aria-selected={line === place || undefined}>
+            <div class={`table-row ${line === place ? "current" : ""} ${line % 2 ? "odd" : ""}`} style={template} role="row" aria-rowindex={line + 2} aria-selected={line === place || undefined}>
               {cells}
             </div>
           );

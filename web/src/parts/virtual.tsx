@@ -13,7 +13,7 @@ export interface VirtualProps {
   /** The row to keep in sight. */
   current?: number | null;
   label: string;
-  role?: "listbox" | "list" | "grid" | "rowgroup" | "tree";
+  role?: "listbox" | "list" | "rowgroup";
   className?: string;
   /** At least this wide, in characters of the list's font. */
   columns?: number;
@@ -86,14 +86,14 @@ export function VirtualList(props: VirtualProps) {
   const rows: ComponentChildren[] = [];
   for (let place = first; place <= last; place++) {
     rows.push(
-      <div key={place} class="vrow" style={{ top: `${place * rowHeight - (top - view.top)}px`, height: `${rowHeight}px` }}>
+      <div key={place} class="vrow" role={role === "list" ? "listitem" : "presentation"} style={{ top: `${place * rowHeight - (top - view.top)}px`, height: `${rowHeight}px` }}>
         {row(place)}
       </div>,
     );
   }
   return (
-    <div ref={pane} class={`virtual ${className}`} role={role} aria-label={label} aria-rowcount={role === "grid" ? count : undefined} tabIndex={0}>
-      <div class="vspace" style={{ height: `${height}px`, minWidth: columns === undefined ? undefined : `${columns}ch` }}>
+    <div ref={pane} class={`virtual ${className}`} role={role} aria-label={label} tabIndex={0}>
+      <div class="vspace" role="presentation" style={{ height: `${height}px`, minWidth: columns === undefined ? undefined : `${columns}ch` }}>
         {rows}
       </div>
     </div>

@@ -151,13 +151,17 @@ function Rewrites(props: RewritesProps) {
   const marked = useMemo(() => (current === null ? undefined : new Set([String(current[1])])), [current]);
   // The node that a rewrite replaced is in the graph before, or was made on the way: then what it became may be in the one after.
   const inGraph = (graph: Graph | null | undefined) => graph?.nodes.some(({ id }) => marked?.has(String(id)));
-  const graph = step === null || !inGraph(earlier.value?.graph) ? document.value?.graph : earlier.value?.graph;
+  const side = route.query["side"] === "before" ? "before" : "after";
+  const early = step === null ? side === "before" && earlier.value !== null : inGraph(earlier.value?.graph);
+  const graph = early ? earlier.value?.graph : document.value?.graph;
   const picture = useMemo(() => (graph ? drawn(graph) : null), [graph]);
-  const added = useMemo(() => {
-    if (graph !== document.value?.graph || !document.value?.graph || !earlier.value?.graph) return undefined;
-    const old = new Set(earlier.value.graph.nodes.map(({ id }) => String(id)));
-    return new Set(document.value.graph.nodes.map(({ id }) => String(id)).filter((id) => !old.has(id)));
-  }, [document.value, earlier.value, graph]);
+  const only = useMemo(() => {
+    const other = early ? document.value?.graph : earlier.value?.graph;
+    if (!graph || !other) return undefined;
+    const known = new Set(other.nodes.map(({ id }) => String(id)));
+    const ids = new Set(graph.nodes.map(({ id }) => String(id)).filter((id) => !known.has(id)));
+    return { ids, tone: early ? ("bad" as const) : ("good" as const) };
+  }, [graph, early, document.value, earlier.value]);
 
   const loaded = step === null ? document : whole;
   const texts =
@@ -177,6 +181,14 @@ function Rewrites(props: RewritesProps) {
             options={[["side", "Side by side"], ["inline", "Inline"]]}
             value={mode}
             onChange={(value) => change({ mode: value === "side" ? null : value })}
+          />
+        )}
+        {shape === "graph" && step === null && baseBefore !== null && (
+          <Choice
+            label="Which graph"
+            options={[["before", "Before"], ["after", "After"]]}
+            value={side}
+            onChange={(value) => change({ side: value === "after" ? null : value })}
           />
         )}
         <span class="pager">
@@ -199,7 +211,7 @@ function Rewrites(props: RewritesProps) {
             picture === null ? (
               document.value === null ? <Waiting loaded={document} /> : <p class="notice">{document.value.graph === null ? "No graph was recorded here; the text has it all." : "Loading…"}</p>
             ) : (
-              <GraphView graph={picture} label={label} marked={marked} added={added} leftOut={graph?.left_out ?? 0} />
+              <GraphView graph={picture} label={label} marked={marked} only={only} leftOut={graph?.left_out ?? 0} />
             )
           ) : !ready ? (
             <Waiting loaded={loaded} />

@@ -51,7 +51,12 @@ export function TimelineView({ program, route }: { program: Program; route: Rout
   const timeline = useDocument<TimelineDocument>(run === undefined ? null : `${run.id}/timeline.json`);
   const [chosen, setChosen] = useState<number | null>(null);
   const roofline = index.machine?.roofline;
-  const events = timeline.value?.events ?? [];
+  // A run starts where its first event does, however long the program was up by then.
+  const events = useMemo(() => {
+    const all = timeline.value?.events ?? [];
+    const start = all.reduce((least, event) => Math.min(least, event.start_us), Infinity);
+    return all.map((event) => ({ ...event, start_us: event.start_us - start }));
+  }, [timeline.value]);
   const threads = useMemo(() => [...new Set(events.map((event) => String(event.thread ?? 0)))].sort(), [timeline.value]);
   const extent = useMemo(() => events.reduce((end, event) => Math.max(end, event.start_us + event.us), 1), [timeline.value]);
   const boxes = useMemo(
@@ -122,6 +127,7 @@ export function TimelineView({ program, route }: { program: Program; route: Rout
         extent={extent}
         label="Events over time, one row for each thread"
         tick={microseconds}
+        height={Math.min(320, 40 + 56 * threads.length)}
         rows={threads.length > 1 ? threads.map((name, place) => ({ y: place / threads.length, name: `thread ${name}` })) : []}
         chosen={chosen}
         onChoose={setChosen}

@@ -18,7 +18,7 @@ export function WhyView({ program, kernel }: { program: Program; kernel: KernelE
       {(because.length > 0 || bound_by || note) && (
         <section class="part">
           <h2>In short</h2>
-          {bound_by && <p>Bound by {bound_by}.</p>}
+          {bound_by && <p>{bound_by}</p>}
           {because.map((reason) => <p key={reason}>{reason}</p>)}
           {note && <p class="muted">{note}</p>}
         </section>
