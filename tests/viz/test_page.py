@@ -1,0 +1,310 @@
+"""The page in a real browser: every view opens, steps, searches, compares and edits, by keyboard alone too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.viz.served import PAGE, exported, served
+from tests.viz.synthetic import HOSTILE, Compared, large, small
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+from playwright.sync_api import Browser, Locator, Page, Request, sync_playwright
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM.exists(), reason="there is no Chromium at /usr/bin/chromium"),
+    pytest.mark.skipif(
+        not (PAGE / "index.html").exists(), reason="the page is not built: `make page` builds it"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        yield browser
+        browser.close()
+
+
+class Tab:
+    """A tab on a recording, which fails on any error of the page and on any request that leaves the machine."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page, self.address = page, address
+        self.faults: list[str] = []
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("console", lambda said: self.faults.extend([said.text] if said.type == "error" else []))
+        page.on("request", self.request)
+
+    def request(self, request: Request) -> None:
+        place = urlsplit(request.url)
+        if place.scheme not in {"data", "blob", "file"} and place.hostname != "127.0.0.1":
+            self.faults.append(f"a request left the machine: {request.url}")
+
+    def go(self, place: str) -> Page:
+        self.page.goto(f"{self.address}{place}")
+        return self.page
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def sees(self, selector: str, text: str | re.Pattern[str] | None = None) -> Locator:
+        found = self.page.locator(selector)
+        if text is not None:
+            found = found.filter(has_text=text)
+        found.first.wait_for(timeout=15_000)
+        return found.first
+
+
+@pytest.fixture
+def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
+    recording = getattr(request, "param", small)()
+    with served(recording) as address:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        tab = Tab(page, address)
+        yield tab
+        page.close()
+    assert tab.faults == []
+
+
+VIEWS = {
+    "p0": "Where compile time went",
+    "p0/kernels": "14 kernels",
+    "p0/dataflow": "15 nodes",
+    "p0/pass/3": "Rewrites 2",
+    "p0/rules?rule=u3": "the axes are gone already",
+    "p0/fusion": "too large to be computed row by row",
+    "p0/memory": "31 buffers",
+    "r0/timeline": "14 events",
+    "p0/k/1": "Loop nest",
+    "p0/k/1/why": "neighbouring lanes lie 2 apart",
+    "p0/k/1/schedule": "Legal next actions",
+    "p0/k/1/beam": "40 schedules",
+    "p0/k/1/level/llvm?beside=asm": "; asm of kernel 1",
+    "p0/k/1/stage/9": "After expander: what holds.",
+    "search?q=expander": "result",
+    "compare": "One recording was opened",
+}
+
+
+def test_every_view_opens_and_nothing_overflows(tab: Tab):
+    for place, text in VIEWS.items():
+        tab.go(f"#/{place}")
+        tab.sees("main", text)
+        assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), place
+
+
+def test_stepping_by_keyboard_shows_each_rewrite_and_survives_reload(tab: Tab):
+    page = tab.go("#/p0/k/1/stage/9")
+    tab.sees(".steps .entry", "divide 1")
+    tab.press("j", "j", "j")
+    assert "step=2" in page.url
+    tab.sees(".step-detail", "x * 2 // 2 -> x")
+    tab.sees(".step-detail mark", "* 4")
+    tab.sees(".step-detail", "model.py:7")
+    tab.sees(".step-bar", "Rewrite 3 of 20")
+    tab.press("k")
+    tab.sees(".step-bar", "Rewrite 2 of 20")
+    page.reload()
+    tab.sees(".step-bar", "Rewrite 2 of 20")
+    tab.press("Escape", "n")
+    tab.sees("h1", "add local buffers")
+    tab.press("p", "p")
+    tab.sees("h1", "post-opt symbolic")
+
+
+def test_a_diff_marks_what_changed_and_not_what_was_renumbered(tab: Tab):
+    page = tab.go("#/p0/k/1/stage/9")
+    tab.sees(".diff .code-bar", "+1 −0")
+    assert page.locator(".half").count() == 2
+    tab.sees(".line.added", "mul %1, 7")
+    assert page.locator(".line.removed").count() == 0
+    tab.press("s")
+    tab.sees(".diff > .virtual .line.added", "mul %1, 7")
+    assert "mode=inline" in page.url
+    tab.press("v", "v")
+    tab.sees(".code", "62 lines")
+    tab.press("v")
+    tab.sees("canvas[data-laid=yes]")
+
+
+def test_search_finds_kernels_rules_and_recorded_text(tab: Tab):
+    page = tab.go("#/p0")
+    tab.sees("h1", "model")
+    tab.press("/")
+    page.keyboard.type("rows_128_0001")
+    tab.sees(".results a", "rows_128_0001")
+    tab.press("ArrowDown", "Enter")
+    tab.sees("h1", "rows_128_0001")
+    tab.press("/")
+    page.locator(".search input").fill("contract <16")
+    tab.sees(".results a", "fmul contract").click()
+    tab.sees("h1", "LLVM IR")
+
+
+def test_a_schedule_is_edited_refused_and_compiled(tab: Tab):
+    page = tab.go("#/p0/k/1/schedule")
+    text = page.get_by_label("Actions one per line")
+    text.fill("upcast(j, 16)\nsplit(i, 7)")
+    text.press("Control+Enter")
+    tab.sees(".verdict.bad", "7 does not divide 768")
+    tab.sees(".verdict.bad", "action 2")
+    text.fill("upcast(j, 16)")
+    page.get_by_role("button", name="split(i, 8)").click()
+    assert text.input_value() == "upcast(j, 16)\nsplit(i, 8)"
+    page.get_by_role("button", name="Compile", exact=True).click()
+    tab.sees(".verdict.good", "upcast(j, 16); split(i, 8)")
+    tab.sees(".outcome .line.added")
+    tab.sees(".facts", "12.0 µs")
+
+
+def test_hostile_names_are_text(tab: Tab):
+    for place in (
+        "p0",
+        "p0/kernels",
+        "p0/k/2",
+        "p0/dataflow",
+        "r0/timeline",
+        "search?q=onerror",
+        "p0/fusion",
+    ):
+        tab.go(f"#/{place}")
+        tab.sees("h1")
+    page = tab.go("#/p0/k/2")
+    assert tab.sees("h1", "onerror").text_content() == HOSTILE
+    assert page.locator("img").count() == 0
+    assert page.evaluate("window.hacked") is None
+
+
+def test_keys_alone_reach_everything(tab: Tab):
+    page = tab.go("#/p0")
+    tab.sees("h1", "model")
+    for key, title in (
+        ("2", "Kernels"),
+        ("3", "Dataflow"),
+        ("5", "Rules"),
+        ("8", "Timeline"),
+        ("1", "model"),
+    ):
+        tab.press(key)
+        tab.sees("h1", title)
+    tab.press("2")
+    tab.sees("h1", "Kernels")
+    tab.press("j", "j", "o")
+    tab.sees("h1", "rows_128_0001")
+    tab.press("]", "]")
+    tab.sees("h1", "reduce_256_0003")
+    tab.press("?")
+    tab.sees("dialog[open]", "kernel before")
+    tab.press("Escape")
+    page.locator("dialog").wait_for(state="detached")
+    seen = set()
+    for _ in range(40):
+        tab.press("Tab")
+        focus = page.evaluate("""() => {
+            const at = document.activeElement, style = getComputedStyle(at);
+            return [at.tagName + (at.textContent || at.getAttribute('aria-label') || '').slice(0, 30), at.matches(':focus-visible') && style.outlineStyle !== 'none'];
+        }""")
+        seen.add(focus[0])
+        assert focus[1] or focus[0].startswith("BODY"), f"{focus[0]} has focus and does not show it"
+    assert len(seen) > 25
+
+
+@pytest.mark.parametrize("tab", [lambda: Compared(14, 40, 60, live=True)], indirect=True)
+def test_two_recordings_side_by_side(tab: Tab):
+    page = tab.go("#/compare?sort=name")
+    tab.sees(".facts", "2.00×")
+    tab.sees(".table-row", "map_64_0005").locator("a").click()
+    tab.sees(".side-name", "B")
+    page.get_by_role("radio", name="LLVM IR").click()
+    tab.sees(".line.added", "mul %1, 8")
+    page.reload()
+    tab.sees(".line.added", "mul %1, 8")
+
+
+def test_an_export_opens_from_a_file(browser: Browser, tmp_path: Path):
+    recording = small(live=False)
+    paths = [
+        "index.json",
+        "search.json",
+        "p0/pass/3.json",
+        "p0/k/1/stage/9.json",
+        "p0/k/1/stage/9/steps/0.json",
+        "p0/k/1/stage/9/step/0.json",
+        "p0/k/1/why.json",
+    ]
+    file = tmp_path / "report.html"
+    file.write_text(exported(recording, paths), "utf-8")
+    page = browser.new_page()
+    tab = Tab(page, file.as_uri())
+    tab.go("#/p0/k/1/stage/9?step=0")
+    tab.sees(".step-bar", "Rewrite 1 of 20")
+    tab.sees(".line.added", "mul %1, 7")
+    tab.press("/")
+    page.keyboard.type("contract <16")
+    tab.sees(".results a", "fmul contract")
+    tab.go("#/p0/k/1/schedule")
+    tab.sees(".editor", "An exported page cannot compile")
+    tab.go("#/p0/k/1/level/llvm")
+    tab.sees("[role=alert]", "left out of this export")
+    page.close()
+    assert tab.faults == []
+
+
+def test_light_and_dark_follow_the_system_until_one_chooses(tab: Tab):
+    page = tab.page
+    page.emulate_media(color_scheme="dark")
+    tab.go("#/p0")
+    tab.sees("h1", "model")
+    back = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(back)
+    page.emulate_media(color_scheme="light")
+    light = page.evaluate(back)
+    assert light != dark
+    tab.press("t", "t")
+    assert page.evaluate(back) == dark
+    page.reload()
+    tab.sees("h1", "model")
+    assert page.evaluate(back) == dark
+
+
+@pytest.mark.parametrize("tab", [large], indirect=True)
+def test_a_million_steps_open_lazily_and_scroll(tab: Tab):
+    page = tab.go("#/p0/kernels?repeats=all")
+    tab.sees(".table-row", "rows_128_0001")
+    # Only what is in sight exists, and only the index was asked for.
+    assert page.locator(".table-row").count() < 80
+    frames = page.evaluate(SCROLL, ".virtual")
+    assert frames["rows"] > 300, "scrolling shows new rows"
+    assert frames["longest"] < 20, "rows follow the scroll bar within a few frames"
+    page.goto(f"{tab.address}#/p0/k/999/stage/9")
+    tab.sees(".steps .entry", "divide 1")
+    tab.press("End")
+    tab.sees(".step-bar", "Rewrite 500 of 500")
+
+
+SCROLL = """async (selector) => {
+    const pane = document.querySelector(selector), seen = new Set();
+    let longest = 0;
+    for (let at = 0; at < 60; at++) {
+        pane.scrollTop = at * pane.scrollHeight / 61;
+        let waited = 0, first;
+        do {
+            await new Promise(requestAnimationFrame);
+            waited++;
+            const box = pane.getBoundingClientRect();
+            first = document.elementFromPoint(box.left + 60, box.top + box.height / 2)?.closest('.table-row');
+        } while (!first && waited < 100);
+        longest = Math.max(longest, waited);
+        for (const row of pane.querySelectorAll('.table-row')) seen.add(row.ariaRowIndex ?? row.getAttribute('aria-rowindex'));
+    }
+    return { rows: seen.size, longest };
+}"""
