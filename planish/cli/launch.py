@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Sequence
 
 from planish.cli.console import Console, Options, examples
+from planish.cli.script import divide
 from planish.distributed.launch import launch
 
 
@@ -21,25 +22,15 @@ def parser() -> Options:
         "--mpirun", default="", metavar="OPTIONS", help="further options for mpirun, such as '-hosts a,b'"
     )
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module in place of a script")
+    parser.add_argument(
+        "script", nargs="?", metavar="SCRIPT.py", help="the program; what follows is meant for it"
+    )
     return parser
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
-    given, script = _apart(list(arguments))
+    given, rest = divide(arguments, parser())
     args = parser().parse(given, console)
-    wanted = ["-m", args.module, *script] if args.module else script
-    return launch(args.ranks, wanted, shlex.split(args.mpirun), told=console.complain)
-
-
-def _apart(given: list[str]) -> tuple[list[str], list[str]]:
-    """Options of the launcher, and the script with what is meant for it."""
-    at = 0
-    while at < len(given):
-        word = given[at]
-        if word == "-m":
-            return given[: at + 2], given[at + 2 :]
-        if not word.startswith("-"):
-            return given[:at], given[at:]
-        at += 1 if "=" in word or word in ("-h", "--help") or (word.startswith("-n") and word != "-n") else 2
-    return given, []
+    start = ["-m", args.module] if args.module else [args.script] if args.script else []
+    return launch(args.ranks, [*start, *(rest or ())], shlex.split(args.mpirun), told=console.complain)

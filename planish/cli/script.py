@@ -18,12 +18,14 @@ from planish.errors import PlanishError
 
 
 def divide(arguments: Sequence[str], parser: Options) -> tuple[list[str], list[str] | None]:
-    """The words for planish, and those for the script where the first that is no option names one (None if none does)."""
+    """The words for planish, and those for the script (or the module of `-m`) that the first other one names; None if none does."""
     valued = {word for action in parser._actions if action.nargs != 0 for word in action.option_strings}
     skip = False
     for position, word in enumerate(arguments):
         if skip:
             skip = False
+        elif word == "-m" and word in valued:
+            return list(arguments[: position + 2]), list(arguments[position + 2 :])
         elif word.startswith("-") and word != "-":
             skip = word in valued
         else:

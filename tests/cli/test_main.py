@@ -250,7 +250,7 @@ def test_help_ends_with_examples_that_parse(cli: Cli, command: str):
             else ["opt"]
         )
         # options that are only shown by examples must exist, and take as many values as the examples give
-        own = divide(words, module_of(name).parser())[0] if name == "run" else words
+        own = divide(words, module_of(name).parser())[0] if name in ("run", "launch") else words
         module_of(name).parser().parse_args(own)
 
 
