@@ -49,6 +49,8 @@ _LONG_ROW: Final = 16
 """Vectors of a row for which one more, so that all but the first and the last are whole lines, is not much."""
 _PADDED: Final = (8, 9)
 """Several vectors are padded to only if that makes an axis no longer than by this ratio."""
+_MANY: Final = 8
+"""So many times the vectors side by side: fewer do not wait long enough for masks to be worth it."""
 
 
 def vector_axes(view: Nest, *, every: bool = False) -> list[UOp]:
@@ -109,14 +111,21 @@ def take_lanes(draft: Draft, axis: UOp, kind: Kind, lanes: int, vectors: int = 1
     fewest = min(_LEAST_LANES, lanes)
     whole = [lanes * count for count in range(vectors, 0, -1) if lanes * count <= MOST_LANES]
     parts = [lanes >> shift for shift in range(1, lanes.bit_length()) if lanes >> shift >= fewest]
-    if wants_padding(draft, axis, lanes) and 2 * (axis.vmax + 1) > least * lanes:
-        width = next(
-            (w for w in whole if _PADDED[0] * rounded_up(axis.vmax + 1, w) <= _PADDED[1] * (axis.vmax + 1)),
-            lanes,
-        )
-        if draft.take(PadTo, axis, width):
-            return width if draft.take(kind, axis, width) else 1
+    size = axis.vmax + 1
+    width = next((w for w in whole if _PADDED[0] * rounded_up(size, w) <= _PADDED[1] * size), lanes)
+    padded = wants_padding(draft, axis, lanes) and 2 * size > least * lanes
+    if (padded or _waits(draft, axis, whole, width)) and draft.take(PadTo, axis, width):
+        return width if draft.take(kind, axis, width) else 1
     return draft.take_first(kind, axis, (*whole, *parts))
+
+
+def _waits(draft: Draft, axis: UOp, whole: Sequence[int], width: int) -> bool:
+    """Whether of the vectors that are wanted side by side, so that one hides the latency of the other, only one divides an axis of many."""
+    size = draft.left(axis)
+    divides = next((w for w in whole if size % w == 0), 0)
+    return (
+        draft.target.masked and 0 < 2 * divides < width and draft.left(axis) == size_of(axis) >= _MANY * width
+    )
 
 
 def is_large(target: Target, place: UOp) -> bool:

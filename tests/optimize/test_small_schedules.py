@@ -127,3 +127,13 @@ def test_sums_of_narrow_numbers_have_as_many_lanes_as_their_accumulators() -> No
     low = compiler.lower(pn.jit(lambda x: pn.sum(x, axis=1)).lower(spec).function, "x86-64-v4")
     (lanes,) = [action.count for action in low.choices[0].actions if isinstance(action, Accumulators)]
     assert lanes == TARGETS["x86-64-v4"].lanes(pn.int64) == 8
+
+
+@pytest.mark.parametrize(("length", "lanes"), [(5008, 64), (4992, 64), (4896, 48), (272, 16)])
+def test_sums_do_not_wait_for_each_other(length: int, lanes: int) -> None:
+    """313 vectors of 16 in a row are no multiple of anything: four side by side, the last ones masked; not so few of them."""
+    low = lowered(lambda x: pn.sum(x, axis=1), "x86-64-v4", (3, length))
+    (found,) = [action.count for action in low.choices[0].actions if isinstance(action, Accumulators)]
+    assert found == lanes
+    x = numbers(3, length)
+    check(low, x.astype(np.float64).sum(-1), x)
