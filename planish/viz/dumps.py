@@ -23,8 +23,8 @@ from planish.viz import schema
 from planish.viz.journey import Journey, StageData
 from planish.viz.kernel_view import KernelFacts, KernelView
 from planish.viz.machine import this_machine
+from planish.viz.pass_view import pass_graph
 from planish.viz.passes import TracedPass, look
-from planish.viz.program_view import pass_graph
 from planish.viz.recording import STAGE_NAMES, Document, Documents
 
 _PASS: Final = re.compile(r"(\d+)_(.+)\.ptir")

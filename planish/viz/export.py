@@ -18,7 +18,7 @@ from typing import Final
 
 from planish.errors import PlanishError
 from planish.filenames import write_whole
-from planish.viz import schema
+from planish.viz.documents import plain
 from planish.viz.graphs import PAGE, pages
 from planish.viz.recording import Comparison, Document, Documents
 
@@ -89,7 +89,7 @@ def _hash(text: str) -> str:
 
 
 def _bytes(document: Document) -> bytes:
-    return json.dumps(schema.plain(document), separators=(",", ":")).encode()
+    return json.dumps(plain(document), separators=(",", ":")).encode()
 
 
 def documents(recording: Documents, steps: int) -> Iterator[tuple[str, Document]]:

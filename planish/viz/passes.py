@@ -7,17 +7,18 @@ change (ops, operands, attributes, types); it is printed when somebody looks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from time import perf_counter_ns
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from planish.errors import Location
-from planish.ptir import Function, PassManager, Program, text
+from planish.ptir import Function, PassManager, Program
 from planish.ptir.function import Inst, Region, Value
-from planish.ptir.ops.definition import Attrs, OpDef
-from planish.ptir.passes import Instrument, Pass, PassResult, pass_text
-from planish.ptir.printer import print_inst
+from planish.ptir.ops.definition import RETURN, Attrs, OpDef
+from planish.ptir.passes import CanonicalizePass, Instrument, Pass, PassResult, pass_text
+from planish.ptir.printer import HEADER, FunctionPrinter, print_inst
 from planish.ptir.rewrite.listener import Listener, combine
 from planish.ptir.types import TensorType
 from planish.records import dataclass
@@ -52,16 +53,29 @@ class InstState(NamedTuple):
     def of(cls, inst: Inst) -> InstState:
         return cls(inst.op, inst.operands, inst.attrs, inst.results, inst.id)
 
-    def text(self) -> str:
-        """As a line, values by their ids."""
+    def text(self, names: Mapping[Value, str] = MappingProxyType({})) -> str:
+        """As a line, values by their ids, or by the names they are given."""
+        if self.op is RETURN:
+            operands = ", ".join(names.get(value) or f"%{value.id}" for value in self.operands)
+            return f"return {operands}".rstrip()
         copy = Inst(self.id, self.op, self.operands, self.attrs, (), None)
         copy.results = self.results
         region = next((v.owner for v in self.operands if v.owner is not None), None)
         copy.parent = region or _NOWHERE.body
-        return print_inst(copy)
+        return print_inst(copy, names)
 
 
 _NOWHERE: Final = Function("nowhere")
+
+
+class Change(NamedTuple):
+    """What a rewrite did to one instruction: `+` put it before another one, `-` took it out, `=` changed it."""
+
+    kind: str
+    inst: Inst
+    """Who it is; what it was like then is its state."""
+    state: InstState
+    before: Inst | None = None
 
 
 class RewriteStep(NamedTuple):
@@ -76,6 +90,7 @@ class RewriteStep(NamedTuple):
     loc: Location | None
     start: int
     end: int
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(slots=True)
@@ -89,6 +104,10 @@ class TracedPass:
     changed: bool = False
     text: str = ""
     """After it; empty if nothing changed."""
+    lines: list[tuple[Inst | None, str]] = field(default_factory=list)
+    """The same line by line, with the instruction that begins on each."""
+    names: dict[Value, str] = field(default_factory=dict)
+    """What values are called in it."""
     nodes: list[InstNode] = field(default_factory=list)
     edges: list[tuple[int, int, int]] = field(default_factory=list)
     steps: list[RewriteStep] = field(default_factory=list)
@@ -102,7 +121,17 @@ class TracedPass:
 class PassTrace(Instrument, Listener):
     """Watches one pipeline; `passes` is what it saw."""
 
-    __slots__ = ("_before", "_current", "_erased", "_inserted", "_reason", "_start", "passes")
+    __slots__ = (
+        "_before",
+        "_changes",
+        "_current",
+        "_erased",
+        "_inserted",
+        "_is_greedy",
+        "_reason",
+        "_start",
+        "passes",
+    )
 
     def __init__(self) -> None:
         self.passes: list[TracedPass] = []
@@ -111,6 +140,9 @@ class PassTrace(Instrument, Listener):
         self._start = 0
         self._inserted: list[Inst] = []
         self._erased: list[InstState] = []
+        self._changes: list[Change] = []
+        self._is_greedy = False
+        """Whether the pass tells its patterns; of others what they erase is heard."""
         self._reason = ""
 
     def watched(self, manager: PassManager) -> PassManager:
@@ -130,12 +162,17 @@ class PassTrace(Instrument, Listener):
             look(program, first)
             self.passes.append(first)
         self._current = TracedPass(number, pass_text(step), program.entry.name)
+        self._is_greedy = isinstance(step, CanonicalizePass)
+        self._start = perf_counter_ns()
         self._clear()
 
     def after_pass(
         self, number: int, step: Pass, program: Program, result: PassResult, seconds: float
     ) -> None:
         made = self._current
+        if self._changes:
+            first = self._changes[0]
+            self._add("changed", made.name, first.state, first.inst)
         made.seconds, made.changed, made.statistics = seconds, result.changed, dict(result.statistics)
         if result.changed:
             look(program, made)
@@ -150,18 +187,29 @@ class PassTrace(Instrument, Listener):
     def _clear(self) -> None:
         self._inserted.clear()
         self._erased.clear()
+        self._changes.clear()
 
     def attempt(self, pattern: str, root: Inst) -> None:
         self._before = InstState.of(root)
         self._reason = ""
-        self._clear()
+        if not self._changes:
+            self._clear()
         self._start = perf_counter_ns()
 
     def inserted(self, inst: Inst) -> None:
         self._inserted.append(inst)
+        self._changes.append(Change("+", inst, InstState.of(inst), inst.next))
+
+    def modified(self, inst: Inst) -> None:
+        self._changes.append(Change("=", inst, InstState.of(inst)))
 
     def erased(self, inst: Inst, region: Region) -> None:
-        self._erased.append(InstState.of(inst))
+        state = InstState.of(inst)
+        self._erased.append(state)
+        self._changes.append(Change("-", inst, state))
+        if not self._is_greedy:
+            self._add("erased", self._current.name, state, inst)
+            self._start = perf_counter_ns()
 
     def succeeded(self, pattern: str, root: Inst) -> None:
         self._add("changed", pattern, self._before or InstState.of(root), root)
@@ -177,12 +225,12 @@ class PassTrace(Instrument, Listener):
             self._current.examples.setdefault(key, []).append(InstState.of(root))
 
     def folded(self, root: Inst, values: Sequence[Value]) -> None:
-        self._start = perf_counter_ns()
         self._add("folded", "fold", InstState.of(root), root)
+        self._start = perf_counter_ns()
 
     def eliminated(self, inst: Inst) -> None:
-        self._start = perf_counter_ns()
         self._add("erased", "unused", InstState.of(inst), inst)
+        self._start = perf_counter_ns()
 
     def _add(self, kind: str, pattern: str, before: InstState, root: Inst) -> None:
         after = [InstState.of(inst) for inst in self._inserted]
@@ -198,6 +246,7 @@ class PassTrace(Instrument, Listener):
                 root.loc,
                 self._start,
                 perf_counter_ns(),
+                tuple(self._changes),
             )
         )
         self._clear()
@@ -205,7 +254,16 @@ class PassTrace(Instrument, Listener):
 
 def look(program: Program, made: TracedPass) -> None:
     """The text and the graph of a program at this moment."""
-    made.text = made.text or text.print(program, ids=True)
+    printed = [FunctionPrinter(function, ids=True) for function in program]
+    made.lines = [(None, HEADER)]
+    for position, printer in enumerate(printed):
+        lines = printer.print()
+        if position and program.entry_name == printer.function.name:
+            lines[0] = f"entry {lines[0]}"
+        insts: dict[int, Inst] = {line: inst for inst, line in printer.line_of.items()}
+        made.lines += [(insts.get(number), line) for number, line in enumerate(lines)]
+        made.names |= printer.names
+    made.text = made.text or "\n".join(line for _, line in made.lines) + "\n"
     for function in program:
         makers: dict[Value, int] = {}
         for value in function.params:
@@ -238,4 +296,4 @@ def _parameter(value: Value, region: int = -1) -> InstNode:
     return InstNode(-1 - value.id, "parameter", (value.id,), (), str(value.type), None, region)
 
 
-__all__ = ["InstNode", "InstState", "PassTrace", "RewriteStep", "TracedPass", "look"]
+__all__ = ["Change", "InstNode", "InstState", "PassTrace", "RewriteStep", "TracedPass", "look"]

@@ -26,10 +26,9 @@ from planish.uop.matcher import Rule
 from planish.uop.node import Table, UOp
 from planish.uop.text import copy_nodes, in_order
 from planish.viz import schema
-from planish.viz.graphs import PAGE, folded, pages
 from planish.viz.journey import journey_of
 from planish.viz.kernel_view import FIRST_SCHEDULED, KernelFacts, KernelView, SearchFacts, TrialFacts
-from planish.viz.passes import InstNode, TracedPass
+from planish.viz.pass_view import PassView
 from planish.viz.recorder import RecordedKernel, RecordedProgram
 from planish.viz.rules import RuleBook
 from planish.viz.runs import RecordedCall
@@ -51,6 +50,7 @@ class ProgramView:
         self.rules = rules
         self.cycle_us = cycle_us
         self.epoch = epoch
+        self.passes = PassView(program.passes, rules, epoch)
 
     # -- kernels ---------------------------------------------------------------------------------------------------
 
@@ -174,7 +174,8 @@ class ProgramView:
                         event.flops,
                     )
                 )
-        note = f"the first {len(self.calls)} calls, launch by launch; the first one finds caches cold"
+        which = "the first call" if len(self.calls) == 1 else f"the first {len(self.calls)} calls"
+        note = f"{which}, launch by launch; the first one finds caches cold"
         return schema.Timeline(events, max(call.threads for call in self.calls), note)
 
     def entry(self) -> schema.ProgramEntry:
@@ -260,7 +261,7 @@ class ProgramView:
         for made in self.program.passes:
             for step in made.steps:
                 self.rules.pattern(step.pattern)
-            self._statistics(made)
+            self.passes.statistics(made)
 
     def _llir(self, number: int) -> LlirProgram | None:
         recorded, lowered = self.program.kernels.get(number), self.program.lowered
@@ -343,6 +344,22 @@ class ProgramView:
         )
         return schema.Fusion([schema.Pair(p, c, False, reason, tensor) for p, c, reason, tensor in pairs])
 
+    def patterns(self) -> schema.Patterns:
+        """Every pattern and every rule that was tried: how often, and of patterns why they did not apply."""
+        totals: dict[str, list[float]] = {}
+        for kernel in self.program.kernels.values():
+            for stage in kernel.stages:
+                for count in stage.trace.counts:
+                    total = totals.setdefault(self.rules.uop(count.rule), [0, 0, 0.0])
+                    total[0] += count.tried
+                    total[1] += count.applied
+                    total[2] += count.seconds * 1e3
+        rules = [
+            schema.PatternUse(rule, int(tried), int(applied), round(ms, 4), [])
+            for rule, (tried, applied, ms) in sorted(totals.items(), key=lambda item: -item[1][2])
+        ]
+        return schema.Patterns([*self.passes.patterns(), *rules])
+
     def memory(self) -> schema.MemoryPlan | None:
         """Where every buffer of a call lies, and from when to when."""
         lowered = self.program.lowered
@@ -361,117 +378,6 @@ class ProgramView:
                 found.append(schema.BufferSpan(name, _bytes(buffer), None, 0, last, _ROLES[buffer.role]))
         labels = [plan.kernels[times[t]].name if t in times else "" for t in range(last + 1)]
         return schema.MemoryPlan(found, last + 1, labels, memory.peak, memory.lower_bound, memory.unshared)
-
-    # -- passes ----------------------------------------------------------------------------------------------------
-
-    def level(self, number: int) -> schema.Level | None:
-        """The program before and after a pass."""
-        passes = self.program.passes
-        if not 0 <= number < len(passes):
-            return None
-        made = passes[number]
-        shown = next((p for p in reversed(passes[: number + 1]) if p.text), made)
-        before = next((p.text for p in reversed(passes[:number]) if p.text), None)
-        return schema.Level(
-            made.name,
-            _pass_note(made),
-            "ptir",
-            before if made.changed else None,
-            shown.text,
-            pass_graph(shown),
-            len(made.steps),
-            pages(len(made.steps)),
-            self._statistics(made),
-        )
-
-    def _statistics(self, made: TracedPass) -> list[schema.RuleStatistics]:
-        found = []
-        for name in {
-            key.removeprefix("pattern.").rpartition(".")[0]
-            for key in made.statistics
-            if key.startswith("pattern.")
-        }:
-            tries, hits, seconds = (
-                made.statistics.get(f"pattern.{name}.{what}", 0) for what in ("tries", "hits", "seconds")
-            )
-            failed = {reason: count for (pattern, reason), count in made.failures.items() if pattern == name}
-            found.append(
-                schema.RuleStatistics(
-                    self.rules.pattern(name), int(tries), int(hits), round(seconds * 1e3, 4), failed
-                )
-            )
-        return sorted(found, key=lambda each: (-each.ms, each.rule))
-
-    def steps(self, number: int, page: int) -> schema.StepPage | None:
-        """Rewrites of a pass."""
-        passes = self.program.passes
-        if not 0 <= number < len(passes) or not 0 <= page < max(1, pages(len(passes[number].steps))):
-            return None
-        shown = passes[number].steps[page * PAGE : (page + 1) * PAGE]
-        rows: list[list[object]] = [
-            [
-                self.rules.pattern(step.pattern),
-                step.before.id,
-                round((step.start - self.epoch) / 1e3, 1),
-                step.before.text(),
-                "; ".join(state.text() for state in step.after[:8]),
-                None if step.loc is None else str(step.loc),
-                [step.before.id],
-                round((step.end - step.start) / 1e3, 2),
-                0,
-                [state.id for state in step.after],
-            ]
-            for step in shown
-        ]
-        return schema.StepPage(page * PAGE, rows, folded([step.pattern for step in shown], page * PAGE))
-
-    def step(self, number: int, step: int) -> schema.SingleStep | None:
-        """The instructions before and after one rewrite of a pass."""
-        passes = self.program.passes
-        if not 0 <= number < len(passes) or not 0 <= step < len(passes[number].steps):
-            return None
-        made = passes[number].steps[step]
-        gone = {state.id: state for state in (made.before, *made.erased)}
-        return schema.SingleStep(
-            step,
-            len(passes[number].steps),
-            self.rules.pattern(made.pattern),
-            "".join(f"{gone[id].text()}\n" for id in sorted(gone)),
-            "".join(f"{state.text()}\n" for state in made.after),
-            sorted(gone),
-            [state.id for state in made.after],
-            False,
-            round((made.end - made.start) / 1e3, 2),
-        )
-
-    def patterns(self) -> schema.Patterns:
-        """Every pattern that was tried: how often, and why it did not apply."""
-        totals: dict[str, list[float]] = {}
-        failures: dict[str, Counter[str]] = {}
-        examples: dict[tuple[str, str], list[str]] = {}
-        for made in self.program.passes:
-            for each in self._statistics(made):
-                total = totals.setdefault(each.rule, [0, 0, 0.0])
-                total[0] += each.tried
-                total[1] += each.applied
-                total[2] += each.ms
-            for (pattern, reason), count in made.failures.items():
-                rule = self.rules.pattern(pattern)
-                failures.setdefault(rule, Counter())[reason] += count
-                shown = examples.setdefault((rule, reason), [])
-                shown += [state.text() for state in made.examples[pattern, reason][: 3 - len(shown)]]
-        return schema.Patterns(
-            [
-                schema.PatternUse(
-                    rule, int(tried), int(applied), round(ms, 4),
-                    [
-                        schema.PatternFailure(reason, count, "\n".join(examples[rule, reason]))
-                        for reason, count in failures.get(rule, Counter[str]()).most_common()
-                    ],
-                )
-                for rule, (tried, applied, ms) in sorted(totals.items(), key=lambda item: -item[1][0])
-            ]
-        )  # fmt: skip
 
 
 def _journey(kernel: RecordedKernel, rule_id: Callable[[Rule], str], epoch: int):  # type: ignore[no-untyped-def]
@@ -518,27 +424,3 @@ def _bytes(buffer: Buffer) -> int:
 
 def _role_name(buffer: Buffer, number: int) -> str:
     return f"b{number}" if buffer.role is Role.CONSTANT else f"{buffer.role.name.lower()} {buffer.position}"
-
-
-def _pass_note(made: TracedPass) -> str:
-    if not made.number:
-        return "The program as it was given."
-    counted = ", ".join(f"{name} {value}" for name, value in made.statistics.items() if "." not in name)
-    return made.error or counted
-
-
-def pass_graph(made: TracedPass) -> schema.Graph:
-    """The graph of a program after a pass."""
-    nodes = [
-        schema.GraphNode(
-            node.id, node.op, _label(node), node.type, "" if node.loc is None else str(node.loc), node.region
-        )
-        for node in made.nodes
-    ]
-    return schema.Graph(nodes, [list(edge) for edge in made.edges])
-
-
-def _label(node: InstNode) -> str:
-    results = ", ".join(f"%{each}" for each in node.results)
-    operands = ", ".join(f"%{each}" for each in node.operands)
-    return f"{results} = {node.op} {operands}".strip()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from planish._version import __version__
 from planish.compiler.observer import observing
@@ -22,6 +22,7 @@ from planish.viz import schema
 from planish.viz.graphs import pages
 from planish.viz.kernel_view import KernelView
 from planish.viz.machine import this_machine
+from planish.viz.pass_view import PassView
 from planish.viz.program_view import ProgramView
 from planish.viz.recorder import Recorder
 from planish.viz.rules import RuleBook
@@ -90,6 +91,10 @@ def _paths(
     return [(re.compile(pattern), make) for pattern, make in table]
 
 
+def _of_passes(make: Callable[..., Document | None]) -> Callable[..., Document | None]:
+    return lambda view, *numbers: make(view.passes, *numbers)
+
+
 KERNEL_PATHS: Final = _paths(
     [
         (r"p(\d{1,6})/k/(\d{1,9})/stage/(\d{1,3})\.json", KernelView.stage),
@@ -102,9 +107,9 @@ KERNEL_PATHS: Final = _paths(
 )
 _PROGRAM_PATHS: Final = _paths(
     [
-        (r"p(\d{1,6})/pass/(\d{1,6})\.json", ProgramView.level),
-        (r"p(\d{1,6})/pass/(\d{1,6})/steps/(\d{1,9})\.json", ProgramView.steps),
-        (r"p(\d{1,6})/pass/(\d{1,6})/step/(\d{1,9})\.json", ProgramView.step),
+        (r"p(\d{1,6})/pass/(\d{1,6})\.json", _of_passes(PassView.level)),
+        (r"p(\d{1,6})/pass/(\d{1,6})/steps/(\d{1,9})\.json", _of_passes(PassView.steps)),
+        (r"p(\d{1,6})/pass/(\d{1,6})/step/(\d{1,9})\.json", _of_passes(PassView.step)),
         (r"p(\d{1,6})/fusion\.json", ProgramView.fusion),
         (r"p(\d{1,6})/memory\.json", ProgramView.memory),
         (r"p(\d{1,6})/patterns\.json", ProgramView.patterns),
@@ -226,11 +231,6 @@ def record(title: str = "recording") -> Iterator[Callable[[], Recording]]:
     recorder = Recorder()
     with observing(recorder):
         yield lambda: Recording(recorder, title)
-
-
-def as_json(document: Document) -> Any:
-    """A document as `json.dumps` takes it."""
-    return schema.plain(document)
 
 
 __all__ = ["Comparison", "Documents", "Recording", "record"]

@@ -32,7 +32,7 @@ class RuleBook:
             function = rule.right if callable(rule.right) else rule.when
             file, line = (rule.file, rule.line) if function is None else _place(function)
             name = getattr(function, "__name__", "") if function is not None else ""
-            shown = name if name and name != "<lambda>" else rule.name
+            shown = name.strip("_").replace("_", " ") if name and name != "<lambda>" else rule.name
             self.entries[found] = RuleEntry(shown, rule.name, _relative(file), line, "uop")
         return found
 

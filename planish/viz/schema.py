@@ -1,15 +1,11 @@
 """The documents that the page reads, as types: what the server sends, an export holds, and tests hold both to.
 
 A recording is a set of documents, each addressed by a path (`index.json`, `p0/k/12/stage/4.json`, …). All of them are plain
-JSON; a dataclass here is an object there. `problems` says where a document is not what its type says.
+JSON; a dataclass here is an object there (`documents.py`).
 """
 
 from __future__ import annotations
 
-import dataclasses
-import types
-import typing
-from collections.abc import Iterator
 from dataclasses import field
 from typing import Any, Final
 
@@ -283,6 +279,8 @@ class ActionWhy:
     reason: str
     estimate_us: float | None
     effect: str = ""
+    legal: bool = True
+    """Whether it fits; one that does not is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -495,63 +493,3 @@ class EditedSchedule:
     estimate_us: float | None
     measured_us: float | None
     note: str = ""
-
-
-# -- in and out --------------------------------------------------------------------------------------------------------
-
-
-def plain(document: object) -> object:
-    """A document as `json.dumps` takes it."""
-    if dataclasses.is_dataclass(document) and not isinstance(document, type):
-        return {item.name: plain(getattr(document, item.name)) for item in dataclasses.fields(document)}
-    if isinstance(document, dict):
-        return {key: plain(value) for key, value in document.items()}
-    if isinstance(document, list | tuple):
-        return [plain(each) for each in document]
-    return document
-
-
-def problems(value: object, of: Any, path: str = "$") -> Iterator[str]:
-    """Where a parsed document is not of its type: a path into it, and what is there instead."""
-    origin, arguments = typing.get_origin(of), typing.get_args(of)
-    if of is Any:
-        return
-    if origin in {types.UnionType, typing.Union}:
-        if not any(not list(problems(value, each, path)) for each in arguments):
-            yield f"{path}: {value!r:.60} is none of {of}"
-    elif dataclasses.is_dataclass(of):
-        yield from _object_problems(value, typing.cast("type", of), path)
-    elif origin is list:
-        if not isinstance(value, list):
-            yield f"{path}: {value!r:.60} is no list"
-            return
-        for number, each in enumerate(value):
-            yield from problems(each, arguments[0], f"{path}[{number}]")
-    elif origin is dict:
-        if not isinstance(value, dict):
-            yield f"{path}: {value!r:.60} is no object"
-            return
-        for key, each in value.items():
-            yield from problems(each, arguments[1], f"{path}.{key}")
-    elif of is float:
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            yield f"{path}: {value!r:.60} is no number"
-    elif of is type(None):
-        if value is not None:
-            yield f"{path}: {value!r:.60} is not null"
-    elif type(value) is not of:
-        yield f"{path}: {value!r:.60} is no {of.__name__}"
-
-
-def _object_problems(value: object, of: type, path: str) -> Iterator[str]:
-    if not isinstance(value, dict):
-        yield f"{path}: {value!r:.60} is no {of.__name__}"
-        return
-    hints = typing.get_type_hints(of)
-    names = [item.name for item in dataclasses.fields(of)]
-    for name in names:
-        if name not in value:
-            yield f"{path}: {of.__name__} lacks {name}"
-        else:
-            yield from problems(value[name], hints[name], f"{path}.{name}")
-    yield from (f"{path}: {of.__name__} has no {name}" for name in value if name not in names)

@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from planish._version import __version__
 from planish.errors import PlanishError
-from planish.viz import schema
+from planish.viz.documents import plain
 from planish.viz.edit import edited
 from planish.viz.export import exported, page_file
 from planish.viz.recording import Comparison, Documents
@@ -183,7 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
         document = self._made(lambda: self.server.recording.document(path))
         if document is None:
             raise RequestError(HTTPStatus.NOT_FOUND, f"there is no document {path}")
-        made = schema.plain(document)
+        made = plain(document)
         if path == "index.json" and isinstance(made, dict):
             made["live"] = True
         self._send_json(made)
@@ -231,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def _send_json(self, value: object, status: HTTPStatus = HTTPStatus.OK) -> None:
-        data = json.dumps(schema.plain(value), separators=(",", ":")).encode()
+        data = json.dumps(plain(value), separators=(",", ":")).encode()
         self._send(data, "application/json; charset=utf-8", status=status)
 
     def _send(

@@ -18,10 +18,10 @@ from typing import Any, Final, cast
 
 from planish.errors import PlanishError
 from planish.viz import schema
+from planish.viz.documents import plain, problems, read_as
 from planish.viz.journey import Journey, load, stored
 from planish.viz.kernel_view import KernelFacts, KernelView
 from planish.viz.process import SUFFIX
-from planish.viz.reading import read_as
 from planish.viz.recording import Document, Documents, Recording
 
 _INDEX: Final = "index.json"
@@ -39,7 +39,7 @@ def save(recording: Recording, path: Path) -> None:
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
 
         def put(name: str, document: Document) -> None:
-            archive.writestr(name, json.dumps(schema.plain(document), separators=(",", ":")))
+            archive.writestr(name, json.dumps(plain(document), separators=(",", ":")))
 
         for name in recording.program_paths():
             put(name, recording.document(name))
@@ -53,7 +53,7 @@ def save(recording: Recording, path: Path) -> None:
                 place = f"{view.id}/k/{number}"
                 journey = kernel.fresh_journey()
                 stages = [] if journey is None else stored(journey.stages)
-                put(f"{place}/kernel.json", {"facts": schema.plain(kernel.facts), "stages": stages})
+                put(f"{place}/kernel.json", {"facts": plain(kernel.facts), "stages": stages})
                 if journey is not None:
                     archive.writestr(f"{place}/nodes.uop", journey.text())
         put(_INDEX, recording.index)
@@ -88,7 +88,7 @@ class StoredRecording(Documents):
                 f"{path} is a recording of version {version}, and this planish reads {schema.VERSION}",
                 remedy="record it again",
             )
-        problem = next(schema.problems(raw, schema.Index), None)
+        problem = next(problems(raw, schema.Index), None)
         if problem is not None:
             raise PlanishError(f"{path} is no recording: {problem}", remedy="record it again")
         self._index = read_as(raw, schema.Index)

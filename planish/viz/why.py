@@ -103,7 +103,9 @@ def _refused(
                 continue
             problem = after
         if problem is not None:
-            refused.setdefault(key, schema.ActionWhy(str(action), False, f"refused: {problem}", None))
+            refused.setdefault(
+                key, schema.ActionWhy(str(action), False, f"refused: {problem}", None, legal=False)
+            )
     weighed = sorted(fitting.values(), key=lambda each: (each.estimate_us is None, each.estimate_us or 0.0))
     left = [each for key, each in refused.items() if key not in fitting]
     return [*weighed, *left[:_REFUSED]], [each.action for each in weighed]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish import compiler
+from planish import compiler, ptir
 from planish.actions.base import Action
 from planish.compiler.observer import NOBODY, CompilationObserver, observer, observing
 from planish.errors import PlanishError
@@ -17,6 +17,7 @@ from planish.stages.pipeline import Step
 from planish.uop.node import UOp
 from planish.uop.trial import active, installed, trial
 from planish.viz.journey import journey_of
+from planish.viz.pass_replay import program_after
 from planish.viz.recorder import Recorder
 from planish.viz.replay import moment
 from planish.viz.runs import MOST_CALLS
@@ -85,6 +86,8 @@ def test_every_application_is_counted_for_its_rule(recorder: Recorder):
 
 def test_patterns_are_counted_as_the_driver_does(recorder: Recorder):
     for made in recorder.programs[0].passes:
+        if made.name != "canonicalize":
+            continue
         steps = [step for step in made.steps if step.kind != "erased"]
         assert len(steps) == made.statistics.get("rewrites", 0) + made.statistics.get("folds", 0)
         tries = {
@@ -113,6 +116,41 @@ def test_a_replayed_rewrite_ends_as_it_did(recorder: Recorder):
                 assert found.before is not found.after
                 seen += 1
     assert seen > 10
+
+
+def test_the_rewrites_of_a_pass_lead_from_its_text_to_the_next():
+    function = ptir.parse(PASSES).entry
+    made = Recorder()
+    with observing(made), pn.settings(cache=False):
+        compiler.lower(function)
+    passes = made.programs[0].passes
+    start, seen = passes[0], 0
+    for each in passes[1:]:
+        if not each.changed:
+            continue
+        assert program_after(start.lines, start.names, []) == start.text
+        if each.steps:
+            assert program_after(start.lines, start.names, each.steps) == each.text, each.name
+            seen += len(each.steps)
+        start = each
+    assert seen > 5
+
+
+PASSES = """\
+ptir 1
+func @f(%x: tensor<f32, 4x8>, %y: tensor<f32, 4x8>) -> (tensor<f32, 4x8>, tensor<f32, 4x1>) {
+  %zero = constant 0.0 : tensor<f32, 4x8>
+  %a = add %x, %y : tensor<f32, 4x8>
+  %b = add %x, %y : tensor<f32, 4x8>
+  %t = transpose %a {perm=[1, 0]} : tensor<f32, 8x4>
+  %u = transpose %t {perm=[1, 0]} : tensor<f32, 4x8>
+  %c = mul %u, %b : tensor<f32, 4x8>
+  %unused = exp %c : tensor<f32, 4x8>
+  %s = reduce_sum %c {axes=[1], keepdims=true} : tensor<f32, 4x1>
+  %d = sub %c, %zero : tensor<f32, 4x8>
+  return %d, %s
+}
+"""
 
 
 def test_the_cache_does_not_hide_a_compilation(tmp_path):
