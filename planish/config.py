@@ -143,6 +143,12 @@ class Settings:
             "doc": "for 'host', choose schedules by the numbers that `planish info --calibrate` measured"
         },
     )
+    viz: str | None = field(
+        default=None,
+        metadata={
+            "doc": "record what the process compiles, to be seen with `planish viz`: 1, or the file to write at its end; read when it first compiles"
+        },
+    )
 
     def __post_init__(self) -> None:
         _check({name: getattr(self, name) for name in _fields()})
@@ -175,6 +181,7 @@ class Changes(TypedDict, total=False):
     schedule: str | None
     jit: bool
     calibration: bool
+    viz: str | None
 
 
 @dataclass(frozen=True, slots=True)

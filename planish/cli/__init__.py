@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "launch": "run a program on several ranks, by mpirun",
     "profile": "show which kernels take the time of a call, or write a trace of it",
     "bisect": "find the stage, and the rule, that makes a program's result wrong",
+    "viz": "record a compilation and look at it in a page",
     "cache": "show or clear what is kept of earlier compilations",
     "info": "versions, machine and settings, and on request what the machine can do",
     "completion": "the script that lets a shell complete commands, options and their values",

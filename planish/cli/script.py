@@ -9,7 +9,7 @@ import contextlib
 import runpy
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,10 @@ def divide(arguments: Sequence[str], parser: Options) -> tuple[list[str], list[s
     return list(arguments), None
 
 
-def run_script(path: str, words: Sequence[str], console: Console) -> int:
-    """Run it; the exit status is the script's."""
+def run_script(
+    path: str, words: Sequence[str], console: Console, failed: Callable[[str], None] | None = None
+) -> int:
+    """Run it; the exit status is the script's. `failed` is told the traceback of what it raises, whatever that is."""
     if not Path(path).is_file():
         raise CommandError(f"cannot run {path}: there is no such file")
     with _as_program(path, words):
@@ -45,12 +47,15 @@ def run_script(path: str, words: Sequence[str], console: Console) -> int:
         except SystemExit as stop:
             return _status(stop.code, console)
         except PlanishError as error:
+            if failed is not None:
+                failed(_traceback(error, path))
+                return FAILED
             # The user's own lines are what they want to see; planish's say nothing to them.
             if not console.wants_traceback():
                 _tell_lines(error, path, console)
             raise
         except Exception as error:  # noqa: BLE001 - the script's own error, shown as Python shows it
-            console.say("".join(traceback.format_exception(error.with_traceback(_below(error, path)))))
+            (console.say if failed is None else failed)(_traceback(error, path))
             return FAILED
     return OK
 
@@ -74,12 +79,12 @@ def _status(code: Any, console: Console) -> int:
     return FAILED
 
 
-def _below(error: BaseException, path: str) -> Any:
+def _traceback(error: BaseException, path: str) -> str:
     """The traceback from the script's first line on."""
     found = error.__traceback__
     while found is not None and found.tb_frame.f_code.co_filename != path:
         found = found.tb_next
-    return found or error.__traceback__
+    return "".join(traceback.format_exception(error.with_traceback(found or error.__traceback__)))
 
 
 def _tell_lines(error: PlanishError, path: str, console: Console) -> None:

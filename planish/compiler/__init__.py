@@ -21,6 +21,7 @@ from planish.compiler import compilation_cache
 from planish.compiler.arguments import Arguments
 from planish.compiler.executable import Cost, Executable, KernelInfo
 from planish.compiler.native import Backend
+from planish.compiler.observer import observer
 from planish.compiler.progress import ProgressLine
 from planish.config import current
 from planish.errors import PassError, PlanishError
@@ -233,7 +234,7 @@ def prepare(
     program = function.clone() if isinstance(function, ptir.Program) else ptir.Program([function.clone()])
     if passes is None:
         return program.entry
-    manager = ptir.PassManager.of(passes)
+    manager = observer().passes(ptir.PassManager.of(passes))
     manager.run(program, routines=routines)
     if not manager.ships:
         # A mistake in a pass of the user's own is told as such, not as whatever it leads to later on.
@@ -317,6 +318,7 @@ def compile(
         made = lowered.compile(device=device if target.is_gpu else None)
         if current().debug == "kernels":
             made.tell(prepare(function, passes, routines=target.routines))
+        observer().compiled(made)
         return made
 
 

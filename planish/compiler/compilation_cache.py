@@ -18,6 +18,7 @@ import numpy as np
 from planish import ptir
 from planish.compiler import plan_json
 from planish.compiler.arguments import Arguments
+from planish.compiler.observer import observer
 from planish.config import current
 from planish.errors import InternalError, PlanishError
 from planish.ptir.dims import bounds
@@ -98,8 +99,8 @@ def save(where: str, lowered: Lowered) -> None:
 
 
 def load(where: str, function: ptir.Function | ptir.Program, target: Target) -> Lowered | None:
-    """What was kept, if it was."""
-    raw = disk_cache().get(where)
+    """What was kept, if it was; nothing for an observer who wants to see it made."""
+    raw = None if observer().wants_fresh else disk_cache().get(where)
     if raw is None:
         return None
     return _read(raw, Arguments(function.entry if isinstance(function, ptir.Program) else function), target)
@@ -114,7 +115,7 @@ def standard_key(function: ptir.Function) -> str:
 
 def revive(where: str, arguments: Arguments) -> Executable | None:
     """A function that `compile` made in another process, by its key: its own text is not needed."""
-    raw = disk_cache().get(where)
+    raw = None if observer().wants_fresh else disk_cache().get(where)
     found = None if raw is None else _read(raw, arguments, find_target(current().target))
     return None if found is None else found.compile()
 

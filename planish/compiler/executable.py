@@ -25,7 +25,6 @@ from planish.schedule.plan import Role
 if TYPE_CHECKING:
     from planish.compiler import Lowered
     from planish.compiler.profile import Profile, TimedWalk
-    from planish.compiler.told import ToldRuns
     from planish.llir.program import Program
     from planish.optimize.cost import Estimate
     from planish.optimize.why import Why
@@ -62,7 +61,7 @@ class KernelInfo:
     @property
     def flops(self) -> int:
         """Float arithmetic of one launch, at the largest sizes."""
-        return _flops(self.program)
+        return flops_of(self.program)
 
     @property
     def nbytes(self) -> int:
@@ -115,7 +114,7 @@ class Executable:
         self._fast = None if found is None else found.call
         self._threads = threads if self.is_parallel else alone
         self._kept = found
-        self._told: ToldRuns | None = None
+        self._told: Callable[[Sequence[object]], tuple[Array, ...]] | None = None
 
     def __repr__(self) -> str:
         plan = self.lowered.plan
@@ -141,7 +140,7 @@ class Executable:
     def cost(self) -> Cost:
         """What a call takes."""
         plan, programs = self.lowered.plan, self.lowered.programs
-        flops = [_flops(program) for program in programs]
+        flops = [flops_of(program) for program in programs]
         return Cost(
             len(plan.launches),
             sum(flops[launch.kernel] for launch in plan.launches),
@@ -206,7 +205,16 @@ class Executable:
         """From now on every run tells its kernels, by the lines of the function it was made of."""
         from planish.compiler.told import ToldRuns
 
-        self._fast, self._told = None, ToldRuns(self, function)
+        self.watch_runs(ToldRuns(self, function))
+
+    def watch_runs(self, run: Callable[[Sequence[object]], tuple[Array, ...]] | None) -> None:
+        """From now on every call is made by somebody who watches it, by way of `timed_walk`; None: by nobody."""
+        self._fast, self._told = None, run
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody makes its calls."""
+        return self._told is not None
 
     def collected(self, memory: Sequence[Array], slots: Sequence[int]) -> tuple[Array, ...]:
         """The results of a call, out of its memory."""
@@ -338,7 +346,7 @@ def weakly(executable: Executable) -> Callable[..., tuple[Array, ...]]:
 _NOTHING: Final = np.empty(0, np.uint8)
 
 
-def _flops(program: Program) -> int:
+def flops_of(program: Program) -> int:
     """Float arithmetic of a kernel at the largest sizes."""
     from planish.codegen.blocks import points
     from planish.compiler.launch_parameters import runs

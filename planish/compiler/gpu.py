@@ -156,14 +156,16 @@ def text_of(lowered: Lowered, level: str) -> str:
         raise PlanishError(
             f"{target.name} is no GPU", remedy="lower for sm_80 or sm_90 to read CUDA C++, PTX or SASS"
         )
-    sources = sources_of(lowered)
+    return "\n".join(code_text(source, target.arch, level) for source in sources_of(lowered))
+
+
+def code_text(source: str, arch: str, level: str) -> str:
+    """CUDA C++ as it is, as PTX, or as the instructions of the GPU."""
     if level == "cuda":
-        return "\n".join(sources)
+        return source
     if level == "ptx":
-        return "\n".join(
-            translate(source, target.arch, cuda.FLAGS, "ptx").decode().rstrip("\0") for source in sources
-        )
-    return "\n".join(sass_of(cubin_of(source, target.arch, cuda.FLAGS)) for source in sources)
+        return translate(source, arch, cuda.FLAGS, "ptx").decode().rstrip("\0")
+    return sass_of(cubin_of(source, arch, cuda.FLAGS))
 
 
 class GpuExecutable(Executable):

@@ -20,6 +20,7 @@ from planish.compiler.loops import Rolling, candidates, launched, roll
 from planish.compiler.native import source_of
 from planish.compiler.non_temporal import streamed
 from planish.compiler.object_code import object_key, object_of
+from planish.compiler.observer import CompilationObserver, observer
 from planish.compiler.parallel import Beside, is_worth_sharing, shared
 from planish.compiler.progress import report
 from planish.compiler.scheduling import ScheduleChoice, check_given, scheduled
@@ -65,6 +66,23 @@ def lower_for(
     loops: bool = True,
 ) -> Lowered:
     """`compiler.lower` for a target; for a processor, kernels are compiled as they come."""
+    watching = observer()
+    with watching.program(function, target, frozenset(donate)):
+        lowered = _lowered(function, target, passes, donate, reuse, compiled_for, loops, watching)
+        watching.lowered(lowered)
+        return lowered
+
+
+def _lowered(
+    function: ptir.Function | ptir.Program,
+    target: Target,
+    passes: Passes | None,
+    donate: Iterable[int],
+    reuse: bool,
+    compiled_for: cpu.Processor | None,
+    loops: bool,
+    watching: CompilationObserver,
+) -> Lowered:
     prepared = prepare(function, passes, routines=target.routines)
     with Table() as table:
         plan = make_plan(prepared, table, donated_parameters(prepared, donate), target)
@@ -72,6 +90,7 @@ def lower_for(
         if current().check != "none":
             verify(plan, sharing)
         plan = settled(plan, sharing)
+        watching.planned(prepared, plan, sharing)
         made, images, rolling = _make_kernels(plan, sharing, target, compiled_for, loops)
     arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
     plan, sharing, numbers = _renumbered(plan, sharing, rolling, [each.program for each in made])
@@ -133,16 +152,19 @@ def _make_kernels(
     streams = streamed(plan, sharing, target)
 
     def lowered(number: int) -> _LoweredKernel:
-        kernel = plan.kernels[number]
-        lines, choice = scheduled(
-            kernel.sink,
-            target,
-            kernel.name,
-            in_place=bool(sharing.aliased[number]),
-            streams=bool(streams[number]),
-        )
-        program = with_functions(lower_to_llir(kernel.name, lines), target)
-        return _LoweredKernel(with_streaming(program, target, streams[number]), choice)
+        kernel, watching = plan.kernels[number], observer()
+        with watching.kernel(number, kernel):
+            lines, choice = scheduled(
+                kernel.sink,
+                target,
+                kernel.name,
+                in_place=bool(sharing.aliased[number]),
+                streams=bool(streams[number]),
+            )
+            program = with_functions(lower_to_llir(kernel.name, lines), target)
+            program = with_streaming(program, target, streams[number])
+            watching.scheduled(choice, program)
+        return _LoweredKernel(program, choice)
 
     def source(program: Program, aliased: frozenset[int]) -> str:
         avx512 = compiled_for is not None and compiled_for.avx512
@@ -176,9 +198,8 @@ def _make_kernels(
         for number in range(count):
             report(number, count)
             # a search measures: nobody else is to work meanwhile
-            hands = (
-                1 if current().beam else is_worth_sharing(count - number, number, perf_counter() - started)
-            )
+            alone = current().beam or observer().wants_kernels
+            hands = 1 if alone else is_worth_sharing(count - number, number, perf_counter() - started)
             if hands > 1:
                 # the largest first: whoever comes last has little left to wait for
                 sizes = {n: len(plan.kernels[n].sink.toposort()) for n in range(number, count)}

@@ -228,6 +228,8 @@ class TimedWalk:
         self.counts = [0] * (launches + len(hosts))
         self.results: tuple[Any, ...] = ()
         """Of the last run."""
+        self.intervals: list[tuple[int, float, float]] = []
+        """Of the last run, in order: which launch or op, from when to when; empty where only sums are known."""
 
     def arguments(self) -> list[object]:
         """Of a call; what is donated is overwritten, and is a copy each time."""
@@ -269,6 +271,7 @@ class CpuWalk(TimedWalk):
         state = PlanState(memory, slots, (), scratch)
         spent = [0.0] * len(self.counts)
         counts = [0] * len(self.counts)
+        self.intervals.clear()
         instructions, position = self.exe.code.instructions, 0
         while position < len(instructions):
             step = instructions[position]
@@ -279,14 +282,18 @@ class CpuWalk(TimedWalk):
                 launch = self.launch[position]
                 begin = perf_counter()
                 launch(frame)
-                spent[number] += perf_counter() - begin
+                end = perf_counter()
+                spent[number] += end - begin
                 counts[number] += 1
+                self.intervals.append((number, begin, end))
             else:
                 begin = perf_counter()
                 following = step.step(state)
                 if position in self.hosts:
-                    spent[self.hosts[position]] += perf_counter() - begin
-                    counts[self.hosts[position]] += 1
+                    number, end = self.hosts[position], perf_counter()
+                    spent[number] += end - begin
+                    counts[number] += 1
+                    self.intervals.append((number, begin, end))
             position = position + 1 if following is None else following
         self.counts = counts
         self.results = self.exe.collected(state.memory, state.slots)

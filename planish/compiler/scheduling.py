@@ -15,6 +15,7 @@ from planish.actions.base import Action, Refusal, apply_action
 from planish.actions.block import Block
 from planish.actions.text import parse_schedule, print_schedule, sections
 from planish.compiler.functions import with_functions
+from planish.compiler.observer import observer
 from planish.config import current
 from planish.errors import LoweringError, PlanishError, did_you_mean
 from planish.llir.lower import lower as lower_to_llir
@@ -65,6 +66,8 @@ def scheduled(
     """
     choice = ScheduleChoice(origin=f"stage {FIRST} is disabled")
 
+    watching = observer()
+
     def chosen(kernel: UOp) -> Sequence[Action]:
         nonlocal choice
         choice = given(kernel, name, target, in_place=in_place) or choose(
@@ -72,7 +75,11 @@ def scheduled(
         )
         return choice.actions
 
-    return Scheduled(pipeline.run(sink, pipeline.Machine(target, chosen), name=name), choice)
+    machine = pipeline.Machine(target, lambda kernel: watching.choosing(kernel, chosen))
+    form: pipeline.Form = [sink]
+    for step in watching.stages(pipeline.steps(sink, machine, name)):
+        form = step.form
+    return Scheduled(form if isinstance(form, list) else [form], choice)
 
 
 def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool = True) -> ScheduleChoice:

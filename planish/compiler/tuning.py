@@ -62,6 +62,8 @@ _RULES: Final = (
     "target",
     "dtypes",
 )
+SANDBOX_ENVIRONMENT: Final = {"PLANISH_CACHE": "0", "PLANISH_BEAM": "0"}
+"""What a worker is told is complete: its own settings only name the cache."""
 _WORTH: Final = 1 << 12
 """Iterations below which a kernel is over before anything could be gained."""
 _LONG: Final = 1 << 27
@@ -320,7 +322,7 @@ def search(
             return kernel_of(program, places, processor, target.register_bytes)
 
         with Sandbox(
-            places, threads, workers=min(2, available_cores()), environment=_environment(), device=device
+            places, threads, workers=min(2, available_cores()), environment=SANDBOX_ENVIRONMENT, device=device
         ) as sandbox:
             # a GPU runs all of an unoptimised kernel, an element for a block
             actions, points = reference_of(own, target) if device is None else ((), ())
@@ -365,11 +367,6 @@ def reference_of(sink: UOp, target: Target) -> tuple[tuple[Action, ...], tuple[i
 
 def _measured(report: Report) -> Measured:
     return Measured(Outcome[report.what.upper()], report.seconds, report.detail)
-
-
-def _environment() -> dict[str, str]:
-    # what a worker is told is complete: its own settings only name the cache
-    return {"PLANISH_CACHE": "0", "PLANISH_BEAM": "0"}
 
 
 def kernel_of(

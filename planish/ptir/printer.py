@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from planish.errors import Location
@@ -254,11 +255,11 @@ def print_program(item: Program | Function, *, locations: bool = False, ids: boo
     return "\n".join(lines) + "\n"
 
 
-def print_inst(inst: Inst) -> str:
-    """One instruction on one line, values by id: for logs and messages. Regions are left out."""
+def print_inst(inst: Inst, names: Mapping[Value, str] = MappingProxyType({})) -> str:
+    """One instruction on one line, values by id, or by the names they are given: for logs and messages. Regions are left out."""
     lead, attrs = FunctionPrinter(inst.function)._attributes(inst) if inst.parent else ("", "")
-    results = ", ".join(f"%{value.id}" for value in inst.results)
-    operands = ", ".join(f"%{value.id}" for value in inst.operands)
+    results = ", ".join(names.get(value) or f"%{value.id}" for value in inst.results)
+    operands = ", ".join(names.get(value) or f"%{value.id}" for value in inst.operands)
     types = ", ".join(str(value.type) for value in inst.results)
     parts = [f"{results} =" if results else "", inst.op.name, lead, operands, f"{{{attrs}}}" if attrs else ""]
     return f"{' '.join(part for part in parts if part)} : {types or '()'}"

@@ -373,10 +373,14 @@ class _Cut:
         named = substitute(sink, slots)
         variables = sorted({cast("Variable", n.arg).name for n in in_order(named) if n.op is Ops.DEFINE_VAR})
         name = f"{_kind(named)}_{_size_text(fusion.nest.indices)}_{named.key[:3].hex()}"
-        because = tuple(str(self.because.get(node, WRITTEN)) for node in makes)
-        kernel = Kernel(
-            name, named, numbers, tuple(variables), tuple(n for n in numbers if n in stored), because
-        )
+        reasons = {
+            buffer_of(self.tensors.realised[node]): self.because.get(node, WRITTEN)
+            for node in makes
+            if node in self.tensors.realised
+        }
+        written = tuple(n for n in numbers if n in stored)
+        because = tuple(str(reasons.get(number, WRITTEN)) for number in written)
+        kernel = Kernel(name, named, numbers, tuple(variables), written, because)
         reads = tuple(node for node in fusion.reads if node not in makes)
         if self.tensors.origins is not None:
             self.tensors.origins.made(kernel, makes, frozenset(reads))

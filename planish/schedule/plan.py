@@ -58,7 +58,7 @@ class Kernel:
     written: tuple[int, ...] = ()
     """The buffers that are written (some may be read as well)."""
     because: tuple[str, ...] = field(default=(), compare=False)
-    """Why what it makes is in memory, for each result that it stores."""
+    """Why each of the buffers that are written is in memory."""
 
     @property
     def key(self) -> bytes:

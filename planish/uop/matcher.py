@@ -15,6 +15,7 @@ functions of a separate decision table, so it costs nothing while nobody watches
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from time import perf_counter
@@ -38,10 +39,20 @@ Listener = Callable[["Rule", UOp, UOp], None]
 class Rule:
     """One equation: what to look for, what to put in its place, and under which condition."""
 
-    __slots__ = ("left", "name", "right", "variants", "when")
+    __slots__ = ("file", "left", "line", "name", "right", "variants", "when")
 
-    def __init__(self, name: str, left: Pattern, right: Pattern | Rewriter, when: Guard | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        left: Pattern,
+        right: Pattern | Rewriter,
+        when: Guard | None,
+        file: str = "",
+        line: int = 0,
+    ) -> None:
         self.name: Final = name
+        self.file: Final = file
+        self.line: Final = line
         self.left: Final = left
         self.right: Final = right
         self.when: Final = when
@@ -82,7 +93,8 @@ def rule(
         if not isinstance(target, Pattern) or when is not None:
             raise RewriteError(f"the rule for {left} computes its result: say its equation with `says`")
         says = f"{left} -> {target}"
-    made = Rule(says, left, target, when)
+    written = sys._getframe(1)
+    made = Rule(says, left, target, when, written.f_code.co_filename, written.f_lineno)
     if not isinstance(target, Pattern) or when is not None:
         check_names(made)
     return made

@@ -87,14 +87,17 @@ def rewrite(
     watch = stats.watch if stats is not None else None
     if listener is not None:
         watch = Watch(listener) if watch is None else watch.also(listener)
-    trying = active()
+    trying, number = active(), 0
     if trying is not None:
         decisions = trying.decisions(matcher)
+        number = trying.begun(matcher, root, order)
     else:
         decisions = matcher.decisions if watch is None else matcher.watched(watch)
     final = {} if memo is None else memo
     run = _Run(matcher, decisions, ctx, final, leaves, -1 if budget is None else budget)
     result = _ENGINES[order](root, run)
+    if trying is not None:
+        trying.ended(number, result)
     if stats is not None:
         stats.visits += run.visits
         stats.rewrites += run.rewrites

@@ -61,6 +61,13 @@ class Trial(Watch):
             found = self._decisions[matcher] = matcher.watched(self)
         return found
 
+    def begun(self, matcher: Matcher, root: UOp, order: str) -> int:
+        """A rewrite of a graph is about to begin, under a number; those that its rules ask for begin inside of it."""
+        return 0
+
+    def ended(self, number: int, result: UOp) -> None:
+        """It has ended. One that raises does not."""
+
 
 _ACTIVE: Final[ContextVar[Trial | None]] = ContextVar("planish_trial", default=None)
 active: Final = _ACTIVE.get
@@ -68,11 +75,18 @@ active: Final = _ACTIVE.get
 
 
 @contextmanager
+def installed(made: Trial | None) -> Iterator[None]:
+    """A trial in force inside of the block; None: whatever is in force is not."""
+    token = _ACTIVE.set(made)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+@contextmanager
 def trial(limit: int | None = None) -> Iterator[Trial]:
     """Allow so many rule applications inside of the block; without a limit they are only counted."""
     made = Trial(limit=limit)
-    token = _ACTIVE.set(made)
-    try:
+    with installed(made):
         yield made
-    finally:
-        _ACTIVE.reset(token)

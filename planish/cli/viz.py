@@ -1,0 +1,163 @@
+"""`planish viz`: record a compilation and look at it.
+
+planish viz script.py                   run a script (words behind it are its own), then open a page of what it compiled
+planish viz model.onnx                  compile a model
+planish viz prog.ptir --export out.html write the page to one file that can be mailed
+planish viz old.planish new.planish     two recordings side by side
+"""
+
+from __future__ import annotations
+
+import argparse
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from planish.cli.console import FAILED, OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.script import divide, run_script
+from planish.cli.sources import add_source_arguments, is_function, is_model, read_program
+from planish.errors import PlanishError
+from planish.viz.storage import SUFFIX, StoredRecording, is_recording
+
+if TYPE_CHECKING:
+    from planish.viz.recording import Documents
+
+_WHAT: Final = "script.py, model.onnx, prog.ptir, MODULE:FUNCTION with --args, a recording (.planish), or a folder that --dump-dir wrote"
+
+
+def parser() -> Options:
+    """The options."""
+    made = Options("planish viz", "Record a compilation and look at it.", examples(__doc__))
+    made.add_argument("source", metavar="WHAT", help=_WHAT)
+    made.add_argument(
+        "other",
+        nargs="?",
+        metavar="B",
+        help="a second one, to be compared (not behind a script: words there are its own)",
+    )
+    made.add_argument("--export", metavar="FILE.html", help="write a page of one file instead of serving one")
+    made.add_argument("--save", metavar="FILE.planish", help="keep the recording, to be opened later")
+    made.add_argument("--no-open", action="store_true", help="print the address, open no browser")
+    made.add_argument(
+        "--port", type=_port, default=0, metavar="N", help="listen there (default: a free port)"
+    )
+    add_source_arguments(made)
+    made.add_argument("--no-serve", action="store_true", help="record, save and export, and end")
+    return made
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    options = parser()
+    own, words = divide(arguments, options)
+    args = options.parse(own, console)
+    recording, status = opened(args, args.source, words or (), console)
+    if args.other is not None:
+        from planish.viz.recording import Comparison
+
+        second, failed = opened(args, args.other, (), console)
+        recording, status = Comparison(recording, second), status or failed
+    if not recording.index.programs:
+        console.say_labelled("note", f"{args.source} compiled nothing: there is nothing to see but that")
+    if args.save is not None:
+        _save(recording, Path(args.save), console)
+    if args.export is not None:
+        from planish.viz.export import export
+
+        export(recording, Path(args.export))
+        console.say(f"written to {args.export}")
+    elif not args.no_serve:
+        from planish.viz.server import serve
+
+        serve(recording, args.port, lambda url: _show(url, console, browse=not args.no_open))
+    return status
+
+
+def _save(recording: Documents, path: Path, console: Console) -> None:
+    from planish.viz.recording import Recording
+
+    if not isinstance(recording, Recording):
+        raise UsageError(
+            "--save keeps a recording that is made now", remedy="give a script, a model or a program"
+        )
+    recording.save(path)
+    console.say(f"kept as {path}")
+
+
+def _show(url: str, console: Console, *, browse: bool) -> None:
+    console.say(f"open {url}\n(Ctrl-C ends it)")
+    if browse:
+        webbrowser.open(url)
+
+
+# -- what is looked at -------------------------------------------------------------------------------------------------
+
+
+def opened(
+    args: argparse.Namespace, source: str, words: Sequence[str], console: Console
+) -> tuple[Documents, int]:
+    """The recording of something, and the exit status: that of a script."""
+    path = Path(source)
+    if path.is_dir():
+        from planish.viz.dumps import DumpedRecording
+
+        return DumpedRecording(path), OK
+    if not path.exists() and not is_function(source):
+        raise CommandError(f"cannot open {source}: there is no such file", remedy=f"give {_WHAT}")
+    if path.suffix == SUFFIX or (path.is_file() and is_recording(path)):
+        return StoredRecording(path), OK
+    return _recorded(args, source, words, console)
+
+
+def _recorded(
+    args: argparse.Namespace, source: str, words: Sequence[str], console: Console
+) -> tuple[Documents, int]:
+    """What is compiled now, until the end or an error."""
+    from planish.compiler.observer import observing
+    from planish.viz.recorder import Recorder
+    from planish.viz.recording import Recording
+
+    recorder, errors, status = Recorder(), list[str](), OK
+    with observing(recorder):
+        if source.endswith(".py"):
+            status = run_script(source, words, console, errors.append)
+        elif is_model(source):
+            _run_model(source, args.dim)
+        else:
+            status = _compile(args, source, console, errors)
+    for told in errors:
+        console.say(told)
+        console.say_labelled("note", "recorded until there")
+    command = " ".join(["planish viz", source, *words])
+    return Recording(recorder, Path(source).name, command, "\n".join(errors)), status
+
+
+def _run_model(path: str, dims: Sequence[str]) -> None:
+    from planish.cli.models import random_inputs, read_dims
+    from planish.cli.run import open_model
+
+    sizes = read_dims(dims)
+    model = open_model(path, sizes)
+    model.run(None, random_inputs(model.inputs, sizes, {}, 0))
+
+
+def _compile(args: argparse.Namespace, source: str, console: Console, errors: list[str]) -> int:
+    """A program as text, or a function: compiled, and called once with made-up arrays."""
+    from planish import compiler
+    from planish.compiler.profile import made_up
+
+    program = read_program(argparse.Namespace(**{**vars(args), "file": source}), console)
+    try:
+        made = compiler.compile(program)
+        made(*made_up(made))
+    except PlanishError as error:
+        errors.append(str(error))
+        return FAILED
+    return OK

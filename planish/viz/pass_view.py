@@ -1,0 +1,164 @@
+"""The documents of a program's passes: its text after each, every rewrite, and why patterns did not apply."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from planish.viz import schema
+from planish.viz.graphs import PAGE, folded, pages
+from planish.viz.pass_replay import program_after
+from planish.viz.passes import InstNode, TracedPass
+from planish.viz.rules import RuleBook
+
+
+class PassView:
+    """The passes of one recorded program, to be looked at."""
+
+    def __init__(self, passes: Sequence[TracedPass], rules: RuleBook, epoch: int) -> None:
+        self.passes = passes
+        self.rules = rules
+        self.epoch = epoch
+
+    def level(self, number: int) -> schema.Level | None:
+        """The program before and after a pass."""
+        passes = self.passes
+        if not 0 <= number < len(passes):
+            return None
+        made = passes[number]
+        shown = next((p for p in reversed(passes[: number + 1]) if p.text), made)
+        before = next((p.text for p in reversed(passes[:number]) if p.text), None)
+        return schema.Level(
+            made.name,
+            _pass_note(made),
+            "ptir",
+            before if made.changed else None,
+            shown.text,
+            pass_graph(shown),
+            len(made.steps),
+            pages(len(made.steps)),
+            self.statistics(made),
+        )
+
+    def statistics(self, made: TracedPass) -> list[schema.RuleStatistics]:
+        found = []
+        for name in {
+            key.removeprefix("pattern.").rpartition(".")[0]
+            for key in made.statistics
+            if key.startswith("pattern.")
+        }:
+            tries, hits, seconds = (
+                made.statistics.get(f"pattern.{name}.{what}", 0) for what in ("tries", "hits", "seconds")
+            )
+            failed = {reason: count for (pattern, reason), count in made.failures.items() if pattern == name}
+            found.append(
+                schema.RuleStatistics(
+                    self.rules.pattern(name), int(tries), int(hits), round(seconds * 1e3, 4), failed
+                )
+            )
+        return sorted(found, key=lambda each: (-each.ms, each.rule))
+
+    def steps(self, number: int, page: int) -> schema.StepPage | None:
+        """Rewrites of a pass."""
+        passes = self.passes
+        if not 0 <= number < len(passes) or not 0 <= page < max(1, pages(len(passes[number].steps))):
+            return None
+        shown = passes[number].steps[page * PAGE : (page + 1) * PAGE]
+        rows: list[list[object]] = [
+            [
+                self.rules.pattern(step.pattern),
+                step.before.id,
+                round((step.start - self.epoch) / 1e3, 1),
+                step.before.text(),
+                "; ".join(state.text() for state in step.after[:8]),
+                None if step.loc is None else str(step.loc),
+                [step.before.id],
+                round((step.end - step.start) / 1e3, 2),
+                0,
+                [state.id for state in step.after],
+            ]
+            for step in shown
+        ]
+        return schema.StepPage(page * PAGE, rows, folded([step.pattern for step in shown], page * PAGE))
+
+    def step(self, number: int, step: int) -> schema.SingleStep | None:
+        """The instructions before and after one rewrite of a pass."""
+        passes = self.passes
+        if not 0 <= number < len(passes) or not 0 <= step < len(passes[number].steps):
+            return None
+        made = passes[number].steps[step]
+        start = next((p for p in reversed(passes[:number]) if p.lines), None)
+        whole = [] if start is None else [
+            program_after(start.lines, start.names, passes[number].steps[:last]) for last in (step, step + 1)
+        ]  # fmt: skip
+        gone = {state.id: state for state in (made.before, *made.erased)}
+        if None in whole or not whole:
+            before = "".join(f"{gone[id].text()}\n" for id in sorted(gone))
+            after = "".join(f"{state.text()}\n" for state in made.after)
+        else:
+            before, after = (str(text) for text in whole)
+        return schema.SingleStep(
+            step,
+            len(passes[number].steps),
+            self.rules.pattern(made.pattern),
+            before,
+            after,
+            sorted(gone),
+            [state.id for state in made.after],
+            bool(whole) and None not in whole,
+            round((made.end - made.start) / 1e3, 2),
+        )
+
+    def patterns(self) -> list[schema.PatternUse]:
+        """Every pattern that was tried: how often, and why it did not apply."""
+        totals: dict[str, list[float]] = {}
+        failures: dict[str, Counter[str]] = {}
+        examples: dict[tuple[str, str], list[str]] = {}
+        for made in self.passes:
+            for each in self.statistics(made):
+                total = totals.setdefault(each.rule, [0, 0, 0.0])
+                total[0] += each.tried
+                total[1] += each.applied
+                total[2] += each.ms
+            for (pattern, reason), count in made.failures.items():
+                rule = self.rules.pattern(pattern)
+                failures.setdefault(rule, Counter())[reason] += count
+                shown = examples.setdefault((rule, reason), [])
+                shown += [state.text() for state in made.examples[pattern, reason][: 3 - len(shown)]]
+        return [
+            schema.PatternUse(
+                rule,
+                int(tried),
+                int(applied),
+                round(ms, 4),
+                [
+                    schema.PatternFailure(reason, count, "\n".join(examples[rule, reason]))
+                    for reason, count in failures.get(rule, Counter[str]()).most_common()
+                ],
+            )
+            for rule, (tried, applied, ms) in sorted(totals.items(), key=lambda item: -item[1][0])
+        ]
+
+
+def _pass_note(made: TracedPass) -> str:
+    if not made.number:
+        return "The program as it was given."
+    counted = ", ".join(f"{name} {value}" for name, value in made.statistics.items() if "." not in name)
+    return made.error or counted
+
+
+def pass_graph(made: TracedPass) -> schema.Graph:
+    """The graph of a program after a pass."""
+    nodes = [
+        schema.GraphNode(
+            node.id, node.op, _label(node), node.type, "" if node.loc is None else str(node.loc), node.region
+        )
+        for node in made.nodes
+    ]
+    return schema.Graph(nodes, [list(edge) for edge in made.edges])
+
+
+def _label(node: InstNode) -> str:
+    results = ", ".join(f"%{each}" for each in node.results)
+    operands = ", ".join(f"%{each}" for each in node.operands)
+    return f"{results} = {node.op} {operands}".strip()

@@ -1,0 +1,212 @@
+"""The recorder: an observer of the compiler that keeps what it hears, as references, until somebody looks.
+
+Recording changes nothing of what is compiled: rules apply as they do, and kernels are scheduled without being watched, since
+candidates that a search throws away are no part of a kernel's journey.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import field
+from time import perf_counter, perf_counter_ns
+
+from planish.actions.base import Action
+from planish.compiler import Lowered
+from planish.compiler.executable import Executable
+from planish.compiler.observer import CompilationObserver
+from planish.compiler.scheduling import ScheduleChoice
+from planish.llir.program import Program as LlirProgram
+from planish.ptir import Function, PassManager, Program
+from planish.records import dataclass
+from planish.schedule.memory import Sharing
+from planish.schedule.plan import Kernel, Plan
+from planish.stages.pipeline import Form, Step
+from planish.target import Target
+from planish.uop.node import UOp
+from planish.uop.trial import installed
+from planish.viz.passes import PassTrace, TracedPass
+from planish.viz.runs import RunWatch
+from planish.viz.trace import RuleTrace, TracedStage
+
+
+@dataclass(slots=True)
+class RecordedStage:
+    """A stage that a kernel went through; number 0 is the kernel as it was planned."""
+
+    number: int
+    name: str
+    form: Form
+    seconds: float
+    changed: bool
+    trace: TracedStage
+
+
+@dataclass(slots=True)
+class RecordedKernel:
+    """One kernel on its way."""
+
+    number: int
+    kernel: Kernel
+    stages: list[RecordedStage] = field(default_factory=list)
+    chosen_on: UOp | None = None
+    """The kernel that its schedule was chosen for."""
+    choice: ScheduleChoice | None = None
+    program: LlirProgram | None = None
+    seconds: float = 0.0
+    choosing: float = 0.0
+    """Of these, how long its schedule took to be found."""
+    error: str = ""
+
+
+@dataclass(slots=True)
+class RecordedProgram:
+    """One function on its way to machine code."""
+
+    function: Function | Program
+    target: Target
+    donate: frozenset[int]
+    passes: list[TracedPass] = field(default_factory=list)
+    prepared: Function | None = None
+    plan: Plan | None = None
+    """Its kernels as they were planned, loops not yet made of them."""
+    sharing: Sharing | None = None
+    kernels: dict[int, RecordedKernel] = field(default_factory=dict)
+    lowered: Lowered | None = None
+    runs: RunWatch | None = None
+    started: float = 0.0
+    seconds: float = 0.0
+    planned_at: float = 0.0
+    error: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return self.function.entry.name if isinstance(self.function, Program) else self.function.name
+
+
+class Recorder(CompilationObserver):
+    """Keeps what every compilation does, in any thread."""
+
+    wants_fresh = True
+    wants_kernels = True
+
+    def __init__(self) -> None:
+        self.programs: list[RecordedProgram] = []
+        self.created = time.time()
+        self.epoch = perf_counter_ns()
+        """What the times of steps are counted from."""
+        self._here = threading.local()
+
+    # -- where this thread is --------------------------------------------------------------------------------------
+
+    @property
+    def _open(self) -> list[RecordedProgram]:
+        found: list[RecordedProgram] | None = getattr(self._here, "programs", None)
+        if found is None:
+            found = self._here.programs = []
+        return found
+
+    @property
+    def _kernel(self) -> RecordedKernel | None:
+        return getattr(self._here, "kernel", None)
+
+    @contextmanager
+    def program(self, function: Function | Program, target: Target, donate: frozenset[int]) -> Iterator[None]:
+        # Kept as it is now: its owner may change it later.
+        made = RecordedProgram(function.clone(), target, donate, started=perf_counter())
+        self.programs.append(made)
+        self._open.append(made)
+        try:
+            with installed(None):
+                yield
+        except Exception as error:
+            made.error = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            self._open.pop()
+            made.seconds = perf_counter() - made.started
+
+    def passes(self, manager: PassManager) -> PassManager:
+        if not self._open or self._open[-1].passes:
+            return manager
+        trace = PassTrace()
+        self._open[-1].passes = trace.passes
+        return trace.watched(manager)
+
+    def planned(self, function: Function, plan: Plan, sharing: Sharing) -> None:
+        made = self._open[-1]
+        made.prepared, made.plan, made.sharing = function, plan, sharing
+        made.planned_at = perf_counter()
+
+    @contextmanager
+    def kernel(self, number: int, kernel: Kernel) -> Iterator[None]:
+        made = RecordedKernel(number, kernel)
+        self._open[-1].kernels[number] = made
+        begun, outer = perf_counter(), self._kernel
+        self._here.kernel = made
+        try:
+            yield
+        except Exception as error:
+            made.error = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            made.seconds = perf_counter() - begun
+            self._here.kernel = outer
+
+    def stages(self, steps: Iterator[Step]) -> Iterator[Step]:
+        kernel = self._kernel
+        if kernel is None:
+            yield from steps
+            return
+        trace = self._trace()
+        kernel.stages.append(RecordedStage(0, "planned", kernel.kernel.sink, 0.0, True, TracedStage()))
+        number = 1
+        while True:
+            seen = trace.enter(number)
+            with installed(trace):
+                step = next(steps, None)
+            trace.leave()
+            if step is None:
+                return
+            number = step.stage.number + 1
+            kernel.stages.append(
+                RecordedStage(step.stage.number, step.stage.name, step.form, step.seconds, step.changed, seen)
+            )
+            yield step
+
+    def _trace(self) -> RuleTrace:
+        """One for each thread: its decision tables serve all kernels."""
+        found: RuleTrace | None = getattr(self._here, "trace", None)
+        if found is None:
+            found = self._here.trace = RuleTrace()
+        return found
+
+    def choosing(self, sink: UOp, choose: Callable[[UOp], Sequence[Action]]) -> Sequence[Action]:
+        begun = perf_counter()
+        with installed(None):
+            chosen = choose(sink)
+        if self._kernel is not None:
+            self._kernel.chosen_on = sink
+            self._kernel.choosing = perf_counter() - begun
+        return chosen
+
+    def scheduled(self, choice: ScheduleChoice, program: LlirProgram) -> None:
+        if self._kernel is not None:
+            self._kernel.choice, self._kernel.program = choice, program
+
+    def lowered(self, lowered: Lowered) -> None:
+        self._open[-1].lowered = lowered
+
+    def compiled(self, executable: Executable) -> None:
+        for made in reversed(self.programs):
+            if made.lowered is executable.lowered:
+                if not executable.is_watched:
+                    made.runs = RunWatch(executable)
+                    executable.watch_runs(made.runs)
+                return
+
+
+__all__ = ["RecordedKernel", "RecordedProgram", "RecordedStage", "Recorder"]

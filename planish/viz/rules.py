@@ -1,0 +1,86 @@
+"""The rules that a recording speaks of: a short id for each, its equation, and where it is written."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from planish.ptir.passes import PATTERNS, canonicalization_patterns
+from planish.uop.matcher import Rule
+from planish.viz.schema import RuleEntry
+
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+
+
+class RuleBook:
+    """Gives rules ids as they turn up: `u17` for one of kernels, `g3` for a pattern of the graph IR."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, RuleEntry] = {}
+        self._uop: dict[Rule, str] = {}
+        self._patterns: dict[str, str] = {}
+
+    def uop(self, rule: Rule) -> str:
+        """The id of a rule that rewrites kernels."""
+        found = self._uop.get(rule)
+        if found is None:
+            found = self._uop[rule] = f"u{len(self._uop)}"
+            function = rule.right if callable(rule.right) else rule.when
+            file, line = (rule.file, rule.line) if function is None else _place(function)
+            name = getattr(function, "__name__", "") if function is not None else ""
+            shown = name.strip("_").replace("_", " ") if name and name != "<lambda>" else rule.name
+            self.entries[found] = RuleEntry(shown, rule.name, _relative(file), line, "uop")
+        return found
+
+    def pattern(self, name: str) -> str:
+        """The id of a pattern of the graph IR, of a fold, or of the removal of what is unused."""
+        found = self._patterns.get(name)
+        if found is None:
+            found = self._patterns[name] = f"g{len(self._patterns)}"
+            known = {pattern.label: pattern for pattern in canonicalization_patterns().patterns}
+            pattern = known.get(name) or PATTERNS.get(name)
+            cls = pattern if isinstance(pattern, type) else type(pattern)
+            says = _BUILT_IN.get(name) or inspect.cleandoc((cls.__doc__ if pattern is not None else "") or "")
+            file, line = _place(cls) if pattern is not None else ("", 0)
+            self.entries[found] = RuleEntry(name, says.partition("\n\n")[0], _relative(file), line, "ptir")
+        return found
+
+
+_BUILT_IN: Final = {
+    "fold": "An op of constants is computed, or one that its op folds.",
+    "unused": "What nothing uses is removed.",
+}
+
+
+def _place(thing: object) -> tuple[str, int]:
+    """Where something is defined."""
+    code = getattr(thing, "__code__", None)
+    if code is not None:
+        return code.co_filename, code.co_firstlineno
+    # a pattern may be made of a function or of laws: it is where its module first has its name
+    file = getattr(sys.modules.get(getattr(thing, "__module__", "")), "__file__", None) or ""
+    name = re.compile(rf"\b{re.escape(getattr(thing, '__name__', ''))}\b")
+    for number, line in enumerate(_lines(file), 1):
+        if name.search(line):
+            return file, number
+    return file, 0
+
+
+@lru_cache(64)
+def _lines(file: str) -> tuple[str, ...]:
+    try:
+        return tuple(Path(file).read_text(encoding="utf-8").splitlines()) if file else ()
+    except (OSError, UnicodeDecodeError):
+        return ()
+
+
+def _relative(file: str) -> str:
+    """A file of the package as seen from beside it; others as they are."""
+    try:
+        return f"planish/{Path(file).relative_to(_PACKAGE).as_posix()}" if file else ""
+    except ValueError:
+        return file
