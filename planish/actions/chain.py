@@ -36,7 +36,7 @@ def _estimated(value: UOp) -> UOp:
 
 def _walked(sink: UOp, core: Core, found: Chain, how: tuple[int, int, bool]) -> UOp:
     """The kernel with the walk in it."""
-    walk = Walk(sink, core, found.outer, None, how)
+    walk = Walk(sink, core, found.outer, found.seen, how)
     held, sums = walk.fragment(core, SCORES), walk.fragment(walk.second, SUMS)
     products = {each.reduce: walk.product(each) for each in found.inner}
     made = walk.standing(_estimated(found.between), products, held)

@@ -94,6 +94,8 @@ def numbers(split: Split, elements: int, wide: int) -> UOp:
         number = split.group * split.core.threads + number
     wide = max(min(wide, elements // threads), 1)
     rounds = max(elements // (threads * wide), 1)
+    if elements > threads * wide * rounds:
+        raise Refusal(f"{threads} threads do not share {elements} elements evenly")
     if rounds > 1:
         number = split.fresh(rounds, AxisType.LOOP) * threads + number
     return number * wide + split.fresh(wide, AxisType.UPCAST) if wide > 1 else number

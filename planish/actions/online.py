@@ -29,7 +29,7 @@ from planish.actions.walk import SCORES, SUMS, Walk, row_stores
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.tensor_cores import Core
-from planish.uop.weighted_sums import WeightedSum, last_seen, weighted_sums
+from planish.uop.weighted_sums import WeightedSum, weighted_sums
 
 _LOG2E: Final = math.log2(math.e)
 
@@ -37,7 +37,7 @@ _LOG2E: Final = math.log2(math.e)
 def _walked(sink: UOp, core: Core, found: WeightedSum, how: tuple[int, int, bool]) -> UOp:
     """The kernel with the walk in it."""
     sink, others = row_stores(sink, found.outer.n)
-    walk = Walk(sink, core, found.outer, last_seen(found), how)
+    walk = Walk(sink, core, found.outer, found.seen, how)
     held, sums = walk.fragment(core, SCORES), walk.fragment(walk.second, SUMS)
     graded, factor = _unscaled(found.between)
     graded = walk.standing(graded, {found.scores.reduce: walk.product(found.scores)}, held)

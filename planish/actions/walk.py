@@ -25,6 +25,7 @@ from planish.uop.products import Product, axis_size
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic import simplify
 from planish.uop.tensor_cores import CORES, IN_MEMORY, Core, place_in_memory
+from planish.uop.visible import Seen
 from planish.uop.weighted_sums import looked_through
 
 _ACCESS: Final = 16
@@ -67,7 +68,7 @@ class Walk:
     """One kernel, walked over in blocks of keys: products of queries and keys, and sums of what is made of them."""
 
     def __init__(
-        self, sink: UOp, core: Core, values: Product, last: UOp | None, how: tuple[int, int, bool]
+        self, sink: UOp, core: Core, values: Product, seen: Seen, how: tuple[int, int, bool]
     ) -> None:
         groups, self.buffers, self.engine = how
         self.core, self.values = core, values
@@ -77,25 +78,37 @@ class Walk:
         self.size = axis_size(values.k)
         """How many keys there are."""
         axis = cast("Axis", values.k.arg).part(0, AxisType.REDUCE)
-        self.block = self.table.range(self.blocks(last), axis)
+        self.block = self.table.range(self.blocks(seen), axis)
+        self.start = self.before(seen) + self.block * core.n
+        """The first key of a block."""
         if self.engine and (self.buffers < 2 or not self.block.vmax):
             raise Refusal("an engine fetches ahead: several buffers for several blocks of keys")
         self.registers = 0
         self.tiles: list[tuple[Product, UOp]] = []
         """The tiles of keys so far."""
 
-    def blocks(self, last: UOp | None) -> UOp:
-        """How many blocks of keys there are up to the last one that any query of this block sees."""
-        split, size = self.split, self.core.n
+    def blocks(self, seen: Seen) -> UOp:
+        """How many blocks of keys there are, from the first to the last one that any query of this block sees."""
+        split, size, rows = self.split, self.core.n, self.core.m * self.split.groups
         count = self.table.const(-(-self.size // size))
-        if last is None:
-            return count
-        # those who see most begin first: what is left to do in the end is short
-        split.outer_m = axis_size(split.m) - self.core.m * split.groups - split.outer_m
-        below = substitute(last, {split.m: split.outer_m + (self.core.m * split.groups - 1)})
-        seen = simplify(below // size + 1)
-        seen = seen.alu(Ops.MIN, count) if seen.vmax > cast("int", count.arg) else seen
-        return simplify(seen.alu(Ops.MAX, seen.const_like(0)) if seen.vmin < 0 else seen)
+        if seen.last is not None:
+            # those who see most begin first: what is left to do in the end is short
+            split.outer_m = axis_size(split.m) - rows - split.outer_m
+            below = substitute(seen.last, {split.m: split.outer_m + (rows - 1)})
+            number = simplify(below // size + 1)
+            count = number.alu(Ops.MIN, count) if number.vmax > count.vmax else number
+        count = count - self.before(seen) // size
+        return simplify(count.alu(Ops.MAX, count.const_like(0)) if count.vmin < 0 else count)
+
+    def before(self, seen: Seen) -> UOp:
+        """How many keys, in whole blocks, come before the first that any query of this block sees."""
+        if seen.first is None:
+            return self.table.const(0)
+        above = substitute(seen.first, {self.split.m: self.split.outer_m})
+        hidden = simplify(above // self.core.n)
+        return (
+            simplify(hidden.alu(Ops.MAX, hidden.const_like(0)) if hidden.vmin < 0 else hidden) * self.core.n
+        )
 
     # -- where things are --------------------------------------------------------------------------------------------
 
@@ -195,7 +208,7 @@ class Walk:
         depth = -(-axis_size(product.k) // core.k) * core.k
         rows, zero = core.m * split.groups, self.table.const(0)
         q = self.tile(product.a, (product.m, split.outer_m, rows), (product.k, zero, depth), core.a[0], 0)
-        keys, layout = (product.n, self.block * core.n, core.n), core.b[0]
+        keys, layout = (product.n, self.start, core.n), core.b[0]
         mine = zero if split.group is None else split.group * (core.m * core.k)
         # across k, rows of 128 bytes lie block by block of columns: for each piece along k a tile of its own
         step = depth if IN_MEMORY[layout] else core.k
@@ -220,7 +233,7 @@ class Walk:
         lanes, shared = core.lanes("a"), self.shared_tile()
         pairs = []
         for c in range(self.core.n // core.k):
-            along = (product.k, self.block * self.core.n + c * core.k, core.k)
+            along = (product.k, self.start + c * core.k, core.k)
             v = self.tile(product.b, across, along, core.b[0], self.buffers) if shared is None else shared
             pairs.append((weights.gep(*range(c * lanes, (c + 1) * lanes)), self.place(v, 0)))
         return self.multiplied(core, pairs, held)
@@ -263,7 +276,7 @@ class Walk:
 
     def key(self, held: Fragment) -> UOp:
         """The key of a lane."""
-        return self.block * self.core.n + held.column
+        return self.start + held.column
 
     def stored(self, sink: UOp, result: UOp, sums: Fragment) -> UOp:
         """The kernel with a result that threads hold instead of the sum."""

@@ -477,8 +477,10 @@ def _blocks_at_once(program: Program, threads: int) -> int:
         return 1
     sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG) // 4
     if any(tile.in_memory("b") and not tile.in_memory("a") for tile in program.tiles):
-        # their left operands are made of the sums of others, which no accumulator holds
-        sums += max(tile.lanes("c") for tile in program.tiles if tile.in_memory("a"))
+        # their left operands are made of the sums of others, each begun from nothing, which no accumulator holds
+        products = [i for i in program.body if isinstance(i, ir.Tile) and i.tile.in_memory("a")]
+        made = {i.result for i in products}
+        sums += sum(i.tile.lanes("c") for i in products if i.c not in made)
     needed = (sums + _OTHERS) * threads
     if fetches(program):
         needed += cuda_fetch.FETCHER * ir.GROUP

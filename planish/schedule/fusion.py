@@ -46,7 +46,7 @@ from planish.schedule.reasons import (
     is_worth_a_row,
 )
 from planish.schedule.reduction_reasons import NO_ROW, REDUCED_AGAIN, REDUCED_HERE, REDUCED_ONCE, is_shared
-from planish.schedule.rows import Rows, spans
+from planish.schedule.rows import Rows, is_each_once, spans
 from planish.schedule.surroundings import Around
 from planish.schedule.tensors import Tensors, is_empty, most, same_dim
 from planish.schedule.walked import is_beside_a_walk
@@ -239,14 +239,11 @@ class Fusion:
         if len(places) != 1 or apart or is_beside_a_walk(self.around, self.roots[0], node):
             return False
         (place,) = places
-        ranges = [index for index in place.indices if index.op is not Ops.CONST]
-        once = len(set(ranges)) == len(ranges) and all(r in self.nest.outputs for r in ranges)
-        dims = [dim for dim in shape(node) if not same_dim(dim, 1)]
-        if not once or place.valid is not None or len(ranges) != len(dims) or not self.nest.can_lead(ranges):
+        if place.valid is not None or not self.nest.can_lead(place.ranges):
             return False
-        if not all(spans(r, dim) for r, dim in zip(ranges, dims, strict=True)):
+        if not place.ranges <= self.nest.outputs or not is_each_once(place, node, bool(self.around.again)):
             return False
-        self.nest.lead(ranges)
+        self.nest.lead(place.ranges)
         self.on_the_way[node] = place
         return True
 

@@ -20,7 +20,7 @@ from typing import Final, cast
 
 from planish.config import current
 from planish.dtypes import DType
-from planish.schedule.tensors import Tensors, pad, permute, reshape, shrink
+from planish.schedule.tensors import Tensors, most, pad, permute, reshape, shrink
 from planish.target import Target
 from planish.target.rounds import THREAD_TILES, THREADS, WARPGROUP_TILES, WARPGROUPS, Sizes, cycles
 from planish.uop.node import UOp
@@ -43,6 +43,10 @@ _LEAST: Final = 32
 _PART: Final = 512
 """Terms of a part of a sum, at least."""
 _MOST_PARTS: Final = 16
+_FEW_COLUMNS, _LONG_MATRIX, _VECTOR_PART = 256, 1 << 22, 1024
+"""Columns of a matrix that a block adds up, its elements, and rows of a part of it, at least."""
+_BLOCKS: Final = 2
+"""Such blocks for each multiprocessor."""
 _GAIN: Final = 0.85
 """By how much parts have to be faster, as far as that can be told."""
 
@@ -147,7 +151,7 @@ def _replaced(x: UOp, old: UOp, new: UOp) -> UOp:
 
 def in_parts(tensors: Tensors, node: UOp) -> UOp | None:
     """The sum of products as that of its parts, which lie one behind the other; None if it is not cut."""
-    parts = _parts(tensors, node)
+    parts = _parts(tensors, node) or _vector_parts(tensors.target, node)
     if not parts:
         return None
     table, x = tensors.table, node.src[0]
@@ -182,3 +186,19 @@ def _parts(tensors: Tensors, node: UOp) -> int:
     }
     best = min(times, key=lambda p: (times[p], p))
     return best if best > 1 and times[best] < _GAIN * times[1] else 0
+
+
+def _vector_parts(target: Target, node: UOp) -> int:
+    """The same for a vector and a matrix of few columns, one for each of a batch (what a query makes of the values it looks at)."""
+    dims, source = shape(node.src[0]), node.src[0]
+    if not target.is_gpu or cast("ReduceAxes", node.arg) != (Ops.ADD, (len(dims) - 1,)):
+        return 0
+    repeated = [found for found in map(_factor, source.src) if found is not None]
+    if source.op is not Ops.MUL or len(repeated) != 1 or not all(isinstance(dim, int) for dim in dims):
+        return 0
+    k, vectors = cast("int", dims[-1]), most(shape(repeated[0][1]))
+    batch = vectors // k
+    if not batch or vectors % k or most(dims) // vectors > _FEW_COLUMNS or most(dims) < _LONG_MATRIX:
+        return 0
+    wanted = min(-(-_BLOCKS * target.workers // batch), _MOST_PARTS)
+    return next((p for p in range(wanted, 1, -1) if k % p == 0 and k // p >= _VECTOR_PART), 0)

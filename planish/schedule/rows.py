@@ -15,9 +15,13 @@ from planish.schedule.limits import MOST_KEPT
 from planish.schedule.loop_order import LoopOrder, Ranges
 from planish.schedule.tensors import most, same_dim
 from planish.target import Target
+from planish.uop.movement import flat_index
+from planish.uop.nest import count
+from planish.uop.nest.order import is_row_major
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.shape import Dim, shape
+from planish.uop.symbolic import simplify
 
 
 class Row(NamedTuple):
@@ -108,3 +112,13 @@ def spans(index: UOp, dim: Dim) -> bool:
         return False
     bound = index.src[0]
     return bound.op is Ops.CONST and bound.arg == dim if isinstance(dim, int) else bound is dim
+
+
+def is_each_once(place: ElementPlace, node: UOp, may_be_cut: bool) -> bool:
+    """Whether the ranges of a place are the axes of a tensor; or, if axes `may_be_cut`, number its elements in some order."""
+    ranges = [index for index in place.indices if index.op is not Ops.CONST]
+    dims = [dim for dim in shape(node) if not same_dim(dim, 1)]
+    if len(set(ranges)) == len(ranges) == len(dims) and all(map(spans, ranges, dims)):
+        return True
+    number = simplify(flat_index(shape(node), place.indices, node.table)) if may_be_cut else None
+    return number is not None and count(place.ranges) == most(shape(node)) and is_row_major(number)

@@ -15,6 +15,7 @@ from planish.uop.ops import Ops
 from planish.uop.products import Product, factors
 from planish.uop.symbolic import simplify
 from planish.uop.tensor_cores import Core
+from planish.uop.visible import Seen, seen, unless_nothing
 from planish.uop.weighted_sums import product_axes, sums_over_kept
 
 
@@ -26,6 +27,11 @@ class Chain(NamedTuple):
     outer: Product
     between: UOp
     """The left operand, in the dtype of the core."""
+
+    @property
+    def seen(self) -> Seen:
+        """Where along the axis that is summed over the left operand is not 0."""
+        return seen(unless_nothing(self.between), self.outer.k, self.outer.m)
 
 
 def chained(sink: UOp, core: Core) -> list[Chain]:

@@ -21,8 +21,8 @@ from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
-from planish.uop.symbolic.conditions import conjuncts
 from planish.uop.tensor_cores import Core
+from planish.uop.visible import Seen, seen, unless_hidden
 
 
 class Softmax(NamedTuple):
@@ -65,6 +65,11 @@ class WeightedSum(NamedTuple):
     def inner(self) -> tuple[Product, ...]:
         """The product that the softmax is made of."""
         return (self.scores,)
+
+    @property
+    def seen(self) -> Seen:
+        """Which keys masks let a query see."""
+        return seen(unless_hidden(self.between), self.keys, self.outer.m)
 
 
 def sums_over_kept(sink: UOp, core: Core) -> Iterator[tuple[UOp, UOp, UOp, UOp]]:
@@ -214,18 +219,3 @@ def _unless(value: UOp, nothing: float, instead: float) -> tuple[UOp, bool]:
         if condition.op is Ops.CMPEQ and condition.src[0] is x and _is_number(condition.src[1], nothing):
             return x, True
     return value, False
-
-
-def last_seen(found: WeightedSum) -> UOp | None:
-    """The last key that a mask lets a query see, as an expression that grows with the query; None if that is no such mask."""
-    masked = found.between
-    if masked.op is not Ops.WHERE or not _is_number(masked.src[2], -math.inf):
-        return None
-    for condition in conjuncts(masked.src[0]) or [masked.src[0]]:
-        if condition.op not in {Ops.CMPLE, Ops.CMPLT} or condition.src[0] is not found.keys:
-            continue
-        last = condition.src[1] if condition.op is Ops.CMPLE else condition.src[1] - 1
-        step = stride(last, found.outer.m)
-        if step is not None and step >= 0 and all(kind_of(r) in OUTPUT for r in last.ranges):
-            return last
-    return None

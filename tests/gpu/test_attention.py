@@ -119,3 +119,49 @@ def test_two_layers(sizes: tuple[int, int, int, int], turned: bool) -> None:
     function = pn.jit(lambda x, a, b: pn.maximum(x @ (a.T if turned else a), 0) @ (b.T if turned else b))
     a, b = (a.T, b.T) if turned else (a, b)
     assert distance(function(*given), np.maximum(x @ a, 0) @ b) < BOUNDS["bfloat16"]
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("width", [40, 64, 128])
+@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("causal", [False, True])
+def test_gradients(dtype: str, width: int, kind: str, causal: bool) -> None:
+    heads, groups, queries, keys = SIZES[kind]
+    shapes = ((heads, queries), (groups, keys), (groups, keys), (heads, queries))
+    given, known = on_gpu(dtype, *(random(2, h, n, width, seed=k) for k, (h, n) in enumerate(shapes)))
+
+    def weighed(q: Any, k: Any, v: Any, w: Any) -> Any:
+        found = pn.nn.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return pn.sum(found.astype(pn.float32) * w.astype(pn.float32))
+
+    found = pn.jit(pn.grad(weighed, argnums=(0, 1, 2)))(*given)
+    for mine, wanted in zip(found, exact_gradients(known, causal), strict=True):
+        assert distance(mine, wanted) < BOUNDS[dtype]
+
+
+def exact_gradients(operands: Any, causal: bool) -> list[Any]:
+    q, k, v, w = operands
+    shared, scale = q.shape[1] // k.shape[1], q.shape[-1] ** -0.5
+    keys, values = (np.repeat(x, shared, 1) for x in (k, v))
+    s = np.einsum("bhld,bhsd->bhls", q, keys) * scale
+    s = np.where(np.tri(*s.shape[-2:], dtype=np.bool_), s, -np.inf) if causal else s
+    p = np.exp(s - s.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    by_p = np.einsum("bhld,bhsd->bhls", w, values)
+    by_s = p * (by_p - (by_p * p).sum(-1, keepdims=True)) * scale
+    by_keys = [np.einsum("bhls,bhld->bhsd", *pair) for pair in ((by_s, q), (p, w))]
+    of_groups = [x.reshape(x.shape[0], -1, shared, *x.shape[2:]).sum(2) for x in by_keys]
+    return [np.einsum("bhls,bhsd->bhld", by_s, keys), *of_groups]
+
+
+@pytest.mark.parametrize(
+    "sizes", [(4, 32, 32, 4096, 128), (2, 32, 8, 4001, 64), (1, 16, 16, 16384, 128)], ids=str
+)
+def test_one_query(sizes: tuple[int, int, int, int, int]) -> None:
+    batch, heads, groups, keys, width = sizes
+    shapes = ((heads, 1), (groups, keys), (groups, keys))
+    given, known = on_gpu(
+        "bfloat16", *(random(batch, h, n, width, seed=k) for k, (h, n) in enumerate(shapes))
+    )
+    found = pn.jit(pn.nn.scaled_dot_product_attention)(*given)
+    assert distance(found, exact(known)) < BOUNDS["bfloat16"]

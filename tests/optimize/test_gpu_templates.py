@@ -95,6 +95,38 @@ def test_templates(name: str, target: str) -> None:
         np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=2e-5, atol=2e-5)
 
 
+VECTORS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "scores of one query": (
+        lambda q, k: q @ pn.matrix_transpose(k),
+        (data(2, 1, 64), data(2, 127, 64)),
+        "pad_to(j, 32); unroll(k, 4); upcast(j, 4); group(k.outer, 16); local(j.outer, 8)",
+    ),
+    "values of one query": (
+        lambda w, v: w @ v,
+        (data(64, 1, 256), data(64, 256, 64)),
+        "upcast(j, 4); local(j.outer, 16); unroll(k, 4); group(k.outer, 32)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_one_query_reads_keys_and_values_sixteen_bytes_at_a_time(name: str) -> None:
+    function, arrays, expected = VECTORS[name]
+    lowered = compiler.lower(pn.jit(function).lower(*map(pn.asarray, arrays)).function, "sm_90")
+    assert "; ".join(str(action) for choice in lowered.choices for action in choice.actions) == expected
+    (found,) = lowered.interpreted()(*arrays)
+    np.testing.assert_allclose(found, np.asarray(function(*map(pn.asarray, arrays))), rtol=1e-4, atol=1e-4)
+
+
+def test_few_queries_over_long_keys_share_them_out() -> None:
+    """Otherwise as many multiprocessors work as there are heads."""
+    specs = [pn.TensorSpec((1, 32, n, 128), pn.bfloat16) for n in (1, 32768, 32768)]
+    traced = pn.jit(pn.nn.scaled_dot_product_attention).lower(*specs).function
+    *_, values, together = compiler.lower(traced, "sm_90").plan.kernels
+    assert values.name.startswith("reduce_8x32x128")
+    assert together.name.startswith("reduce_32x128")
+
+
 def widened(w: Any, scale: Any, group: int) -> Any:
     """Weights that are stored as bytes, with a scale for each group of neighbours."""
     rows, depth = w.shape

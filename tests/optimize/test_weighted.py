@@ -116,7 +116,7 @@ def specs(
         ),
         ((8, 8, 1024, 32768, 128), ["online"]),
         ((8, 2, 1024, 1024, 64), ["online"]),
-        ((8, 8, 1, 4096, 128), ["", "", ""]),  # one query is no tile
+        ((8, 8, 1, 4096, 128), ["", "", "", ""]),  # one query is no tile; its values are summed in parts
         ((8, 8, 512, 512, 512), ["tensor_core", "", "tensor_core"]),  # more columns than registers
     ],
 )
@@ -205,7 +205,7 @@ CHAINS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
             @ k
         ),
         (
-            *(random(n, 64) for n in (64, 128, 128, 64)),
+            *(random(n, 128) for n in (64, 128, 128, 64)),
             random(64, 1, dtype=np.float32) + 5,
             random(64, 1, dtype=np.float32),
         ),

@@ -8,6 +8,7 @@ from typing import Final
 
 from planish import dtypes
 from planish.optimize.draft import Draft
+from planish.optimize.gpu.across import sum_across
 from planish.optimize.gpu.columns import share_columns
 from planish.optimize.gpu.joined import joined
 from planish.optimize.gpu.products import tile_product
@@ -47,6 +48,7 @@ def _products(draft: Draft, nest: Nest) -> bool:
 GPU: Final[Sequence[Template]] = (
     only("walks over keys", walk_keys),
     only("few rows of stored bytes", partial(thin_product, stored=True)),
+    only("one row across", sum_across),
     only("warpgroups", _warpgroups),
     with_warps,
     with_tensor_cores,

@@ -16,7 +16,7 @@ from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.dtypes import PtrDType
 from planish.optimize.draft import Draft
-from planish.optimize.gpu.fit import EACH, WARP
+from planish.optimize.gpu.fit import EACH, WARP, fitted
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -35,6 +35,8 @@ _COLUMNS: Final = (4, 2)
 """Columns of a thread."""
 _TEAMS: Final = (64, WARP)
 """Threads that share a sum: each has enough of it to be worth combining what they have."""
+_SHORT_TEAMS: Final = (16, 8)
+"""The same of a sum that is shorter than one access of each thread of a warp (the width of a head)."""
 _BLOCK: Final = 128
 
 
@@ -80,12 +82,15 @@ def thin_product(draft: Draft, view: Nest, *, stored: bool) -> bool:
     for r in found.rows:
         rows *= size_of(r) or _FEW + 1
     narrow = found.matrix.dtype.itemsize == 1
-    if rows > _FEW or narrow is not stored or (rows == 1 and not narrow):
-        return False
     wide = next((n for n in _widths(found) if size_of(found.along) % n == 0), 1)
     left = size_of(found.along) // wide
+    if rows > _FEW or narrow is not stored or (rows == 1 and not narrow and left not in _SHORT_TEAMS):
+        return False
     team = next((n for n in _TEAMS if left % n == 0 and (left >= EACH * n or n == WARP)), 0)
+    team = left if left in _SHORT_TEAMS else team
     if wide == 1 or not team:
+        return False
+    if left in _SHORT_TEAMS and not fitted(draft, found.column, _COLUMNS[0] * _BLOCK // team):
         return False
     done = all(draft.take(Unroll, r, size_of(r), "what one stored element holds") for r in found.inside)
     done = done and draft.take(Unroll, found.along, wide, "neighbours by one access")

@@ -32,6 +32,9 @@ _KEYS: Final = {64: (128, 64), 128: (128, 64), 256: (64,)}
 """Keys of a block, by the columns of the result, the best first."""
 _GROUPS: Final = {64: (1, 2), 128: (2, 1), 256: (2, 1)}
 """Groups of threads that share keys and values, by the columns of the result, the best first: several blocks of few registers, or one."""
+_KEYS_OF_TWO: Final = {64: (128, 64), 128: (64,), 256: (64,)}
+_GROUPS_OF_TWO: Final = {64: (2, 1), 128: (1, 2), 256: (2, 1)}
+"""The same where two products lie between: a thread holds both."""
 _ENGINES: Final = (True, False)
 """Whether a copy engine brings keys and values: where it can."""
 _MOST_BUFFERS: Final = 2
@@ -70,8 +73,9 @@ def _walk(draft: Draft, cores: list[Core], found: Walked, kind: type[KeyWalk[Any
     if not queries or width is None:
         return False
     several = len(found.inner) > 1
-    for groups in _GROUPS[width] if queries > _ROWS else (1,):
-        for keys in _KEYS[width][several:] or _KEYS[width]:
+    keys_at_once, groups_at_once = (_KEYS_OF_TWO, _GROUPS_OF_TWO) if several else (_KEYS, _GROUPS)
+    for groups in groups_at_once[width] if queries > _ROWS else (1,):
+        for keys in keys_at_once[width]:
             core = next((each for each in cores if each.n == keys and _reads(each, found)), None)
             for engine, buffers in product(_ENGINES, range(_MOST_BUFFERS, 0, -1)):
                 if core is not None and _take(

@@ -81,7 +81,7 @@ def attention_back(
     shares = scores.sub(whole.reshape(by_row).broadcast_like(scores)).exp()
     rows = gradient.reshape((*scores.dims[:4], value.dims[3]))
     by_share = rows.dot_general(value, ops.DotDims((0, 1), (4,), (3,)), sums)
-    own = converted(gradient, wide).mul(converted(out, wide)).reduce_sum([3]).reshape(by_row)
+    own = converted(rows, wide).mul(converted(out.reshape(rows.dims), wide)).reduce_sum([4], keepdims=True)
     by_score = shares.mul(by_share.sub(own.broadcast_like(by_share)))
     more: tuple[GraphValue, ...] = ()
     if mask is not None and mask.dtype.is_float:

@@ -1,0 +1,70 @@
+"""One row against a matrix that lies across what is summed, with few columns: what a query makes of the values that it looks at.
+
+A row of the matrix is a few accesses of 16 bytes. As many threads read one together, the others of a block read the rows that follow, several
+of them each before the first is needed; sums are combined at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from planish.actions.group import Group
+from planish.actions.local import Local
+from planish.actions.unroll import Unroll
+from planish.actions.upcast import Upcast
+from planish.dtypes import PtrDType
+from planish.optimize.draft import Draft
+from planish.optimize.gpu.fit import EACH, WARP, fitted
+from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
+from planish.uop.ops import Ops
+
+_ACCESS: Final = 16
+"""Bytes that a thread reads at once."""
+_UNDER_WAY: Final = 4
+"""Rows of the matrix that a thread has asked for at once."""
+_BLOCKS: Final = (512, 256, 128)
+"""Threads, the most that all have rows to read."""
+_FEW_BLOCKS: Final = 64
+"""Results of that many rows, at least: otherwise a sum in parts keeps more of the machine busy."""
+
+
+def sum_across(draft: Draft, view: Nest) -> bool:
+    """A sum of rows of a matrix, each times a number."""
+    if len(view.reductions) != 1 or view.rows or view.scans:
+        return False
+    (reduction,) = view.reductions
+    summed = [r for r in reduction.src[1:] if r.op is Ops.RANGE]
+    if len(summed) != 1 or not size_of(summed[0]) or reduction.src[0].op is not Ops.MUL:
+        return False
+    (along,) = summed
+    reads = [place for place in view.inside(reduction) if place.src[0].op is Ops.DEFINE_GLOBAL]
+    if len(reads) < 2:
+        return False
+    sizes = {place.src[0]: cast("PtrDType", place.src[0].dtype).size for place in reads}
+    matrix = max(reads, key=lambda place: sizes[place.src[0]])
+    wide = _ACCESS // matrix.dtype.itemsize
+    column = next((r for r in view.outputs if view.stride(matrix, r) == 1), None)
+    if column is None or wide < 2 or 2 * sizes[matrix.src[0]] < sum(sizes.values()):
+        return False
+    # every element of the matrix is for one result alone, and rows are those of a single access of some threads
+    batch = 1
+    for r in view.outputs:
+        if r is not column and r not in matrix.ranges:
+            return False
+        batch *= 1 if r is column else size_of(r)
+    threads = size_of(column) // wide
+    if size_of(column) % wide or not 0 < threads <= WARP or WARP % threads or batch < _FEW_BLOCKS:
+        return False
+    for block in _BLOCKS:
+        others, trial = block // threads, draft.copy()
+        if size_of(along) >= EACH * _UNDER_WAY * others and (
+            fitted(trial, along, _UNDER_WAY * others)
+            and trial.take(Upcast, column, wide, "neighbours by one access")
+            and trial.take(Local, column, threads, "threads that read a row together")
+            and trial.take(Unroll, along, _UNDER_WAY, "rows that are asked for at once")
+            and trial.take(Group, along, others, "rows that follow, for the others of a block")
+        ):
+            draft.adopt(trial)
+            return True
+    return False

@@ -1,0 +1,72 @@
+"""Which keys a query sees: bounds that masks set to a walk over keys, read off what is made of them.
+
+A weight is nothing where a mask makes its exponent -inf, or itself 0. Conditions that compare the key with the query then say from which
+key on, or up to which one, there is anything to do::
+
+    exp(where(key <= query + 3, s, -inf) - l) * d        last = query + 3
+    where(query - 128 < key, p, 0)                       first = query - 127
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from planish.uop.nest import OUTPUT
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+from planish.uop.ranges import kind_of
+from planish.uop.rewrite import substitute
+from planish.uop.strides import stride
+from planish.uop.symbolic import simplify
+from planish.uop.symbolic.conditions import conjuncts
+
+
+class Seen(NamedTuple):
+    """The first and the last key that a query sees, as expressions that grow with the query; None where nothing is known."""
+
+    first: UOp | None = None
+    last: UOp | None = None
+
+
+def seen(conditions: Sequence[UOp], keys: UOp, queries: UOp) -> Seen:
+    """What conditions on a key say of where a query sees any."""
+    found = Seen()
+    for condition in conditions:
+        if condition.op not in {Ops.CMPLE, Ops.CMPLT}:
+            continue
+        less, more = condition.src
+        if not less.dtype.is_index:
+            continue
+        room = simplify(more - less - (condition.op is Ops.CMPLT))  # not less than 0
+        step, rest = stride(room, keys), simplify(substitute(room, {keys: keys.const_like(0)}))
+        bound = rest if step == -1 else simplify(-rest)
+        grows = stride(bound, queries)
+        if step not in {-1, 1} or grows is None or grows < 0:
+            continue
+        if all(kind_of(r) in OUTPUT for r in bound.ranges):
+            found = found._replace(**{"last" if step == -1 else "first": bound})
+    return found
+
+
+def unless_hidden(exponent: UOp) -> list[UOp]:
+    """Conditions without which an exponent is -inf."""
+    if exponent.op is Ops.WHERE and exponent.src[2].op is Ops.CONST and exponent.src[2].arg == -math.inf:
+        condition, x, _ = exponent.src
+        return [*(conjuncts(condition) or [condition]), *unless_hidden(x)]
+    return unless_hidden(exponent.src[0]) if exponent.op is Ops.SUB else []
+
+
+def unless_nothing(weight: UOp) -> list[UOp]:
+    """Conditions without which a weight is 0, whatever finite number it is multiplied by."""
+    if weight.op in {Ops.CAST, Ops.FDIV}:
+        return unless_nothing(weight.src[0])
+    if weight.op is Ops.MUL:
+        return [condition for factor in weight.src for condition in unless_nothing(factor)]
+    if weight.op is Ops.EXP:
+        return unless_hidden(weight.src[0])
+    if weight.op is Ops.WHERE and weight.src[2].op is Ops.CONST and weight.src[2].arg == 0:
+        condition, x, _ = weight.src
+        return [*(conjuncts(condition) or [condition]), *unless_nothing(x)]
+    return []

@@ -1,0 +1,172 @@
+"""Gradients of attention in walks: which kernels there are, that no matrix of scores is in memory, and that they are what float64 gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import compiler
+from planish.actions.base import Refusal, apply_action
+from planish.actions.text import parse_schedule
+from planish.codegen import cuda
+from planish.frontend import library
+from planish.llir.program import Tile
+from planish.stages.pipeline import steps
+from planish.target import TARGETS
+from planish.uop.node import Table, UOp
+from planish.uop.ops import AxisType, Ops
+from planish.uop.visible import seen, unless_nothing
+
+BF16 = ml_dtypes.bfloat16
+RNG = np.random.default_rng(11)
+
+
+def lowered(*specs: Any, is_causal: bool = False, value: bool = False) -> Any:
+    def gradients(q: Any, k: Any, v: Any, w: Any, *mask: Any) -> Any:
+        def weighed(q: Any, k: Any, v: Any) -> Any:
+            found = pn.nn.scaled_dot_product_attention(q, k, v, *mask, is_causal=is_causal)
+            return pn.sum(found.astype(pn.float32) * w.astype(pn.float32))
+
+        transform = pn.value_and_grad if value else pn.grad
+        return transform(weighed, argnums=(0, 1, 2))(q, k, v)
+
+    return compiler.lower(pn.jit(gradients).lower(*specs).function, "sm_90")
+
+
+def specs(heads: int, groups: int, queries: int, keys: int, width: int) -> list[Any]:
+    shapes = ((heads, queries), (groups, keys), (groups, keys), (heads, queries))
+    return [pn.TensorSpec((2, h, n, width), pn.bfloat16) for h, n in shapes]
+
+
+def walks(found: Any) -> list[str]:
+    schedules = ["; ".join(map(str, choice.actions)) for choice in found.choices]
+    return [text for text in schedules if "online" in text or "chain" in text]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options"),
+    [
+        ((4, 4, 512, 512, 128), {}),
+        ((4, 4, 512, 512, 64), {"is_causal": True, "value": True}),
+        ((8, 2, 256, 512, 128), {"is_causal": True}),
+        ((2, 2, 500, 333, 80), {"value": True}),
+    ],
+    ids=str,
+)
+def test_no_matrix_of_scores_is_in_memory(sizes: Any, options: Any) -> None:
+    found = lowered(*specs(*sizes), **options)
+    assert [text.count("online") for text in walks(found)] == [1, 0, 0, 0]
+    heads, _, queries, keys, _ = sizes
+    assert max(buffer.size for buffer in found.plan.buffers) < 2 * heads * queries * keys
+
+
+def test_a_bias_has_its_own_gradient() -> None:
+    bias = pn.TensorSpec((1, 1, 256, 256), pn.bfloat16)
+    assert len(walks(lowered(*specs(2, 2, 256, 256, 64), bias))) == 4
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_causal"),
+    [
+        ((1, 1, 64, 64, 64), True),
+        pytest.param((1, 1, 192, 192, 64), True, marks=pytest.mark.slow),
+        pytest.param((1, 1, 70, 50, 40), False, marks=pytest.mark.slow),
+        pytest.param((2, 1, 64, 64, 64), True, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_results(sizes: Any, is_causal: bool) -> None:
+    heads, groups, queries, keys, width = sizes
+    shapes = ((heads, queries), (groups, keys), (groups, keys), (heads, queries))
+    arrays = [RNG.standard_normal((1, h, n, width)).astype(BF16) for h, n in shapes]
+    found = lowered(*map(pn.asarray, arrays), is_causal=is_causal)
+    assert len(walks(found)) == 4
+    for result, wanted in zip(found.interpreted()(*arrays), exact(*arrays, is_causal), strict=True):
+        difference = np.linalg.norm(result.astype(np.float64) - wanted) / np.linalg.norm(wanted)
+        assert difference < 3.5e-3
+
+
+def exact(q: Any, k: Any, v: Any, w: Any, is_causal: bool) -> list[Any]:
+    """By definition, in float64."""
+    q, k, v, w = (x.astype(np.float64) for x in (q, k, v, w))
+    shared, scale = q.shape[1] // k.shape[1], q.shape[-1] ** -0.5
+    keys, values = (np.repeat(x, shared, 1) for x in (k, v))
+    s = np.einsum("bhld,bhsd->bhls", q, keys) * scale
+    s = np.where(np.tril(np.ones(s.shape[-2:], np.bool_)), s, -np.inf) if is_causal else s
+    p = np.exp(s - s.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    by_p = np.einsum("bhld,bhsd->bhls", w, values)
+    by_s = p * (by_p - (by_p * p).sum(-1, keepdims=True)) * scale
+    by_k, by_v = (np.einsum("bhls,bhld->bhsd", *pair) for pair in ((by_s, q), (p, w)))
+    of_groups = [x.reshape(x.shape[0], -1, shared, *x.shape[2:]).sum(2) for x in (by_k, by_v)]
+    return [np.einsum("bhls,bhsd->bhld", by_s, keys), *of_groups]
+
+
+def test_rows_of_a_walk_are_stored_by_it() -> None:
+    given = [pn.TensorSpec((2, 4, 512, 128), pn.bfloat16)] * 3
+    function = pn.jit(lambda q, k, v: library.attention_rows(q, k, v)).lower(*given).function
+    (schedule,) = walks(compiler.lower(function, "sm_90"))
+    assert schedule.startswith("online")
+
+
+def walk_kernel(sizes: Any) -> tuple[Any, Any]:
+    """The first kernel of a chain of products, and how it is lowered."""
+    found = lowered(*specs(*sizes))
+    return next(
+        (kernel, program)
+        for kernel, choice, program in zip(found.plan.kernels, found.choices, found.programs, strict=True)
+        if "chain" in str(choice.actions)
+    )
+
+
+def test_products_beside_each_other_are_waited_for_together() -> None:
+    _, program = walk_kernel((1, 1, 256, 256, 64))
+    first, second, *more, last = (i.pending for i in program.body if isinstance(i, Tile))
+    assert (first, second, last) == (1, 0, 0)
+    assert set(more) == {1}  # of the sum that both go into
+    # and registers for both are asked for: a multiprocessor runs no more blocks than have them
+    assert "__launch_bounds__(384)" in cuda.render(program)
+
+
+def test_threads_that_do_not_share_a_tile_evenly_are_refused() -> None:
+    kernel, _ = walk_kernel((1, 1, 192, 192, 64))
+    sink = next(s.form for s in steps(kernel.sink) if s.stage.number == 6 and isinstance(s.form, UOp))
+    (action,) = parse_schedule("chain(wgmma_m64n64_bf16_f32_kk, j, k, l, groups=3, buffers=2)")
+    with pytest.raises(Refusal, match="evenly"):
+        apply_action(sink, action, TARGETS["sm_90"])
+
+
+def test_threads_do_not_share_rows_that_are_kept_for_one() -> None:
+    """A tensor core would spread an axis over threads, all of which write the one row that the kernel keeps."""
+    kernel, _ = walk_kernel((2, 2, 64, 64, 64))
+    sink = next(s.form for s in steps(kernel.sink) if s.stage.number == 6 and isinstance(s.form, UOp))
+    target = TARGETS["sm_90"]
+    for text in (
+        "tensor_core(wgmma_m64n64_bf16_f32_kk, k, m, n)",
+        "tensor_core(wgmma_m64n64_bf16_f32_kk, j, l, m)",
+    ):
+        (action,) = parse_schedule(text)
+        with pytest.raises(Refusal):
+            apply_action(sink, action, target)
+
+
+def test_bounds_of_a_walk() -> None:
+    with Table() as table:
+        m, k = table.range(64, 0), table.range(96, 1, AxisType.REDUCE)
+        x = table.const(1.0, pn.float32)
+        nothing, hidden = x.const_like(0.0), x.const_like(-float("inf"))
+        cases = (
+            ((k <= m + 3).where(x, hidden), None, "m + 3"),
+            ((m < k).where(x, hidden), "m + 1", None),
+            (((m + -8) <= k).where((k < m).where(x, hidden), hidden), "m - 8", "m - 1"),
+        )
+        bounds = {"m + 3": m + 3, "m + 1": m + 1, "m - 8": m + -8, "m - 1": m + -1, None: None}
+        for exponent, first, last in cases:
+            weight = (exponent - x).alu(Ops.EXP) * x
+            assert seen(unless_nothing(weight), k, m) == (bounds[first], bounds[last])
+        assert seen(unless_nothing((k <= m).where(x, nothing)), k, m).last is m
+        assert seen(unless_nothing((k <= m).where(x, x)), k, m) == (None, None)
