@@ -13,6 +13,7 @@ from planish.optimize.gpu.joined import joined
 from planish.optimize.gpu.products import tile_product
 from planish.optimize.gpu.rows import share_rows
 from planish.optimize.gpu.scans import scan
+from planish.optimize.gpu.scattered import claim_rows
 from planish.optimize.gpu.slides import slide
 from planish.optimize.gpu.stream import stream_elements
 from planish.optimize.gpu.thin import thin_product
@@ -27,6 +28,7 @@ from planish.uop.nest.kernel import Nest
 
 def _elements(draft: Draft, nest: Nest) -> bool:
     stream_elements(draft, nest)
+    claim_rows(draft, nest)
     return True
 
 
