@@ -118,14 +118,18 @@ def joined_operands(tensors: Tensors, nodes: Sequence[UOp]) -> frozenset[UOp]:
 
 
 def _joined(tensors: Tensors, x: UOp) -> UOp | None:
-    """The reshape of permuted axes through which a computed tensor is seen."""
+    """The reshape of permuted axes through which a tensor that is computed element by element is seen."""
     matrix: UOp | None = None
     while x.op in MOVEMENT and x not in tensors.realised:
         below = x.src[0]
         if x.op is Ops.RESHAPE and below.op is Ops.PERMUTE and len(shape(x)) < len(shape(below)):
             matrix = x
         x = below
-    return matrix if x not in tensors.realised and x.op not in {Ops.INDEX, Ops.BUFFER} else None
+    if matrix is None or x in tensors.realised or x.op in {Ops.INDEX, Ops.BUFFER}:
+        return None
+    # what a product makes is stored as it comes: a walk over keys, or an epilogue, is looked for in its own order
+    made = x.toposort(lambda n: n not in tensors.realised)
+    return None if any(n.op is Ops.REDUCE_AXIS for n in made) else matrix
 
 
 def _laid_out(tensors: Tensors, factor: UOp, aligned: int) -> UOp:

@@ -77,10 +77,18 @@ class _OnGpu:
         self.device, self._gpu = device, gpu
 
     def reader(self, form: Form) -> Callable[[torch.Tensor], Any]:
-        ways = self._gpu
+        ways, number = self._gpu, self.device.index or 0
+        plain, is_complex = form.is_plain, form.dtype.is_complex
+        in_place = ways.reader_of(number, form.dtype, tuple(form.type.dims))
 
         def read(tensor: torch.Tensor) -> Any:
-            found = (tensor.detach() if form.is_plain else form.ordered(tensor)).to(self.device).contiguous()
+            found = tensor if plain else form.ordered(tensor)
+            is_here = found.is_cuda and found.get_device() == number
+            if not is_complex and is_here and found.is_contiguous() and not found.is_neg():
+                array = in_place(found)
+                if array is not None:
+                    return array
+            found = found.detach().to(self.device).contiguous()
             array = ways.at_once(found)
             return ways.borrowed(found)[0] if array is None else array
 
@@ -143,10 +151,16 @@ class SegmentRunner:
         """Why there is no program for all sizes."""
         self.only: Variant | None = None
         """The one for all calls, where no size has a name."""
-        if is_static(segment):
+        self.waits = (
+            is_static(segment) and self.by_size is not None and not all(map(is_given, segment.inputs))
+        )
+        """Whether it is compiled when it is first called: torch's kernels on a GPU lay out results otherwise than they say."""
+        if is_static(segment) and not self.waits:
             self.only = self.compile([form_like(node.meta["val"]) for node in segment.inputs], ())
 
     def __call__(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Tensors:
+        if self.waits:
+            self.waits, self.only = False, self.compile([form_like(tensor) for tensor in tensors], ())
         if self.only is not None:
             return self.only(tensors)
         key = (*((tensor.shape, tensor.stride()) for tensor in tensors), *numbers)
@@ -215,6 +229,11 @@ class SegmentRunner:
 def is_op(node: fx.Node) -> bool:
     """Whether a node is a call of one of torch's ops."""
     return isinstance(node.target, torch._ops.OperatorBase)
+
+
+def is_given(node: fx.Node) -> bool:
+    """Whether it is an input of the whole graph."""
+    return node.op in ("placeholder", "get_attr")
 
 
 def is_static(segment: Segment) -> bool:
