@@ -16,6 +16,7 @@ from planish.optimize.gpu.scans import scan
 from planish.optimize.gpu.scattered import claim_rows
 from planish.optimize.gpu.slides import slide
 from planish.optimize.gpu.stream import stream_elements
+from planish.optimize.gpu.sums import share_sums
 from planish.optimize.gpu.thin import thin_product
 from planish.optimize.gpu.turned import turn
 from planish.optimize.gpu.warps import with_warps
@@ -58,6 +59,7 @@ GPU: Final[Sequence[Template]] = (
     only("rows", share_rows),
     only("columns", share_columns),
     only("products", _products),
+    only("sums", share_sums),
     only("turned copies", turn),
     only("elements", _elements),
 )
