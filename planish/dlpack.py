@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -121,6 +122,28 @@ _DROPPED: Final = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_dropped)
 _RETURNED_AT, _DROPPED_AT = (ctypes.cast(each, ctypes.c_void_p).value for each in (_RETURNED, _DROPPED))
 
 
+@lru_cache(maxsize=4096)
+def _record(
+    dtype: np.dtype[Any], shape: tuple[int, ...], device: tuple[int, int], versioned: bool, read_only: bool
+) -> tuple[type[_Plain | _Versioned], bytes, object]:
+    """The bytes of a record but for where its elements are, and the sizes that it points to: arrays of one form share them."""
+    code = CODES.get(dtype)
+    if code is None:
+        raise BufferError(f"DLPack has no dtype {dtype.name}")
+    rank, steps = len(shape), [1]
+    for size in reversed(shape[1:]):
+        steps.append(steps[-1] * max(size, 1))
+    sizes = (ctypes.c_int64 * (2 * rank + 1))(*shape, *reversed(steps[: rank or None]))
+    start = ctypes.addressof(sizes)
+    record: _Plain | _Versioned = _Versioned() if versioned else _Plain()
+    record.array = _Array(0, *device, rank, *code, 1, start, start + 8 * rank, 0)
+    record.deleter = _RETURNED_AT
+    if isinstance(record, _Versioned):
+        record.major, record.minor = VERSION
+        record.flags = _READ_ONLY * read_only
+    return type(record), bytes(record), sizes
+
+
 def capsule_of(
     address: int,
     dtype: np.dtype[Any],
@@ -132,20 +155,9 @@ def capsule_of(
     read_only: bool,
 ) -> object:
     """A capsule of elements in row-major order, which `keeper` keeps alive."""
-    code = CODES.get(dtype)
-    if code is None:
-        raise BufferError(f"DLPack has no dtype {dtype.name}")
-    rank, steps = len(shape), [1]
-    for size in reversed(shape[1:]):
-        steps.append(steps[-1] * max(size, 1))
-    sizes = (ctypes.c_int64 * (2 * rank + 1))(*shape, *reversed(steps[: rank or None]))
-    start = ctypes.addressof(sizes)
-    record: _Plain | _Versioned = _Versioned() if versioned else _Plain()
-    record.array = _Array(address, *device, rank, *code, 1, start, start + 8 * rank, 0)
-    record.deleter = _RETURNED_AT
-    if isinstance(record, _Versioned):
-        record.major, record.minor = VERSION
-        record.flags = _READ_ONLY * read_only
+    kind, written, sizes = _record(dtype, tuple(shape), device, versioned, read_only)
+    record = kind.from_buffer_copy(written)
+    record.array.data = address
     place = ctypes.addressof(record)
     _OUT[place] = record, keeper, sizes
     plain, with_version = _FORMS

@@ -23,6 +23,7 @@ A new kind is a new file here: `text.kinds` finds it.
 | `peel` | LOOP | two loops, one after the other, each with inner loops of its own |
 | `pad_to` | any loop | runs on to a multiple, doing nothing there |
 | `overrun` | any loop | the same, reading the last element again there, storing and counting nothing |
+| `claim` | LOOP | blocks that each go through all of it, and store to rows of their own among those that data chooses |
 | `align` | LOOP | starts where what it writes starts a vector, doing nothing before its beginning |
 | `stage` | a loop, or none | a tile of a parameter is copied to LOCAL memory |
 | `block` | REDUCE | the outputs are visited once per block of the axis, and hold the sums in between |

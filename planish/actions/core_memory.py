@@ -16,6 +16,7 @@ Before → after::
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import gcd
 from typing import TYPE_CHECKING, Final, cast
 
 from planish import dtypes
@@ -171,8 +172,12 @@ def _written(split: Split) -> UOp | None:
 def _written_along(split: Split) -> tuple[UOp | None, int]:
     """The axis along which results lie together, and how many do so everywhere."""
     index, m = _written(split), split.m
-    if index is None or stride(index, split.n) == 1:
+    if index is None:
         return split.n, _ACCESS
+    if stride(index, split.n) == 1:
+        # rows that start anywhere: neighbouring threads have neighbours, so that each access fills whole sectors
+        others = (stride(index, r) or 0 for r in index.ranges if r is not split.n)
+        return split.n, gcd(_ACCESS, *others)
     begin = [substitute(index, {m: m.table.const(at)}) for at in (0, 1)]
     if simplify(begin[1] - begin[0]) is not m.table.const(1):
         return None, _ACCESS

@@ -22,7 +22,7 @@ from planish.runtime.cuda.build import cubin_key, cubin_of, kept_cubin, translat
 from planish.runtime.cuda.code import GpuCode, Watch
 from planish.runtime.cuda.device import Gpu, gpu
 from planish.runtime.cuda.disassembly import sass_of
-from planish.runtime.cuda.dlpack import at_once, borrowed, interface, lent
+from planish.runtime.cuda.dlpack import at_once, borrowed, interface, lent, reader_of
 from planish.runtime.cuda.driver import device_count, why_none
 from planish.runtime.cuda.launch import LoadedKernel
 from planish.runtime.cuda.memory import Pool
@@ -51,6 +51,7 @@ __all__ = [
     "on_stream",
     "pool_of",
     "put",
+    "reader_of",
     "target_of",
     "text_of",
     "why_none",

@@ -19,6 +19,7 @@ from planish.actions.accumulators import Accumulators
 from planish.actions.align import Align
 from planish.actions.base import Action, OneAxis
 from planish.actions.block import Block
+from planish.actions.claim import Claim
 from planish.actions.group import Group
 from planish.actions.hold import Hold
 from planish.actions.lanes import Lanes
@@ -57,6 +58,7 @@ _PIECES: Final = (2, 4, 8, 16, 32, 64)
 _BLOCKS: Final = (128, 256, 512, 1024)
 _PASSES: Final = (32, 64, 128)
 _THREADS: Final = (2, 3, 4, 8, 16, 32, 64, 128, 256)
+_CLAIMS: Final = (64, 256, 1024)
 _FEW: Final = (2, 3, 4, 5, 7, 8)
 _MOST_VECTORS: Final = 2
 """How many times the registers of a machine the lanes of a kernel may take: more would be spilled for sure."""
@@ -97,6 +99,7 @@ def table(target: Target) -> tuple[SpaceRow, ...]:
             SpaceRow(Group, _THREADS, make=partial(Group, contiguous=True)),
             SpaceRow(Relay, (target.warp,), 4),
             SpaceRow(PadTo, (4, 16, 32, 64, 128)),
+            SpaceRow(Claim, _CLAIMS, 2),
         )
     rows += [
         SpaceRow(Upcast, tuple(sorted({*_ROWS, *whole}))),

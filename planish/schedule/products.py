@@ -4,6 +4,7 @@
 |---|---|
 | a copy engine wants rows that are multiples of 16 bytes apart | an operand whose rows are not is copied to such rows first, if it is used often enough |
 | some tensor cores read operands along the sum alone | an operand that lies across it is turned first |
+| a row of several axes that do not lie together is no box | a computed operand is stored as the matrix that it is read as |
 | few tiles of a long sum leave most multiprocessors without work | parts of the sum first, each a product of its own; then the parts together |
 
 Before → after::
@@ -16,6 +17,7 @@ All follow from the sizes alone, so that a result does not depend on anything el
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, cast
 
 from planish.config import current
@@ -97,6 +99,41 @@ def prepared(tensors: Tensors, node: UOp) -> UOp:
         for factor, often in zip(product.src, used, strict=True)
     )
     return node if factors == product.src else node.replace(src=(product.replace(src=factors),))
+
+
+def joined_operands(tensors: Tensors, nodes: Sequence[UOp]) -> frozenset[UOp]:
+    """Computed tensors that large products read with some of their axes joined in another order: stored in that order, they are matrices.
+
+    What takes a box of them then need not look for each row, and every other reader finds them in memory.
+    """
+    found: set[UOp] = set()
+    if not tensors.target.is_gpu:
+        return frozenset()
+    for node in nodes:
+        sizes = _sizes(node) if node.op is Ops.REDUCE_AXIS else None
+        if sizes is None or sizes.m * sizes.n * sizes.k * sizes.batch < _LARGE:
+            continue
+        for factor, often in zip(node.src[0].src, (sizes.n, sizes.m), strict=True):
+            pair = _factor(factor)
+            matrix = None if pair is None or often < _OFTEN else _joined(tensors, pair[1])
+            if matrix is not None and _cores(tensors.target, matrix.dtype):
+                found.add(matrix)
+    return frozenset(found)
+
+
+def _joined(tensors: Tensors, x: UOp) -> UOp | None:
+    """The reshape of permuted axes through which a tensor that is computed element by element is seen."""
+    matrix: UOp | None = None
+    while x.op in MOVEMENT and x not in tensors.realised:
+        below = x.src[0]
+        if x.op is Ops.RESHAPE and below.op is Ops.PERMUTE and len(shape(x)) < len(shape(below)):
+            matrix = x
+        x = below
+    if matrix is None or x in tensors.realised or x.op in {Ops.INDEX, Ops.BUFFER}:
+        return None
+    # what a product makes is stored as it comes: a walk over keys, or an epilogue, is looked for in its own order
+    made = x.toposort(lambda n: n not in tensors.realised)
+    return None if any(n.op is Ops.REDUCE_AXIS for n in made) else matrix
 
 
 def _laid_out(tensors: Tensors, factor: UOp, aligned: int) -> UOp:

@@ -55,6 +55,7 @@ def split_reductions(tensors: Tensors, roots: Sequence[UOp]) -> Mapping[UOp, UOp
     found: dict[UOp, UOp] = {}
     wanted = frozenset(roots)
     order = tensors.table.sink(*roots).toposort(lambda n: n not in tensors.realised) if roots else []
+    matrices = products.joined_operands(tensors, list(order))
     for node in order:
         if node in tensors.realised:
             found[node] = node
@@ -71,6 +72,8 @@ def split_reductions(tensors: Tensors, roots: Sequence[UOp]) -> Mapping[UOp, UOp
             found[node] = _split_scan(
                 tensors, node.src[0].replace(src=(found[node.src[0].src[0]],)), node.dtype
             )
+        elif node in matrices:
+            found[node] = tensors.table.make(Ops.CONTIGUOUS, node.dtype, (same,))
         else:
             found[node] = same
     return found
@@ -141,15 +144,24 @@ def _scan_parts_of_gpu(target: Target, dims: Sequence[Dim], axis: int, size: int
     return _even(min(-(-target.workers * wanted // rows), size // least), size)
 
 
-def _column_parts_of_gpu(tensors: Tensors, node: UOp, axes: Sequence[int], dims: Sequence[Dim]) -> int:
-    """Parts of sums across what lies next to each other: of the longest axis."""
-    target, size = tensors.target, max(most(dims[axis : axis + 1]) for axis in axes)
+def _column_parts_of_gpu(
+    tensors: Tensors, node: UOp, axes: Sequence[int], dims: Sequence[Dim]
+) -> tuple[int, int]:
+    """Parts of sums across what lies next to each other, and of which axis: a long one that has equal parts."""
+    target = tensors.target
     if not target.is_gpu or len(dims) - 1 in axes or most(dims) < _LONG:
-        return 0
+        return 0, 0
     columns = target.workers * _COLUMNS.get(_bytes_read(tensors, node.src[0]), _WIDE_COLUMNS)
-    wanted = columns // max(most(shape(node)), 1)
     total = most([dims[axis] for axis in axes])
-    return _even(min(wanted, total // _COLUMN_PART, size), size)
+    wanted = min(columns // max(most(shape(node)), 1), total // _COLUMN_PART)
+    found: list[tuple[bool, int, int, int]] = []
+    for axis in axes:
+        size = dims[axis]
+        if isinstance(size, int) and wanted > 1 and size > 1:
+            parts = _even(min(wanted, size), size)
+            found.append((size % parts == 0, min(parts, size // 2), size, axis))
+    _, _, size, axis = max(found, default=(False, 0, 0, 0))
+    return (_even(min(wanted, size), size), axis) if size else (0, 0)
 
 
 def _bytes_read(tensors: Tensors, node: UOp) -> int:
@@ -184,13 +196,12 @@ def _split(tensors: Tensors, node: UOp) -> UOp:
     (source,) = node.src
     dims = shape(source)
     sizes = [dims[axis] for axis in axes]
-    columns = _column_parts_of_gpu(tensors, node, axes, dims)
+    columns, longest = _column_parts_of_gpu(tensors, node, axes, dims)
     if not all(isinstance(size, int) for size in sizes) or (most(shape(node)) >= FEW_ROWS and columns < 2):
         return node
     total = most(sizes)
     # the first axis that is long enough: its parts are the longest stretches of memory
-    longest = sorted(axes, key=lambda axis: -cast("int", dims[axis]))[:1]
-    for axis in longest if columns > 1 else sorted(axes):
+    for axis in (longest,) if columns > 1 else sorted(axes):
         size = cast("int", dims[axis])
         parts = columns if columns > 1 else _parts(total, size)
         if parts < 2 or (total < SMALL and columns < 2):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import torch
 from torch import fx
@@ -30,11 +30,14 @@ class Compiled:
     run: Callable[..., Sequence[Array]]
     reads: tuple[Callable[[torch.Tensor], Array], ...]
     writes: tuple[Callable[[Array], torch.Tensor], ...]
+    seen: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """Where some results are others in another shape: for each result, the number of what is computed, and its shape."""
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> Tensors:
         """Results as torch expects them."""
         arrays = [read(tensor) for read, tensor in zip(self.reads, tensors, strict=True)]
-        return [write(array) for write, array in zip(self.writes, self.run(*arrays), strict=True)]
+        made = [write(array) for write, array in zip(self.writes, self.run(*arrays), strict=True)]
+        return [made[number].view(shape) for number, shape in self.seen] if self.seen else made
 
 
 def _plain_array(tensor: torch.Tensor) -> Array:
@@ -77,10 +80,18 @@ class _OnGpu:
         self.device, self._gpu = device, gpu
 
     def reader(self, form: Form) -> Callable[[torch.Tensor], Any]:
-        ways = self._gpu
+        ways, number = self._gpu, self.device.index or 0
+        plain, is_complex = form.is_plain, form.dtype.is_complex
+        in_place = ways.reader_of(number, form.dtype, tuple(form.type.dims))
 
         def read(tensor: torch.Tensor) -> Any:
-            found = (tensor.detach() if form.is_plain else form.ordered(tensor)).to(self.device).contiguous()
+            found = tensor if plain else form.ordered(tensor)
+            is_here = found.is_cuda and found.get_device() == number
+            if not is_complex and is_here and found.is_contiguous() and not found.is_neg():
+                array = in_place(found)
+                if array is not None:
+                    return array
+            found = found.detach().to(self.device).contiguous()
             array = ways.at_once(found)
             return ways.borrowed(found)[0] if array is None else array
 
@@ -143,10 +154,16 @@ class SegmentRunner:
         """Why there is no program for all sizes."""
         self.only: Variant | None = None
         """The one for all calls, where no size has a name."""
-        if is_static(segment):
+        self.waits = (
+            is_static(segment) and self.by_size is not None and not all(map(is_given, segment.inputs))
+        )
+        """Whether it is compiled when it is first called: torch's kernels on a GPU lay out results otherwise than they say."""
+        if is_static(segment) and not self.waits:
             self.only = self.compile([form_like(node.meta["val"]) for node in segment.inputs], ())
 
     def __call__(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Tensors:
+        if self.waits:
+            self.waits, self.only = False, self.compile([form_like(tensor) for tensor in tensors], ())
         if self.only is not None:
             return self.only(tensors)
         key = (*((tensor.shape, tensor.stride()) for tensor in tensors), *numbers)
@@ -200,9 +217,17 @@ class SegmentRunner:
         writing.values |= dict(zip(self.segment.numbers, numbers, strict=True))
         for node in self.segment.nodes:
             writing.lower(node)
-        outputs = [_result_form(writing, node) for node in self.segment.outputs]
-        function = writing.build(zip(self.segment.outputs, outputs, strict=True))
-        return compiled(function, forms, outputs, self.options, device_of(self.segment.nodes))
+        outputs = {node: _result_form(writing, node) for node in self.segment.outputs}
+        device = device_of(self.segment.nodes)
+        seen = _seen(outputs) if names is None else {}
+        own = {node: form for node, form in outputs.items() if node not in seen}
+        function = writing.build(own.items())
+        made = compiled(function, forms, list(own.values()), self.options, device)
+        if not seen:
+            return made
+        places = {node: number for number, node in enumerate(own)}
+        shapes = [(places[seen.get(node, node)], form.shape) for node, form in outputs.items()]
+        return replace(made, seen=tuple(shapes))
 
     def _by_torch(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Tensors:
         values: dict[fx.Node, Any] = dict(zip(self.segment.inputs, tensors, strict=True))
@@ -212,9 +237,30 @@ class SegmentRunner:
         return [values[node] for node in self.segment.outputs]
 
 
+_RESHAPED: Final = frozenset({"aten.view.default", "aten._unsafe_view.default", "aten.unsqueeze.default"})
+
+
+def _seen(outputs: Mapping[fx.Node, Form]) -> dict[fx.Node, fx.Node]:
+    """Results that are other results in another shape, in the order of their memory: each with the other one."""
+    found: dict[fx.Node, fx.Node] = {}
+    for node, form in outputs.items():
+        below: Any = node
+        while str(below.target) in _RESHAPED and below.args[0] not in outputs:
+            below = below.args[0]
+        source = below.args[0] if str(below.target) in _RESHAPED else None
+        if source is not None and form.is_plain and outputs[source].is_plain:
+            found[node] = found.get(source, source)
+    return found
+
+
 def is_op(node: fx.Node) -> bool:
     """Whether a node is a call of one of torch's ops."""
     return isinstance(node.target, torch._ops.OperatorBase)
+
+
+def is_given(node: fx.Node) -> bool:
+    """Whether it is an input of the whole graph."""
+    return node.op in ("placeholder", "get_attr")
 
 
 def is_static(segment: Segment) -> bool:

@@ -41,6 +41,11 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         (data(128, 64),),
         "local(i, 32); group(j, 32)",
     ),
+    "groups of channels": (
+        lambda x: pn.nn.group_norm(pn.transpose(x, (0, 3, 1, 2)), 2),
+        (data(2, 17, 19, 8),),
+        "unroll(n, 4); pad_to(o, 64); group(o, 64); pad_to(k, 64); group(k, 64)",
+    ),
     "odd columns": (lambda x: pn.sum(x, axis=0), (data(90, 35),), "local("),
     "matrix times vector": (lambda a, x: a @ x, (data(16, 256), data(256)), "group("),
     "product": (
@@ -292,6 +297,56 @@ def test_schedules_that_want_too_much_shared_memory_are_refused() -> None:
     machine = pipeline.Machine(target, lambda sink: [Group("l", 32, contiguous=True)])
     with pytest.raises(Refusal, match="262272 bytes of LOCAL memory are more than 231424"):
         pipeline.run(kernel.sink, machine)
+
+
+LISTED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "rows": (
+        lambda i, x: pn.zeros((100, 32)).at[i].add(x),
+        (RNG.integers(-100, 100, 40), data(40, 32)),
+        "local(j.outer, 8); claim(i, 64)",
+    ),
+    "rows, the last of which counts": (
+        lambda i, x: pn.zeros((100, 32)).at[i].set(x),
+        (RNG.integers(0, 20, 40), data(40, 32)),
+        "claim(i, 64)",
+    ),
+    "sums of rows": (
+        lambda i, x: pn.zeros((100, 32)).at[i].add(pn.sum(x, axis=0)),
+        (RNG.integers(0, 100, 40), data(3, 40, 32)),
+        "claim(i, 64)",
+    ),
+    "elements": (
+        lambda i: pn.zeros((300,), dtype=pn.int32).at[i].add(1),
+        (RNG.integers(0, 300, 40),),
+        "claim(i, 256); local(i.outer, 128)",
+    ),
+    "a short list": (lambda i, x: pn.zeros((100, 32)).at[i].add(x), (np.arange(8), data(8, 32)), "local("),
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_blocks_claim_rows_that_data_chooses(name: str) -> None:
+    function, arrays, expected = LISTED[name]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    with settings(check="spec"):
+        lowered = compiler.lower(traced, "sm_90")
+    said = "; ".join(str(action) for choice in lowered.choices for action in choice.actions)
+    assert expected in said
+    assert ("claim(" in said) is (name != "a short list")
+    (found,), (wanted,) = lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays)
+    if name == "sums of rows":
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    else:
+        np.testing.assert_array_equal(found, wanted)  # the order of each row is that of the list
+
+
+def test_rows_that_start_anywhere_are_stored_by_neighbouring_threads() -> None:
+    for columns, wide in ((257, "uint16_t"), (264, "vec<uint32_t, 4>")):
+        specs = pn.TensorSpec((256, 64), pn.bfloat16), pn.TensorSpec((columns, 64), pn.bfloat16)
+        lowered = compiler.lower(pn.jit(lambda a, b: a @ b.T).lower(*specs).function, "sm_90")
+        (text,) = [line for line in lowered.as_text("cuda").splitlines() if "arg0 + " in line]
+        assert "uint16_t *" in text
+        assert (wide == "uint16_t") is ("put_words(" not in lowered.as_text("cuda").rpartition("arg0 + ")[2])
 
 
 WARPS = {

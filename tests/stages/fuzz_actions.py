@@ -31,6 +31,7 @@ from planish.llir.program import Immediate
 from planish.runtime.cpu import CompiledModule
 from planish.stages import pipeline
 from planish.target import TARGETS, Target
+from planish.uop.nest.memory import local_bytes
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from tests.stages.kernels import Array, memory, move, random_kernel, random_view, store
@@ -227,9 +228,12 @@ def legal_actions(
     for _ in range(tries):
         action = rng.choice(chosen).drawn(rng, sink, target)
         try:
-            sink = apply_action(sink, action, target, taken)
+            after = apply_action(sink, action, target, taken)
         except Refusal:
             continue
+        if target.block and local_bytes(after, final=True) > target.local_bytes:
+            continue  # the end of the sequence may be here, and would be refused
+        sink = after
         taken.append(action)
     return taken
 

@@ -348,3 +348,15 @@ def test_attention_as_gpus_have_it(name: str, causal: bool) -> None:
     expected = torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal)
     torch.testing.assert_close(found, expected)
     assert "derivative is torch's" in next(iter(unlowered(graph(1).graph).values()))
+
+
+def test_results_that_are_others_in_another_shape_are_views():
+    def function(x):
+        y = torch.sin(x)
+        return y, y.view(-1), y.view(-1).unsqueeze(0), torch.cos(x)
+
+    x = torch.randn(4, 6)
+    found = compiled(function)(x)
+    for one, other in zip(found, function(x), strict=True):
+        torch.testing.assert_close(one, other)
+    assert len({each.data_ptr() for each in found}) == 2

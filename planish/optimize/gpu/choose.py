@@ -14,8 +14,10 @@ from planish.optimize.gpu.joined import joined
 from planish.optimize.gpu.products import tile_product
 from planish.optimize.gpu.rows import share_rows
 from planish.optimize.gpu.scans import scan
+from planish.optimize.gpu.scattered import claim_rows
 from planish.optimize.gpu.slides import slide
 from planish.optimize.gpu.stream import stream_elements
+from planish.optimize.gpu.sums import share_sums
 from planish.optimize.gpu.thin import thin_product
 from planish.optimize.gpu.turned import turn
 from planish.optimize.gpu.warps import with_warps
@@ -28,6 +30,7 @@ from planish.uop.nest.kernel import Nest
 
 def _elements(draft: Draft, nest: Nest) -> bool:
     stream_elements(draft, nest)
+    claim_rows(draft, nest)
     return True
 
 
@@ -58,6 +61,7 @@ GPU: Final[Sequence[Template]] = (
     only("rows", share_rows),
     only("columns", share_columns),
     only("products", _products),
+    only("sums", share_sums),
     only("turned copies", turn),
     only("elements", _elements),
 )

@@ -8,7 +8,7 @@ stream wait for it. Memory that went out to another stream comes back only behin
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any, Final
@@ -85,6 +85,22 @@ def at_once(x: Any) -> GpuArray | None:
     if torch._C._cuda_getCurrentRawStream(number) != here.stream:
         return None
     return GpuArray(here, x, x.data_ptr(), dtype, tuple(x.shape))
+
+
+def reader_of(number: int, kind: Any, shape: tuple[int, ...]) -> Callable[[Any], GpuArray | None]:
+    """The same for tensors that are known to be of a dtype of torch and a shape, in row-major order, on a GPU."""
+    dtype, here, stream_of = (
+        _torch_dtypes().get(kind),
+        gpu(number),
+        sys.modules["torch"]._C._cuda_getCurrentRawStream,
+    )
+
+    def read(x: Any) -> GpuArray | None:
+        if dtype is None or stream_of(number) != here.stream:
+            return None
+        return GpuArray(here, x, x.data_ptr(), dtype, shape)
+
+    return read
 
 
 @cache

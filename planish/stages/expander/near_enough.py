@@ -1,16 +1,17 @@
-"""Exponentials of which nobody sees more than 16 bits: the machine's estimate of a power of two does.
+"""Exponentials, and what is made of them, of which nobody sees more than 16 bits: the machine's estimate of a power of two does.
 
 A softmax in bf16 computes in float32 and rounds at its end. What an exponential is off by, a part of its value, passes through
 products, quotients and sums of what has no sign, and is a part of their values again; rounding to 16 bits then loses a hundred times as
 much. Differences may cancel: an exponential that comes to one stays as it is, and so does one that is stored, or compared, as it is.
 
     e**x = 2**(x log2 e), about      off by at most 2**-16 of the value; below the normal numbers 0
+    1 + tanh x = 2 / (1 + e**(-2x))  which cancels nothing; e**(-2x) as above
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from planish import dtypes
@@ -54,10 +55,29 @@ def _without_sign(nodes: Iterable[UOp]) -> frozenset[UOp]:
 
 
 def near_enough(sink: UOp) -> UOp:
-    """The kernel, with estimates for exponentials in float32 whose results are all rounded to 16 bits."""
+    """The kernel, with estimates for what is computed in float32 and rounded to 16 bits wherever it leads to."""
     nodes = list(sink.toposort())
-    if not any(n.op is Ops.EXP and n.dtype is dtypes.float32 for n in nodes):
+    found = [(n, estimate) for n in nodes if (estimate := _estimate(n)) is not None]
+    if not found:
         return sink
+    loose = _loose(nodes)
+    return substitute(sink, {n: estimate for n, estimate in found if n in loose})
+
+
+def _estimate(node: UOp) -> UOp | None:
+    """What a value is about."""
+    if node.dtype is not dtypes.float32:
+        return None
+    if node.op is Ops.EXP:
+        return (node.src[0] * _LOG2E).alu(Ops.EXP2_ESTIMATE)
+    if node.op is Ops.ADD and node.src[0].op is Ops.TANH and node.src[1] is node.const_like(1.0):
+        power = (node.src[0].src[0] * (-2.0 * _LOG2E)).alu(Ops.EXP2_ESTIMATE)
+        return (power + 1.0).alu(Ops.RECIP_ESTIMATE) * 2.0
+    return None
+
+
+def _loose(nodes: Sequence[UOp]) -> set[UOp]:
+    """The values of which nobody sees more than 16 bits."""
     unsigned = _without_sign(nodes)
     users: dict[UOp, list[UOp]] = {n: [] for n in nodes}
     for n in nodes:
@@ -78,11 +98,4 @@ def near_enough(sink: UOp) -> UOp:
     for n in reversed(nodes):
         if _is_real(n) and users[n] and all(map(allows, users[n])):
             loose.add(n)
-    return substitute(
-        sink,
-        {
-            n: (n.src[0] * _LOG2E).alu(Ops.EXP2_ESTIMATE)
-            for n in nodes
-            if n.op is Ops.EXP and n in loose and n.dtype is dtypes.float32
-        },
-    )
+    return loose

@@ -5,7 +5,8 @@ The values of a range may be taken in any order, or side by side, unless
 * a SCAN runs along it;
 * a STORE in its loop writes to a place that does not depend on it: the last one counts;
 * a STORE writes to a place that data decides: two iterations may meet there, and the later one counts. (Ranges that
-  provably keep places apart are free: of `m[idx[i]*64 + j]`, j < 64, the j.) A place that no data decides is
+  provably keep places apart are free: of `m[idx[i]*64 + j]`, j < 64, the j, and any range that a gate compares with
+  what the row leaves when it is divided by something, as `claim` makes it.) A place that no data decides is
   written once, by the contract of kernels;
 * the kernel reads a buffer that it writes, elsewhere than at the place written.
 
@@ -24,6 +25,7 @@ from planish.uop.nest.access import is_global
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.symbolic import simplify
+from planish.uop.symbolic.conditions import conjuncts
 
 _READS: Final = frozenset({Ops.INDEX, Ops.LOAD})
 
@@ -57,6 +59,8 @@ def _why_ordered(r: UOp, place: UOp, store: UOp) -> str | None:
     index = plain_index(place)
     if index is None:
         return "it is not known where is stored"
+    if _is_claimed(r, place, index):
+        return None
     if r not in index.ranges:
         return "every iteration stores to the same place"
     data = [n for n in index.toposort() if n.op in _READS and n is not index]
@@ -68,9 +72,25 @@ def _why_ordered(r: UOp, place: UOp, store: UOp) -> str | None:
     return None
 
 
+def _is_claimed(r: UOp, place: UOp, index: UOp) -> bool:
+    """Whether a gate lets a range through only where the row of the place, divided by something, leaves it: so rows are claimed."""
+    gate = place.src[1]
+    if gate is index or r not in gate.ranges or r in index.ranges:
+        return False
+    for clause in conjuncts(gate.src[0]) or ():
+        if clause.op is Ops.CMPEQ and r in clause.src:
+            left = clause.src[0] if clause.src[1] is r else clause.src[1]
+            if left.op is not Ops.FLOORMOD or left.src[1].op is not Ops.CONST:
+                continue
+            rows = [index, *(simplify(index // n) for n in dict.fromkeys(_factors(index)))]
+            if any(simplify(row % left.src[1]) is simplify(left) for row in rows):
+                return True
+    return False
+
+
 def _kept_apart(index: UOp, data: frozenset[UOp]) -> frozenset[UOp]:
     """Ranges that never meet at one place whatever the data is: index % n is a row-major place of theirs, and free of data."""
-    for n in dict.fromkeys(_factors(index)):
+    for n in sorted(set(_factors(index)), reverse=True):  # the largest leaves most of them
         rest = simplify(index % n)
         if rest.ranges and rest.ranges.isdisjoint(data) and is_row_major(rest):
             return rest.ranges

@@ -1,0 +1,49 @@
+"""Long sums that are neither along what lies next to each other nor across it: groups of channels, blocks of an image.
+
+A block for each result. Its threads share the longest of the reduced axes; what lies together along a short one is one access.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+from planish.actions.group import Group
+from planish.actions.unroll import Unroll
+from planish.optimize.draft import Draft
+from planish.optimize.gpu.fit import SHORT, fitted
+from planish.optimize.gpu.products import is_product
+from planish.uop.nest import closed_by, size_of
+from planish.uop.nest.kernel import Nest
+from planish.uop.node import UOp
+
+_TEAM: Final = 256
+"""Threads that share a sum."""
+_EACH: Final = 4
+"""Terms of each of them, at least."""
+_MORE: Final = (1, 4)
+"""How much longer an axis may become: idle threads cost less than one that does a sum alone."""
+_ACCESS: Final = 16
+"""Bytes that one access moves."""
+
+
+def share_sums(draft: Draft, view: Nest) -> bool:
+    """A block for each of few sums of many terms."""
+    results = prod(size_of(r) for r in view.outputs)
+    if view.scans or is_product(view) or results >= draft.target.workers * _TEAM:
+        return False
+    longest = {r: max(closed_by(r), key=size_of) for r in view.reductions if closed_by(r)}
+    if not longest or min(map(size_of, longest.values())) < _EACH * SHORT:
+        return False
+    team = min(_TEAM, 1 << (min(map(size_of, longest.values())) // _EACH).bit_length() - 1)
+    return all(_shared(draft, view, *each, team) for each in longest.items())
+
+
+def _shared(draft: Draft, view: Nest, reduction: UOp, longest: UOp, team: int) -> bool:
+    """The same threads for the longest axis of every sum; neighbours along a short one by one access."""
+    for axis in closed_by(reduction) - {longest}:
+        places = [place for place in view.inside(reduction) if view.stride(place, axis) == 1]
+        if places and size_of(axis) * places[0].dtype.itemsize <= _ACCESS:
+            draft.take(Unroll, axis, size_of(axis), "neighbours by one access")
+            break
+    return fitted(draft, longest, team, _MORE) and draft.take(Group, longest, team, "a sum for a block")
