@@ -24,6 +24,18 @@ def data(*shape: int) -> Any:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
+EXTREMES = np.float32(
+    [
+        [1, 3, 3, -2],
+        [-0.0, 0, -0.0, 0],
+        [0, -0.0, -1, -1],
+        [2, np.nan, 9, np.nan],
+        [-np.inf, np.inf, np.inf, -np.inf],
+        [-1, -3, -3, -2],
+    ]
+)
+
+
 def layer_norm(x: Any) -> Any:
     mean = pn.mean(x, axis=1, keepdims=True)
     return (x - mean) / pn.sqrt(pn.mean((x - mean) ** 2, axis=1, keepdims=True) + 1e-5)
@@ -60,6 +72,22 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "odd transpose": (lambda x: x.T + 1.0, (data(50, 35),), "local("),
     "elements": (lambda x: x * 2.0 + 1.0, (data(32, 48),), "upcast("),
     "argmax": (lambda x: pn.argmax(x, axis=1), (data(3, 128),), "group("),
+    "argmax of columns": (lambda x: pn.argmax(x, axis=0), (data(128, 64),), "group("),
+    "argmax of ties, zeros of both signs, infinities and NaN": (
+        lambda x: pn.argmax(x, axis=1),
+        (EXTREMES,),
+        "",
+    ),
+    "argmin of ties, zeros of both signs, infinities and NaN": (
+        lambda x: pn.argmin(x, axis=1),
+        (EXTREMES,),
+        "",
+    ),
+    "argmin of unsigned": (
+        lambda x: pn.argmin(x, axis=1),
+        (np.uint32([[7, 2**32 - 1, 0, 0], [2**31, 1, 1, 5]]),),
+        "",
+    ),
     "scan": (lambda x: pn.cumulative_sum(x, axis=1), (data(8, 20),), ""),
     "scan of rows": (
         lambda x: pn.cumulative_sum(x, axis=1),
