@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish import compiler
+from planish import compiler, dtypes
 from planish.actions.base import Refusal
 from planish.actions.group import Group
 from planish.compiler.grids import grid_of
 from planish.config import settings
 from planish.llir.program import Deal
+from planish.ptir.builder import Graph
+from planish.ptir.types import TensorType
 from planish.stages import pipeline
 from planish.target import TARGETS
 
@@ -121,6 +123,25 @@ def test_templates(name: str, target: str) -> None:
     wanted = compiler.compile(traced)(*arrays)
     for found, exact in zip(lowered.interpreted()(*arrays), wanted, strict=True):
         np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("axes", [(2, 3), (0, 2, 3)])
+def test_pixels_of_a_convolution_are_summed_up_by_channel(axes: tuple[int, ...], monkeypatch: Any) -> None:
+    """Channels lie last there: the sum over pixels is one of columns, in a kernel of its own, whatever becomes of the sums."""
+    monkeypatch.setattr("planish.schedule.lowering.channels_last._LEAST", 1)
+    graph = Graph("sums")
+    x = graph.input("x", TensorType(dtypes.float32, (2, 4, 12, 12)))
+    w = graph.input("w", TensorType(dtypes.float32, (32, 4, 3, 3)))
+    image = x.convolution(w)
+    sums = image.reduce_sum(list(axes), True)
+    groups = sums.reshape((-1, 4, 8)).reduce_sum([2])
+    traced = graph.build(groups, image.sub(sums.broadcast_to(image.dims)))
+    arrays = data(2, 4, 12, 12), data(32, 4, 3, 3)
+    with settings(check="spec"):
+        lowered = compiler.lower(traced, "sm_90")
+    assert "group(" in "; ".join(str(action) for choice in lowered.choices for action in choice.actions)
+    for found, exact in zip(lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays), strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-3)
 
 
 def widened(w: Any, scale: Any, group: int) -> Any:

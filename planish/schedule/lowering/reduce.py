@@ -73,15 +73,26 @@ def _may_be_empty(dim: Dim) -> bool:
     return dim == 0 if isinstance(dim, int) else dim.vmin <= 0
 
 
+def _are_pixels(of: Sequence[int], axes: Sequence[int]) -> bool:
+    """Whether all axes but the last in memory are reduced, or all but images and channels, which the program has in that order too."""
+    last = len(of) - 1
+    if tuple(axes) == tuple(range(last)):
+        return True
+    return last > 1 and tuple(axes) == tuple(range(1, last)) and of.index(0) < of.index(last)
+
+
 def _reduce(op: Ops) -> Lowering:
     def lower(tensors: Tensors, inst: Inst) -> UOp:
         given = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
         x, of = lying(tensors, given)
         axes = tuple(sorted(of[axis] for axis in cast("ReduceAttrs", inst.attrs).axes))
-        if x is not given and axes == tuple(range(len(of) - 1)):
-            # of all pixels: columns of a matrix, by a kernel of their own (beside rows that see them again they would not be shared)
-            *pixels, channels = shape(x)
-            found = combined(reshape(x, (product(pixels), channels)), op, (0,))
+        if x is not given and _are_pixels(of, axes):
+            # of all pixels, or those of each image: columns of a matrix, by a kernel of their own (beside rows that see them again they
+            # would not be shared, and in a sum over channels each would be one thread's)
+            dims = shape(x)
+            lead = dims[: axes[0]]
+            matrix = reshape(x, (*lead, product(dims[axes[0] : -1]), dims[-1]))
+            found = combined(matrix, op, (len(lead),))
             reduced = x.table.make(Ops.CONTIGUOUS, found.dtype, (found,))
         else:
             reduced = permute(combined(x, op, axes), of)
