@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish import compiler
+from planish import compiler, dtypes
 from planish.actions.base import Refusal
 from planish.actions.group import Group
 from planish.compiler.grids import grid_of
 from planish.config import settings
 from planish.llir.program import Deal
+from planish.ptir.builder import Graph
+from planish.ptir.types import TensorType
 from planish.stages import pipeline
 from planish.target import TARGETS
 
@@ -22,6 +24,18 @@ RNG = np.random.default_rng(0)
 
 def data(*shape: int) -> Any:
     return RNG.standard_normal(shape).astype(np.float32)
+
+
+EXTREMES = np.float32(
+    [
+        [1, 3, 3, -2],
+        [-0.0, 0, -0.0, 0],
+        [0, -0.0, -1, -1],
+        [2, np.nan, 9, np.nan],
+        [-np.inf, np.inf, np.inf, -np.inf],
+        [-1, -3, -3, -2],
+    ]
+)
 
 
 def layer_norm(x: Any) -> Any:
@@ -65,6 +79,22 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "odd transpose": (lambda x: x.T + 1.0, (data(50, 35),), "local("),
     "elements": (lambda x: x * 2.0 + 1.0, (data(32, 48),), "upcast("),
     "argmax": (lambda x: pn.argmax(x, axis=1), (data(3, 128),), "group("),
+    "argmax of columns": (lambda x: pn.argmax(x, axis=0), (data(128, 64),), "group("),
+    "argmax of ties, zeros of both signs, infinities and NaN": (
+        lambda x: pn.argmax(x, axis=1),
+        (EXTREMES,),
+        "",
+    ),
+    "argmin of ties, zeros of both signs, infinities and NaN": (
+        lambda x: pn.argmin(x, axis=1),
+        (EXTREMES,),
+        "",
+    ),
+    "argmin of unsigned": (
+        lambda x: pn.argmin(x, axis=1),
+        (np.uint32([[7, 2**32 - 1, 0, 0], [2**31, 1, 1, 5]]),),
+        "",
+    ),
     "scan": (lambda x: pn.cumulative_sum(x, axis=1), (data(8, 20),), ""),
     "scan of rows": (
         lambda x: pn.cumulative_sum(x, axis=1),
@@ -130,6 +160,25 @@ def test_few_queries_over_long_keys_share_them_out() -> None:
     *_, values, together = compiler.lower(traced, "sm_90").plan.kernels
     assert values.name.startswith("reduce_8x32x128")
     assert together.name.startswith("reduce_32x128")
+
+
+@pytest.mark.parametrize("axes", [(2, 3), (0, 2, 3)])
+def test_pixels_of_a_convolution_are_summed_up_by_channel(axes: tuple[int, ...], monkeypatch: Any) -> None:
+    """Channels lie last there: the sum over pixels is one of columns, in a kernel of its own, whatever becomes of the sums."""
+    monkeypatch.setattr("planish.schedule.lowering.channels_last._LEAST", 1)
+    graph = Graph("sums")
+    x = graph.input("x", TensorType(dtypes.float32, (2, 4, 12, 12)))
+    w = graph.input("w", TensorType(dtypes.float32, (32, 4, 3, 3)))
+    image = x.convolution(w)
+    sums = image.reduce_sum(list(axes), True)
+    groups = sums.reshape((-1, 4, 8)).reduce_sum([2])
+    traced = graph.build(groups, image.sub(sums.broadcast_to(image.dims)))
+    arrays = data(2, 4, 12, 12), data(32, 4, 3, 3)
+    with settings(check="spec"):
+        lowered = compiler.lower(traced, "sm_90")
+    assert "group(" in "; ".join(str(action) for choice in lowered.choices for action in choice.actions)
+    for found, exact in zip(lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays), strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-3)
 
 
 def widened(w: Any, scale: Any, group: int) -> Any:

@@ -242,7 +242,63 @@ def test_random_numbers_are_those_that_eager_torch_draws():
         found = fast(x)
         torch.manual_seed(seed)
         torch.testing.assert_close(found, model(x))
-    assert set(planish.torch.report().fallbacks) == {"aten.bernoulli.p"}
+    report = planish.torch.report()
+    assert (report.fallbacks, dict(report.draws)) == ({}, {"aten.bernoulli.p": 2})
+    assert "2 draws of random numbers" in str(report)
+
+
+BY_GROUPS = {
+    "sums of segments, one of them empty": lambda x: torch.segment_reduce(x, "sum", lengths=torch.tensor([2, 0, 4])),
+    "means of segments": lambda x: torch.segment_reduce(x, "mean", lengths=torch.tensor([1, 0, 5])),
+    "maxima of segments": lambda x: torch.segment_reduce(x, "max", offsets=torch.tensor([0, 3, 6])),
+    "segments of rows": lambda x: torch.segment_reduce(x, "min", lengths=torch.tensor([[2, 2]] * 6), axis=1),
+    "a histogram of two columns": lambda x: torch.histogramdd(x[:, :2], bins=[3, 2])[0],
+    "its density in a range": lambda x: torch.histogramdd(x[:, :2], bins=[3, 2], range=[-1.0, 1.0, -2.0, 0.5], density=True)[0],
+    "a hash of rows": lambda x: torch.hash_tensor(x, 1),
+    "reflections": lambda x: torch.ormqr(*torch.geqrf(x), x, True, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_GROUPS)
+def test_what_data_group(name):
+    torch.manual_seed(1)
+    x = torch.randn(6, 4)
+    found = compiled(BY_GROUPS[name], device="interpreter")(x)
+    torch.testing.assert_close(found, BY_GROUPS[name](x), rtol=1e-4, atol=1e-5, equal_nan=True)
+    assert planish.torch.report().fallbacks == {}
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 9, 8), (2, 4, 6, 5, 7)])
+def test_fractional_pooling_takes_its_windows_from_the_samples(shape):
+    torch.manual_seed(1)
+    x = torch.randn(shape, requires_grad=True)
+    samples = torch.rand(*shape[:2], len(shape) - 2)
+    pool = (
+        torch.nn.functional.fractional_max_pool2d
+        if len(shape) == 4
+        else torch.nn.functional.fractional_max_pool3d
+    )
+
+    def function(x):
+        return pool(x, 2, output_size=[size // 2 for size in shape[2:]], _random_samples=samples).square()
+
+    ours, theirs = compiled(function, device="interpreter")(x), function(x)
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(*(torch.autograd.grad(side.sum(), x)[0] for side in (ours, theirs)))
+    assert planish.torch.report().fallbacks == {}
+
+
+@pytest.mark.parametrize("shape", [(2, 12, 9, 8), (3, 8, 100)])
+def test_groups_of_channels_are_normalised_pixels_first_on_a_gpu(shape, monkeypatch):
+    from planish.torch.ops import normalization
+
+    monkeypatch.setattr(normalization, "on_gpu", lambda at: True)
+    torch.manual_seed(0)
+    model, x = torch.nn.GroupNorm(4, shape[1]), torch.randn(shape) + 3
+    torch.nn.init.normal_(model.weight)
+    with torch.no_grad():
+        found = compiled(model, device="interpreter")(x)
+        torch.testing.assert_close(found, model(x), rtol=1e-5, atol=1e-5)
 
 
 def test_a_step_of_an_optimiser_is_compiled():

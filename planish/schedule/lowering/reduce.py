@@ -73,15 +73,26 @@ def _may_be_empty(dim: Dim) -> bool:
     return dim == 0 if isinstance(dim, int) else dim.vmin <= 0
 
 
+def _are_pixels(of: Sequence[int], axes: Sequence[int]) -> bool:
+    """Whether all axes but the last in memory are reduced, or all but images and channels, which the program has in that order too."""
+    last = len(of) - 1
+    if tuple(axes) == tuple(range(last)):
+        return True
+    return last > 1 and tuple(axes) == tuple(range(1, last)) and of.index(0) < of.index(last)
+
+
 def _reduce(op: Ops) -> Lowering:
     def lower(tensors: Tensors, inst: Inst) -> UOp:
         given = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
         x, of = lying(tensors, given)
         axes = tuple(sorted(of[axis] for axis in cast("ReduceAttrs", inst.attrs).axes))
-        if x is not given and axes == tuple(range(len(of) - 1)):
-            # of all pixels: columns of a matrix, by a kernel of their own (beside rows that see them again they would not be shared)
-            *pixels, channels = shape(x)
-            found = combined(reshape(x, (product(pixels), channels)), op, (0,))
+        if x is not given and _are_pixels(of, axes):
+            # of all pixels, or those of each image: columns of a matrix, by a kernel of their own (beside rows that see them again they
+            # would not be shared, and in a sum over channels each would be one thread's)
+            dims = shape(x)
+            lead = dims[: axes[0]]
+            matrix = reshape(x, (*lead, product(dims[axes[0] : -1]), dims[-1]))
+            found = combined(matrix, op, (len(lead),))
             reduced = x.table.make(Ops.CONTIGUOUS, found.dtype, (found,))
         else:
             reduced = permute(combined(x, op, axes), of)
@@ -98,6 +109,9 @@ def _arg_reduce(op: Ops) -> Lowering:
         x = full(tensors.values[inst.operands[0]], dims)
         if is_tiny(x.dtype):
             x = x.cast(dtypes.float32)
+        if tensors.target.is_gpu and x.dtype.bits <= _KEY and largest(dims[attrs.axis]) < 1 << 31:
+            found = _packed(tensors, x, dims, attrs.axis, op)
+            return reshape(found, tensors.dims_of(inst.results[0])).cast(attrs.dtype)
         best = combined(x, op, (attrs.axis,))
         hit = x.eq(expand(best, dims))
         if x.dtype.is_float:
@@ -109,6 +123,32 @@ def _arg_reduce(op: Ops) -> Lowering:
         return reshape(first, tensors.dims_of(inst.results[0])).cast(attrs.dtype)
 
     return lower
+
+
+_KEY: Final = 32
+"""Bits of a value that fit above a position in one integer."""
+
+
+def _packed(tensors: Tensors, x: UOp, dims: Sequence[Dim], axis: int, op: Ops) -> UOp:
+    """Value and position as one integer, whose extreme is the least position of the extreme: memory is read once.
+
+    argmax: max of (key(x), last - position); argmin: min of (key(x), position). Keys compare as values do, -0 as 0, a NaN before all.
+    """
+    key = x
+    if x.dtype.is_float:
+        wide = x.cast(dtypes.float32)
+        bits = wide.eq(0.0).where(wide.const_like(0.0), wide).bitcast(dtypes.int32)
+        ordered = (bits < 0).where(bits ^ int(dtypes.int32.max or 0), bits)
+        first = dtypes.int32.max if op is Ops.MAX else dtypes.int32.min
+        key = wide.ne(wide).where(ordered.const_like(int(first or 0)), ordered)
+    elif x.dtype is dtypes.uint32:
+        # the upper half of an int64 has a sign
+        key = (x ^ (1 << 31)).bitcast(dtypes.int32)
+    last = largest(dims[axis]) - 1
+    place = tensors.position(tuple(dims), axis).cast(dtypes.int64)
+    place = place.const_like(last) - place if op is Ops.MAX else place
+    found = combined((key.cast(dtypes.int64) << _KEY) | place, op, (axis,)) & ((1 << _KEY) - 1)
+    return found.const_like(last) - found if op is Ops.MAX else found
 
 
 # -- cumulative ------------------------------------------------------------------------------------------------------

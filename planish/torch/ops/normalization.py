@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from planish import dtypes
 from planish.dtypes import DType
@@ -39,6 +40,32 @@ def native_layer_norm(
     return cast(found, x.dtype), cast(middle, kind), cast(scale, kind)
 
 
+_IMAGE: Final = 64
+"""Pixels of a channel from which on its sum is worth a kernel."""
+
+
+def on_gpu(at: NodeSite) -> bool:
+    return at.fakes[0].device.type == "cuda"
+
+
+def _by_channel(x: V, groups: int, count: int, eps: float) -> tuple[V, V, V]:
+    """`_standard` of groups of channels, pixels first: what a convolution gives has its channels last on a GPU, where a group is no row."""
+    batch, channels, *_ = x.dims
+    space = list(range(2, x.rank))
+
+    def mean(values: V) -> V:
+        return values.reduce_sum(space).reshape((batch, groups, -1)).reduce_sum([2], True).div(float(count))
+
+    def pixels(of_groups: V) -> V:
+        each = spread(of_groups, (batch, groups, channels // groups)).reshape((batch, channels))  # type: ignore[operator]
+        return spread(each.reshape((batch, channels, *[1] * len(space))), x.dims)
+
+    middle = mean(x)
+    apart = x.sub(pixels(middle))
+    scale = mean(apart.mul(apart)).add(eps).rsqrt()
+    return apart.mul(pixels(scale)), middle, scale
+
+
 @lowering("aten.native_group_norm")
 def native_group_norm(
     at: NodeSite,
@@ -51,9 +78,13 @@ def native_group_norm(
     group: int,
     eps: float,
 ) -> tuple[V, V, V]:
-    wide = cast(x, _wide(x.dtype)).reshape((batch, group, (channels // group) * area))
-    found, middle, scale = _standard(wide, [2], (channels // group) * area, eps)
-    found = found.reshape(x.dims)
+    wide, count = cast(x, _wide(x.dtype)), (channels // group) * area
+    if on_gpu(at) and area >= _IMAGE:
+        found, middle, scale = _by_channel(wide, group, count, eps)
+    else:
+        rows = wide.reshape((batch, group, count))
+        found, middle, scale = _standard(rows, [2], count, eps)
+        found = found.reshape(x.dims)
     column = (channels, *(1,) * (x.rank - 2))
     if weight is not None:
         found = found.mul(spread(cast(weight, wide.dtype).reshape(column), found.dims))
