@@ -85,6 +85,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "stablehlo": PHASE | {"ptir", "compiler", "frontend"},
     "jax": PHASE | {"frontend", "stablehlo"},
     "distributed": PHASE | {"ptir", "runtime", "compiler", "frontend"},
+    "ray": PHASE | {"runtime", "compiler", "onnx"},
     # Tools on top.
     "viz": PHASE | IRS | PHASES | {"_version", "compiler"},  # shows what every phase did
     "cli": PHASE

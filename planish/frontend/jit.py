@@ -91,6 +91,14 @@ class CacheInfo:
         return "\n".join([*lines, *(f"  {number}. {miss}" for number, miss in enumerate(self.reasons, 1))])
 
 
+def _named(module: str, name: str) -> object:
+    """What a module calls by a name."""
+    found: object = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
 # --- the face -----------------------------------------------------------------------------------------------
 
 
@@ -98,6 +106,7 @@ class Jitted(Generic[P, R]):
     """A function that is compiled for the arguments it is called with. `jit` makes them."""
 
     __name__: str
+    __qualname__: str
     __wrapped__: Callable[P, R]
 
     def __init__(
@@ -121,6 +130,15 @@ class Jitted(Generic[P, R]):
         self._misses: list[Miss] = []
         self._blamed: Counter[str] = Counter()
         self._lock = threading.RLock()
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Pickled: what it is made of, to be compiled where it arrives; by name, if that is how others find it."""
+        if self.__module__ != "__main__" and _named(self.__module__, self.__qualname__) is self:
+            return self.__qualname__
+        return type(self), (self._made_of(), self._signature, self._passes, self._place, self._schedule)
+
+    def _made_of(self) -> object:
+        return self._function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if current_scope() is None:
@@ -276,6 +294,9 @@ class _JittedObject(Jitted[P, R]):
     ) -> None:
         super().__init__(cast("Callable[P, R]", type(function).__call__), signature, passes, device, schedule)
         self._object = function
+
+    def _made_of(self) -> object:
+        return self._object
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return super().__call__(self._object, *args, **kwargs)  # type: ignore[arg-type] # as `__call__` of its class
