@@ -10,13 +10,24 @@ pn.distributed.save("run", state, step=100)     # parts that any mesh can read
 
 from __future__ import annotations
 
-from planish.compiler.collectives import ByMpi
+from planish.compiler.collectives import ByMpi, Statistics, statistics
 from planish.distributed.checkpoint import load, save
 from planish.ptir.ops.collective import set_transport
 from planish.runtime import ranks
 from planish.runtime.ranks import PATIENCE, CollectiveError, World, barrier, rank, size
 
-__all__ = ["CollectiveError", "World", "barrier", "init", "load", "rank", "save", "size"]
+__all__ = [
+    "CollectiveError",
+    "Statistics",
+    "World",
+    "barrier",
+    "init",
+    "load",
+    "rank",
+    "save",
+    "size",
+    "statistics",
+]
 
 
 def init(backend: str | None = None, *, timeout: float = PATIENCE) -> World:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import secrets
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +25,7 @@ from planish.frontend.tensor import asarray
 from planish.io import checkpoint as whole
 from planish.io import index, parts
 from planish.io.files import PathLike, replaced
+from planish.io.restore import fitted
 from planish.io.safetensors import save_safetensors
 from planish.ptir.ops.collective import group_size, place_of
 from planish.runtime.ranks import world
@@ -95,8 +95,11 @@ def load(path: PathLike, like: T, *, step: int | None = None, strict: bool = Tru
         name: asarray(np.empty(0, leaf.dtype.numpy)) if name in wanted else leaf
         for name, leaf in zip(names, old, strict=True)
     }
-    given = {name: plain[name] if name in wanted else leaf for name, leaf in found.items()}
-    new = whole.fitted(place, plain, given, strict)
+    given = {
+        name: plain[name] if name in wanted else leaf.whole() if isinstance(leaf, parts.Parted) else leaf
+        for name, leaf in found.items()
+    }
+    new = fitted(place, plain, given, strict)
     for name, leaf in wanted.items():
         if name in found:
             new[name] = _cut(place, name, leaf, found[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def test_what_one_mesh_wrote_another_reads(tmp_path: Path, shape: tuple[int, int
     np.testing.assert_array_equal(made["half"].numpy(), state["half"].numpy())  # type: ignore[attr-defined]
     np.testing.assert_array_equal(np.asarray(made["bias"]), np.asarray(state["bias"]))
     assert made["step"] == 7
-    whole = pn.io.load_checkpoint(tmp_path)
+    whole: Any = pn.io.load_checkpoint(tmp_path)
     np.testing.assert_array_equal(np.asarray(whole["weights"][0]), state["weights"][0].numpy())  # type: ignore[index]
     # every part is written once: 8 x 12 floats thrice, 16 halves, 5 doubles
     files = [path for path in folder.iterdir() if path.suffix == ".safetensors"]
