@@ -12,22 +12,16 @@ from __future__ import annotations
 
 from planish.compiler.collectives import ByMpi, Statistics, statistics
 from planish.distributed.checkpoint import load, save
+from planish.distributed.network import Link, Network
+from planish.distributed.simulate import Device, Prediction, simulate
 from planish.ptir.ops.collective import set_transport
 from planish.runtime import ranks
 from planish.runtime.ranks import PATIENCE, CollectiveError, World, barrier, rank, size
 
 __all__ = [
-    "CollectiveError",
-    "Statistics",
-    "World",
-    "barrier",
-    "init",
-    "load",
-    "rank",
-    "save",
-    "size",
-    "statistics",
-]
+    "CollectiveError", "Device", "Link", "Network", "Prediction", "Statistics", "World", "barrier", "init", "load", "rank", "save", "simulate",
+    "size", "statistics",
+]  # fmt: skip
 
 
 def init(backend: str | None = None, *, timeout: float = PATIENCE) -> World:
