@@ -98,14 +98,26 @@ class Loader:
         collate: Collate | None = None,
         prefetch: int = 2,
         shuffle_buffer: int = 0,
+        part: tuple[int, int] = (0, 1),
     ) -> None:
-        """`prefetch` batches are collected ahead on a thread, none at 0. An iterable is shuffled within `shuffle_buffer` examples."""
+        """`prefetch` batches are collected ahead on a thread, none at 0. An iterable is shuffled within `shuffle_buffer` examples.
+
+        `part=(k, n)` gives the k-th of n equal parts of every batch: what a rank takes that shares batches with others. All parts
+        together are the batches of a loader without one, in the same order, and its state does not depend on the part.
+        """
         if batch_size < 1 or prefetch < 0 or shuffle_buffer < 0:
             raise _mistake(
                 ShapeError,
                 f"batch_size={batch_size}, prefetch={prefetch}, shuffle_buffer={shuffle_buffer}",
                 "batches hold one example or more; the others are not negative",
             )
+        if not 0 <= part[0] < part[1] or batch_size % part[1]:
+            raise _mistake(
+                ShapeError,
+                f"part {part[0]} of {part[1]} of batches of {batch_size}",
+                "parts count from 0, and cut a batch evenly",
+            )
+        self.part = part
         self.data = data
         self.batch_size = batch_size
         self.shuffle = shuffle
@@ -118,6 +130,12 @@ class Loader:
         self._count = self._counted()
         self._epoch = 0
         self._batch = 0
+        if self._count is not None and not drop_last and self._count % batch_size % part[1]:
+            raise _mistake(
+                ShapeError,
+                f"the last batch has {self._count % batch_size} examples, and there are {part[1]} parts",
+                "leave it out: drop_last=True",
+            )
         if self._count is None and shuffle and not shuffle_buffer:
             raise _mistake(
                 ShapeError,
@@ -220,12 +238,22 @@ class Loader:
             examples = self._stream(epoch)
             for _ in range(start * self.batch_size):
                 next(examples, None)
-            yield from self._grouped(examples)
+            yield from map(self._own, self._grouped(examples))
             return
         order = self._order(epoch, self._count)
         for number in range(start, len(self)):
-            chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
+            chosen = self._own(order[number * self.batch_size : (number + 1) * self.batch_size])
             yield chosen if self._columns is not None else [self.data[int(at)] for at in chosen]
+
+    def _own(self, batch: Any) -> Any:
+        """The part of a batch that this loader gives."""
+        which, parts = self.part
+        if len(batch) % parts:
+            raise _mistake(
+                ShapeError, f"a batch has {len(batch)} examples, and there are {parts} parts", "leave it out: drop_last=True"
+            )  # fmt: skip
+        size = len(batch) // parts
+        return batch[which * size : (which + 1) * size]
 
     def _order(self, epoch: int, count: int) -> NDArray[np.int64]:
         if not self.shuffle:

@@ -84,7 +84,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "torch": PHASE | {"ptir", "compiler", "frontend"},
     "stablehlo": PHASE | {"ptir", "compiler", "frontend"},
     "jax": PHASE | {"frontend", "stablehlo"},
-    "distributed": PHASE | {"ptir", "runtime", "compiler", "frontend"},
+    "distributed": PHASE | {"ptir", "runtime", "compiler", "frontend", "io"},
+    "ray": PHASE | {"runtime", "compiler", "onnx"},
     # Tools on top.
     "viz": PHASE | IRS | PHASES | {"_version", "compiler"},  # shows what every phase did
     "cli": PHASE

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import field
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from planish.compiler.progress import ProgressLine
 from planish.optimize.searched import Progress
 from planish.records import dataclass
+from planish.runtime.sandbox import Sandbox
 
 Told = Callable[[str, Progress], None]
 """Hears the name of a kernel, and how far its search is."""
@@ -50,6 +51,8 @@ class Campaign:
     """Seconds for all searches together, starting processes included."""
     told: Told | None = None
     """Instead of a bar on the terminal."""
+    sandbox: Callable[..., Any] = Sandbox
+    """What candidates run in: processes of this machine, or something with the same methods."""
     clock: Callable[[], float] = time.monotonic
     kernels: list[Tuned] = field(default_factory=list)
     spent: float = 0.0

@@ -244,6 +244,24 @@ def binding() -> Binding:
     return made
 
 
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What the collectives of this process have taken so far."""
+
+    calls: int
+    waited: float
+    """Seconds in collectives that were not done at once."""
+    processor: float
+    """Of these, seconds of the processor: whoever waits looks again and again."""
+
+
+def statistics() -> Statistics:
+    """Of this process: how many collectives machine code has called, and how long it waited in them."""
+    words = (ctypes.c_int64 * 3)()
+    binding().call("collectives_statistics", ctypes.addressof(words))
+    return Statistics(words[0], words[1] * 1e-9, words[2] * 1e-9)
+
+
 def address_of(routine: str) -> int | None:
     """Where a plan's routine is; None if it is no collective."""
     name = _SYMBOLS.get(routine)

@@ -35,7 +35,7 @@ from planish.optimize.winners import Imported, Where, Winner, Winners, export, i
 from planish.runtime import cpu
 from planish.runtime.cache import own_cache
 from planish.runtime.pool import available_cores, wanted_threads
-from planish.runtime.sandbox import Report, Sandbox, TimedKernel, Trial, TrialBuffer
+from planish.runtime.sandbox import Report, TimedKernel, Trial, TrialBuffer
 from planish.schedule.overwriting import in_place
 from planish.target import Target, model_name
 from planish.target import find as find_target
@@ -321,7 +321,7 @@ def search(
                 return gpu_kernel(program, places)
             return kernel_of(program, places, processor, target.register_bytes)
 
-        with Sandbox(
+        with campaign().sandbox(
             places, threads, workers=min(2, available_cores()), environment=SANDBOX_ENVIRONMENT, device=device
         ) as sandbox:
             # a GPU runs all of an unoptimised kernel, an element for a block

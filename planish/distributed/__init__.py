@@ -5,16 +5,23 @@ planish launch -n 2 train.py        # or mpirun -n 2 python train.py
 import planish as pn
 pn.distributed.init()
 pn.distributed.rank(), pn.distributed.size()
+pn.distributed.save("run", state, step=100)     # parts that any mesh can read
 """
 
 from __future__ import annotations
 
-from planish.compiler.collectives import ByMpi
+from planish.compiler.collectives import ByMpi, Statistics, statistics
+from planish.distributed.checkpoint import load, save
+from planish.distributed.network import Link, Network
+from planish.distributed.simulate import Device, Prediction, simulate
 from planish.ptir.ops.collective import set_transport
 from planish.runtime import ranks
 from planish.runtime.ranks import PATIENCE, CollectiveError, World, barrier, rank, size
 
-__all__ = ["CollectiveError", "World", "barrier", "init", "rank", "size"]
+__all__ = [
+    "CollectiveError", "Device", "Link", "Network", "Prediction", "Statistics", "World", "barrier", "init", "load", "rank", "save", "simulate",
+    "size", "statistics",
+]  # fmt: skip
 
 
 def init(backend: str | None = None, *, timeout: float = PATIENCE) -> World:

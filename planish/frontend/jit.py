@@ -44,6 +44,7 @@ from planish.ptir.dims import Dim as NamedDim
 from planish.records import dataclass
 
 if TYPE_CHECKING:
+    from planish.frontend.sharding.mesh import Mesh
     from planish.ptir.passes import Passes
 
 P = ParamSpec("P")
@@ -90,6 +91,14 @@ class CacheInfo:
         return "\n".join([*lines, *(f"  {number}. {miss}" for number, miss in enumerate(self.reasons, 1))])
 
 
+def _named(module: str, name: str) -> object:
+    """What a module calls by a name."""
+    found: object = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
 # --- the face -----------------------------------------------------------------------------------------------
 
 
@@ -97,6 +106,7 @@ class Jitted(Generic[P, R]):
     """A function that is compiled for the arguments it is called with. `jit` makes them."""
 
     __name__: str
+    __qualname__: str
     __wrapped__: Callable[P, R]
 
     def __init__(
@@ -114,11 +124,21 @@ class Jitted(Generic[P, R]):
         self._place = device
         self._schedule = schedule
         self._entries: dict[object, CacheEntry] = {}
+        self._ranked: Callable[..., Any] | None = None
         self._recent: list[CacheEntry] = []
         self._hits = 0
         self._misses: list[Miss] = []
         self._blamed: Counter[str] = Counter()
         self._lock = threading.RLock()
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Pickled: what it is made of, to be compiled where it arrives; by name, if that is how others find it."""
+        if self.__module__ != "__main__" and _named(self.__module__, self.__qualname__) is self:
+            return self.__qualname__
+        return type(self), (self._made_of(), self._signature, self._passes, self._place, self._schedule)
+
+    def _made_of(self) -> object:
+        return self._function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if current_scope() is None:
@@ -153,6 +173,11 @@ class Jitted(Generic[P, R]):
         settings = current()
         if not settings.jit:
             return self._called(args, kwargs)
+        sharded = sys.modules.get(
+            "planish.frontend.sharding.arrays"
+        )  # who has sharded arrays has imported it
+        if sharded is not None and any(isinstance(x, sharded.Sharded) for x in tree.leaves((args, kwargs))):
+            return self._over_mesh(args, kwargs)
         call = self._signature.apart(args, kwargs, SESSION.plans.settings_number(settings))
         if not all(map(known, call.leaves)):
             # a parameter of a trace that somebody keeps, or a spec: only the function itself can say
@@ -178,6 +203,15 @@ class Jitted(Generic[P, R]):
         ]
         arrays += [call.leaves[number] for number in entry.donated]
         return entry.run(arrays)  # type: ignore[no-any-return] # what the function returns
+
+    def _over_mesh(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        """A call with sharded arrays: as with `mesh=`, that of the arrays."""
+        if self._ranked is None:
+            from planish.frontend.sharding.jitted import ShardedFunction
+
+            self._ranked = ShardedFunction(self._function, self._signature, None, None, None, self._passes)
+        made: R = self._ranked(*args, **kwargs)
+        return made
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """The function itself. As with compiled code, what it assigns to its arguments stays inside, and its results are its own."""
@@ -261,6 +295,9 @@ class _JittedObject(Jitted[P, R]):
         super().__init__(cast("Callable[P, R]", type(function).__call__), signature, passes, device, schedule)
         self._object = function
 
+    def _made_of(self) -> object:
+        return self._object
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return super().__call__(self._object, *args, **kwargs)  # type: ignore[arg-type] # as `__call__` of its class
 
@@ -306,6 +343,9 @@ def jit(
     passes: Passes = compiler.PIPELINE,
     device: str | None = None,
     schedule: str | PathLike[str] | Mapping[str, str] | None = None,
+    in_shardings: object = None,
+    out_shardings: object = None,
+    mesh: Mesh | None = None,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @overload
 def jit(
@@ -319,6 +359,9 @@ def jit(
     passes: Passes = compiler.PIPELINE,
     device: str | None = None,
     schedule: str | PathLike[str] | Mapping[str, str] | None = None,
+    in_shardings: object = None,
+    out_shardings: object = None,
+    mesh: Mesh | None = None,
 ) -> Jitted[P, R]: ...
 def jit(
     function: Callable[P, R] | None = None,
@@ -331,6 +374,9 @@ def jit(
     passes: Passes = compiler.PIPELINE,
     device: str | None = None,
     schedule: str | PathLike[str] | Mapping[str, str] | None = None,
+    in_shardings: object = None,
+    out_shardings: object = None,
+    mesh: Mesh | None = None,
 ) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
     """Compile a function of tensors: captured once per signature, then replayed as machine code.
 
@@ -342,6 +388,10 @@ def jit(
     `schedule` says what is done to the loops of its kernels in place of what would be chosen: steps such as
     `"upcast(j, 16); thread(i)"`, a file of them, or a mapping from the names of kernels to steps. `.lower(…).as_text("schedule")`
     shows what is chosen.
+
+    `in_shardings` and `out_shardings` say how arguments and results are cut over a `mesh`: a `planish.P` per argument, one for all
+    that a container holds, a function of name and shape, or None. Then, or with a mesh alone, the function becomes the program that each rank
+    of the mesh runs, on arrays that `planish.shard` made.
     """
     # read now: a mistake in them belongs to the line that made it
     pipeline = passes if passes is compiler.PIPELINE else ptir.PassManager.of(passes)
@@ -361,6 +411,12 @@ def jit(
                 remedy="use it as @planish.jit, and options by name: @planish.jit(static_argnums=0)",
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
+        if in_shardings is not None or out_shardings is not None or mesh is not None:
+            from planish.frontend.sharding.jitted import ShardedFunction
+
+            named = CallSignature(function, *options)
+            sharded = ShardedFunction(function, named, in_shardings, out_shardings, mesh, pipeline)
+            return cast("Jitted[P, R]", sharded)
         if tree.apart(function) is None:
             return Jitted(function, CallSignature(function, *options), pipeline, place, steps)
         named = CallSignature(type(function).__call__, *options)

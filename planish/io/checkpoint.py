@@ -17,6 +17,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -25,7 +26,7 @@ import numpy as np
 from planish.errors import Location, PlanishError
 from planish.frontend import tree
 from planish.frontend.tensor.array import Tensor
-from planish.io import index
+from planish.io import index, parts
 from planish.io.files import PathLike, refuse, replaced
 from planish.io.npz import load_npz, save_npz
 from planish.io.restore import fitted
@@ -33,7 +34,7 @@ from planish.io.safetensors import SafetensorsFile, save_safetensors
 from planish.io.torch_files import load_torch
 
 T = TypeVar("T")
-_INDEX: Final = "index.json"
+INDEX: Final = "index.json"
 _EMBEDDED: Final = "planish.checkpoint"
 """Under what name a single file holds the index."""
 _VERSION: Final = 1
@@ -66,11 +67,7 @@ def save_checkpoint(
         return place
     if f".{format}" not in _FORMATS:
         raise _mistake(f"there is no format {format!r}", "safetensors or npz")
-    if keep is not None and (keep < 1 or step is None):
-        raise _mistake(f"keep={keep} with step={step}", "keep the last one or more of numbered steps")
-    if step is not None and step < 0:
-        raise _mistake(f"the step {step} is negative", "count from 0")
-    folder = place if step is None else place / f"step-{step:010d}"
+    folder = folder_for(place, step, keep)
     folder.mkdir(parents=True, exist_ok=True)
     mark = secrets.token_hex(4)
     shards = list(_shards(tensors, shard_bytes))
@@ -82,12 +79,26 @@ def save_checkpoint(
         save(folder / file, {name: tensors[name] for name in names})
         files |= dict.fromkeys(names, file)
     content["files"] = files
-    with replaced(folder / _INDEX) as out:
+    with replaced(folder / INDEX) as out:
         out.write(json.dumps(content, indent=1).encode())
-    _remove_others(folder, set(files.values()))
+    tidy(place, folder, set(files.values()), keep)
+    return folder
+
+
+def folder_for(place: Path, step: int | None, keep: int | None) -> Path:
+    """Where a checkpoint goes; what cannot be asked for is an error."""
+    if keep is not None and (keep < 1 or step is None):
+        raise _mistake(f"keep={keep} with step={step}", "keep the last one or more of numbered steps")
+    if step is not None and step < 0:
+        raise _mistake(f"the step {step} is negative", "count from 0")
+    return place if step is None else place / f"step-{step:010d}"
+
+
+def tidy(place: Path, folder: Path, files: set[str], keep: int | None) -> None:
+    """After an index was written: what no index speaks of goes, and older steps than are kept."""
+    _remove_others(folder, files)
     if keep is not None:
         _forget(place, keep)
-    return folder
 
 
 def _mistake(message: str, remedy: str, op: str = "save_checkpoint") -> PlanishError:
@@ -133,7 +144,7 @@ def _forget(folder: Path, keep: int) -> None:
         found = _STEP.fullmatch(child.name)
         # a newer one without an index may be somebody's that is just being written
         if found and int(found[1]) < newest and int(found[1]) not in kept:
-            (child / _INDEX).unlink(missing_ok=True)
+            (child / INDEX).unlink(missing_ok=True)
             shutil.rmtree(child, ignore_errors=True)
 
 
@@ -143,7 +154,7 @@ def checkpoints(path: PathLike) -> list[int]:
     if not place.is_dir():
         return []
     found = [(_STEP.fullmatch(child.name), child) for child in place.iterdir()]
-    return sorted(int(match[1]) for match, child in found if match and (child / _INDEX).is_file())
+    return sorted(int(match[1]) for match, child in found if match and (child / INDEX).is_file())
 
 
 def load_checkpoint(
@@ -155,8 +166,9 @@ def load_checkpoint(
     error that lists them. Without `strict`, what is missing stays as in `like`, and what is unexpected is left out. Without `like` the
     result is made of dicts, lists, tuples, tensors and numbers.
     """
-    place = _place(Path(path), step)
-    leaves, about = _read(place)
+    place = place_of(Path(path), step)
+    found, about = read(place)
+    leaves = {name: leaf.whole() if isinstance(leaf, parts.Parted) else leaf for name, leaf in found.items()}
     if like is None:
         try:
             made: T = index.rebuilt(about, leaves.__getitem__)
@@ -170,11 +182,11 @@ def load_checkpoint(
     return result
 
 
-def _place(path: Path, step: int | None) -> Path:
+def place_of(path: Path, step: int | None) -> Path:
     """The folder with the index, or the file."""
     if path.is_file() and step is None:
         return path
-    if step is None and (path / _INDEX).is_file():
+    if step is None and (path / INDEX).is_file():
         return path
     steps = checkpoints(path)
     wanted = (steps[-1] if steps else None) if step is None else step
@@ -189,27 +201,32 @@ def _place(path: Path, step: int | None) -> Path:
     return path / f"step-{wanted:010d}"
 
 
-def _read(place: Path) -> tuple[dict[str, Any], Any]:
-    """All leaves by name, and what the containers are."""
+def read(place: Path) -> tuple[dict[str, Any], Any]:
+    """All leaves by name, those in parts as such, and what the containers are."""
     if place.is_file():
         return _read_file(place)
-    content = _parsed(place / _INDEX, (place / _INDEX).read_bytes())
+    content = _parsed(place / INDEX, (place / INDEX).read_bytes())
     files, values = content["files"], content["values"]
     if not isinstance(files, dict) or not all(
         isinstance(file, str) and re.fullmatch(r"tensors-[\w-]+\.(safetensors|npz)", file)
         for file in files.values()
     ):
-        raise refuse(place / _INDEX, "the index names files that are not of a checkpoint")
-    opened: dict[str, Mapping[str, Tensor]] = {}
+        raise refuse(place / INDEX, "the index names files that are not of a checkpoint")
+
+    @cache
+    def opened(file: str) -> Mapping[str, Tensor]:
+        if not (place / file).is_file():
+            raise refuse(place / INDEX, f"{file}, which it speaks of, is missing")
+        return load_npz(place / file) if file.endswith(".npz") else SafetensorsFile(place / file)
+
     leaves: dict[str, Any] = dict(values)
     for name, file in files.items():
-        if file not in opened:
-            if not (place / file).is_file():
-                raise refuse(place / _INDEX, f"{file}, which holds {name!r}, is missing")
-            opened[file] = load_npz(place / file) if file.endswith(".npz") else SafetensorsFile(place / file)
-        if name not in opened[file]:
+        if not (place / file).is_file():
+            raise refuse(place / INDEX, f"{file}, which holds {name!r}, is missing")
+        if name not in opened(file):
             raise refuse(place / file, f"{name!r}, which the index has here, is missing")
-        leaves[name] = opened[file][name]
+        leaves[name] = opened(file)[name]
+    leaves |= parts.read(place, place / INDEX, content["sharded"], opened)
     return leaves, content["tree"]
 
 
@@ -244,7 +261,7 @@ def _parsed(place: Path, text: bytes) -> dict[str, Any]:
         raise refuse(place, f"the index is not JSON ({type(error).__name__})") from None
     if not isinstance(content, dict) or not {"version", "values", "tree"} <= content.keys():
         raise refuse(place, "this is no index of a checkpoint")
-    if content["version"] != _VERSION:
+    if content["version"] not in (_VERSION, parts.VERSION):
         raise refuse(place, f"the index has version {content['version']!r}, which this planish does not read")
     values = content["values"]
     if not isinstance(values, dict) or not all(
@@ -252,6 +269,7 @@ def _parsed(place: Path, text: bytes) -> dict[str, Any]:
     ):
         raise refuse(place, "the index has values that are neither numbers nor texts")
     content.setdefault("files", {})
+    content.setdefault("sharded", {})
     return content
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -73,3 +74,20 @@ def test_a_script_that_is_not_there_is_one_error() -> None:
         command(2, ["nowhere.py"])
     with pytest.raises(PlanishError, match="cannot be 0 ranks"):
         command(0, ["nowhere.py"])
+
+
+def trained(ranks: int, folder: Path, *modes: str) -> dict[str, list[float]]:
+    done = launched(ranks, "-m", "tests.distributed.trained", str(folder), *modes, limit=200)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[float]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.mpi
+def test_a_gpt_has_the_same_losses_whatever_the_specs_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    alone = trained(1, tmp_path / "one", "data")
+    two = trained(2, tmp_path / "two", "data", "tensor", "sequence")
+    assert alone["resumed"] == alone["data"]  # bit by bit
+    assert two["resumed"] == two["sequence"]
+    for mode in ("data", "tensor", "sequence"):
+        assert two[mode] == pytest.approx(alone["data"], rel=1e-4)

@@ -46,7 +46,8 @@ static struct {
     word patience;        /* nanoseconds */
     struct record *records;
     word mask;            /* a power of two, less one */
-    word calls, waited;   /* how many, and nanoseconds that were waited in all */
+    word calls;
+    word waited, spun;    /* nanoseconds in collectives that were not done at once: in all, and of the processor */
 } mpi;
 
 extern void PyErr_SetObject(object *type, object *value);
@@ -76,6 +77,7 @@ void collectives_table(struct record *records, word mask) {
 void collectives_statistics(word *into) {
     into[0] = mpi.calls;
     into[1] = mpi.waited;
+    into[2] = mpi.spun;
 }
 
 static struct record *find(word key) {
@@ -99,21 +101,33 @@ COLD static int signalled(void) {
     return answer != 0;
 }
 
+COLD static word processor_nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(3 /* CLOCK_THREAD_CPUTIME_ID */, &now);
+    return now.seconds * 1000000000 + now.nanoseconds;
+}
+
 /* Until a request is done; whether that failed, with Python's exception set. */
 static int await(struct record *r, void *request) {
     word status[16];      /* larger than any library's */
-    word begin = 0, looked = 0;
+    word begin = 0, busy = 0, looked = 0;
     for (int spin = 1;; spin++) {
         int done = 0;
         int code = mpi.test(request, &done, status);
         if (code) return fail(r, code);
         if (done) {
-            if (begin) mpi.waited += nanoseconds() - begin;
+            if (begin) {
+                mpi.waited += nanoseconds() - begin;
+                mpi.spun += processor_nanoseconds() - busy;
+            }
             return 0;
         }
         if (spin % SPINS) continue;
         word now = nanoseconds();
-        if (!begin) begin = looked = now;
+        if (!begin) {
+            begin = looked = now;
+            busy = processor_nanoseconds();
+        }
         if (now - begin > CROWDED) sched_yield();
         if (now - looked > SIGNALS) {
             if (signalled()) return 1;

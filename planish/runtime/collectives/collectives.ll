@@ -1,6 +1,6 @@
 ; made by `make native` from the C beside this
-; sha256 98a15ffa6f1f6427142006b3c120c5503977440ea718542b394e1b8b38b579dc
-%struct.anon = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr, i64, i64, i64 }
+; sha256 0861192857029b668dce6811b2fe541d933cabae2f08f5c03823d11d851f4cc3
+%struct.anon = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr, i64, i64, i64, i64 }
 %struct.record = type { i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64 }
 %struct.timespec = type { i64, i64 }
 @mpi = internal global %struct.anon zeroinitializer, align 8
@@ -43,6 +43,9 @@ define void @collectives_statistics(ptr %0) nounwind {
   %3 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 15), align 8
   %4 = getelementptr inbounds i64, ptr %0, i64 1
   store i64 %3, ptr %4, align 8
+  %5 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 16), align 8
+  %6 = getelementptr inbounds i64, ptr %0, i64 2
+  store i64 %5, ptr %6, align 8
   ret void
 }
 define void @collective(ptr %0, i64 %1) nounwind {
@@ -618,9 +621,10 @@ define internal fastcc i32 @await(ptr %0, ptr %1) nounwind {
   %4 = alloca i32, align 4
   br label %5
 5:
-  %.020 = phi i64 [ 0, %2 ], [ %.3, %38 ]
-  %.019 = phi i32 [ 1, %2 ], [ %39, %38 ]
-  %.018 = phi i64 [ 0, %2 ], [ %.2, %38 ]
+  %.024 = phi i64 [ 0, %2 ], [ %.226, %45 ]
+  %.021 = phi i64 [ 0, %2 ], [ %.3, %45 ]
+  %.020 = phi i32 [ 1, %2 ], [ %46, %45 ]
+  %.019 = phi i64 [ 0, %2 ], [ %.2, %45 ]
   store i32 0, ptr %4, align 4
   %6 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 7), align 8
   %7 = getelementptr inbounds [16 x i64], ptr %3, i64 0, i64 0
@@ -630,59 +634,71 @@ define internal fastcc i32 @await(ptr %0, ptr %1) nounwind {
 9:
   %10 = sext i32 %8 to i64
   %11 = call fastcc i32 @fail(ptr %0, i64 %10)
-  br label %40
+  br label %47
 12:
   %13 = load i32, ptr %4, align 4
-  %.not24 = icmp eq i32 %13, 0
-  br i1 %.not24, label %20, label %14
+  %.not27 = icmp eq i32 %13, 0
+  br i1 %.not27, label %24, label %14
 14:
-  %.not28 = icmp eq i64 %.018, 0
-  br i1 %.not28, label %40, label %15
+  %.not31 = icmp eq i64 %.019, 0
+  br i1 %.not31, label %47, label %15
 15:
   %16 = call fastcc i64 @nanoseconds()
-  %17 = sub nsw i64 %16, %.018
+  %17 = sub nsw i64 %16, %.019
   %18 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 15), align 8
   %19 = add nsw i64 %18, %17
   store i64 %19, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 15), align 8
-  br label %40
-20:
-  %21 = and i32 %.019, 31
-  %.not25 = icmp eq i32 %21, 0
-  br i1 %.not25, label %22, label %38
-22:
-  %23 = call fastcc i64 @nanoseconds()
-  %.not26 = icmp eq i64 %.018, 0
-  %spec.select = select i1 %.not26, i64 %23, i64 %.020
-  %spec.select23 = select i1 %.not26, i64 %23, i64 %.018
-  %24 = sub nsw i64 %23, %spec.select23
-  %25 = icmp sgt i64 %24, 50000
-  br i1 %25, label %26, label %28
+  %20 = call fastcc i64 @processor_nanoseconds()
+  %21 = sub nsw i64 %20, %.024
+  %22 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 16), align 8
+  %23 = add nsw i64 %22, %21
+  store i64 %23, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 16), align 8
+  br label %47
+24:
+  %25 = and i32 %.020, 31
+  %.not28 = icmp eq i32 %25, 0
+  br i1 %.not28, label %26, label %45
 26:
-  %27 = call i32 @sched_yield()
-  br label %28
+  %27 = call fastcc i64 @nanoseconds()
+  %.not29 = icmp eq i64 %.019, 0
+  br i1 %.not29, label %28, label %30
 28:
-  %29 = sub nsw i64 %23, %spec.select
-  %30 = icmp sgt i64 %29, 20000000
-  br i1 %30, label %31, label %33
-31:
-  %32 = call fastcc i32 @signalled()
-  %.not27 = icmp eq i32 %32, 0
-  br i1 %.not27, label %33, label %40
+  %29 = call fastcc i64 @processor_nanoseconds()
+  br label %30
+30:
+  %.125 = phi i64 [ %.024, %26 ], [ %29, %28 ]
+  %.122 = phi i64 [ %.021, %26 ], [ %27, %28 ]
+  %.1 = phi i64 [ %.019, %26 ], [ %27, %28 ]
+  %31 = sub nsw i64 %27, %.1
+  %32 = icmp sgt i64 %31, 50000
+  br i1 %32, label %33, label %35
 33:
-  %.222 = phi i64 [ %spec.select, %28 ], [ %23, %31 ]
-  %34 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 11), align 8
-  %35 = icmp sgt i64 %24, %34
-  br i1 %35, label %36, label %38
-36:
-  %37 = call fastcc i32 @fail(ptr %0, i64 -1)
-  br label %40
+  %34 = call i32 @sched_yield()
+  br label %35
+35:
+  %36 = sub nsw i64 %27, %.122
+  %37 = icmp sgt i64 %36, 20000000
+  br i1 %37, label %38, label %40
 38:
-  %.3 = phi i64 [ %.020, %20 ], [ %.222, %33 ]
-  %.2 = phi i64 [ %.018, %20 ], [ %spec.select23, %33 ]
-  %39 = add nuw nsw i32 %.019, 1
-  br label %5
+  %39 = call fastcc i32 @signalled()
+  %.not30 = icmp eq i32 %39, 0
+  br i1 %.not30, label %40, label %47
 40:
-  %.0 = phi i32 [ %11, %9 ], [ %37, %36 ], [ 0, %15 ], [ 0, %14 ], [ 1, %31 ]
+  %.223 = phi i64 [ %.122, %35 ], [ %27, %38 ]
+  %41 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 11), align 8
+  %42 = icmp sgt i64 %31, %41
+  br i1 %42, label %43, label %45
+43:
+  %44 = call fastcc i32 @fail(ptr %0, i64 -1)
+  br label %47
+45:
+  %.226 = phi i64 [ %.024, %24 ], [ %.125, %40 ]
+  %.3 = phi i64 [ %.021, %24 ], [ %.223, %40 ]
+  %.2 = phi i64 [ %.019, %24 ], [ %.1, %40 ]
+  %46 = add nuw nsw i32 %.020, 1
+  br label %5
+47:
+  %.0 = phi i32 [ %11, %9 ], [ %44, %43 ], [ 0, %15 ], [ 0, %14 ], [ 1, %38 ]
   ret i32 %.0
 }
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
@@ -692,6 +708,17 @@ declare void @PyGILState_Release(i32)
 define internal fastcc i64 @nanoseconds() nounwind {
   %1 = alloca %struct.timespec, align 8
   %2 = call i32 @clock_gettime(i32 1, ptr %1)
+  %3 = getelementptr inbounds %struct.timespec, ptr %1, i64 0, i32 0
+  %4 = load i64, ptr %3, align 8
+  %5 = mul nsw i64 %4, 1000000000
+  %6 = getelementptr inbounds %struct.timespec, ptr %1, i64 0, i32 1
+  %7 = load i64, ptr %6, align 8
+  %8 = add nsw i64 %5, %7
+  ret i64 %8
+}
+define internal fastcc i64 @processor_nanoseconds() nounwind {
+  %1 = alloca %struct.timespec, align 8
+  %2 = call i32 @clock_gettime(i32 3, ptr %1)
   %3 = getelementptr inbounds %struct.timespec, ptr %1, i64 0, i32 0
   %4 = load i64, ptr %3, align 8
   %5 = mul nsw i64 %4, 1000000000
