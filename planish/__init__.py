@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from planish.frontend.control import cond, fori_loop, map, scan, switch, while_loop
     from planish.frontend.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
     from planish.frontend.jit import Dim, disable_jit, jit
+    from planish.frontend.sharding import Mesh, P, Sharded, Sharding, shard, with_sharding
     from planish.frontend.tensor import *  # noqa: F403
     from planish.frontend.tensor.inspection import __array_namespace_info__
     from planish.frontend.transforms import (
@@ -79,12 +80,12 @@ newaxis = None
 pi = 3.141592653589793
 
 _OWN = (
-    "Dim", "PlanishError", "TensorSpec", "__array_api_version__", "__version__", "associative_scan", "bfloat16", "bool",
+    "Dim", "Mesh", "P", "PlanishError", "Sharded", "Sharding", "TensorSpec", "__array_api_version__", "__version__", "associative_scan", "bfloat16", "bool",
     "checkpoint", "complex64", "complex128", "cond", "custom_jvp", "custom_vjp", "data", "debug", "disable_jit", "distributed", "e", "eval_shape", "fft", "float8_e4m3fn",
     "float8_e5m2", "float16", "float32", "float64", "fori_loop", "grad", "hessian", "inf", "int8", "int16",
     "int32", "int64", "io", "io_callback", "jacfwd", "jacrev", "jit", "jvp", "linalg", "linearize", "llir", "map", "memory", "nan",
-    "newaxis", "nn", "optim", "pi", "ptir", "pure_callback", "random", "scan", "settings", "stop_gradient", "switch", "tree", "uint8",
-    "uint16", "uint32", "uint64", "uop", "value_and_grad", "vjp", "vmap", "while_loop",
+    "newaxis", "nn", "optim", "pi", "ptir", "pure_callback", "random", "scan", "settings", "shard", "stop_gradient", "switch", "tree", "uint8",
+    "uint16", "uint32", "uint64", "uop", "value_and_grad", "vjp", "vmap", "while_loop", "with_sharding",
 )  # fmt: skip
 _MODULES = frozenset(
     {
@@ -111,6 +112,7 @@ _HOMES = {
     "control": "cond fori_loop map scan switch while_loop",
     "custom": "checkpoint custom_jvp custom_vjp stop_gradient",
     "jit": "Dim disable_jit jit",
+    "sharding": "Mesh P Sharded Sharding shard with_sharding",
     "transforms": "eval_shape grad hessian jacfwd jacrev jvp linearize value_and_grad vjp vmap",
 }
 """Modules of the front end whose names are imported on first use; all others come from the Tensor API."""

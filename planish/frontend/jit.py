@@ -44,6 +44,7 @@ from planish.ptir.dims import Dim as NamedDim
 from planish.records import dataclass
 
 if TYPE_CHECKING:
+    from planish.frontend.sharding.mesh import Mesh
     from planish.ptir.passes import Passes
 
 P = ParamSpec("P")
@@ -114,6 +115,7 @@ class Jitted(Generic[P, R]):
         self._place = device
         self._schedule = schedule
         self._entries: dict[object, CacheEntry] = {}
+        self._ranked: Callable[..., Any] | None = None
         self._recent: list[CacheEntry] = []
         self._hits = 0
         self._misses: list[Miss] = []
@@ -153,6 +155,11 @@ class Jitted(Generic[P, R]):
         settings = current()
         if not settings.jit:
             return self._called(args, kwargs)
+        sharded = sys.modules.get(
+            "planish.frontend.sharding.arrays"
+        )  # who has sharded arrays has imported it
+        if sharded is not None and any(isinstance(x, sharded.Sharded) for x in tree.leaves((args, kwargs))):
+            return self._over_mesh(args, kwargs)
         call = self._signature.apart(args, kwargs, SESSION.plans.settings_number(settings))
         if not all(map(known, call.leaves)):
             # a parameter of a trace that somebody keeps, or a spec: only the function itself can say
@@ -178,6 +185,15 @@ class Jitted(Generic[P, R]):
         ]
         arrays += [call.leaves[number] for number in entry.donated]
         return entry.run(arrays)  # type: ignore[no-any-return] # what the function returns
+
+    def _over_mesh(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        """A call with sharded arrays: as with `mesh=`, that of the arrays."""
+        if self._ranked is None:
+            from planish.frontend.sharding.jitted import ShardedFunction
+
+            self._ranked = ShardedFunction(self._function, self._signature, None, None, None, self._passes)
+        made: R = self._ranked(*args, **kwargs)
+        return made
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """The function itself. As with compiled code, what it assigns to its arguments stays inside, and its results are its own."""
@@ -306,6 +322,9 @@ def jit(
     passes: Passes = compiler.PIPELINE,
     device: str | None = None,
     schedule: str | PathLike[str] | Mapping[str, str] | None = None,
+    in_shardings: object = None,
+    out_shardings: object = None,
+    mesh: Mesh | None = None,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @overload
 def jit(
@@ -319,6 +338,9 @@ def jit(
     passes: Passes = compiler.PIPELINE,
     device: str | None = None,
     schedule: str | PathLike[str] | Mapping[str, str] | None = None,
+    in_shardings: object = None,
+    out_shardings: object = None,
+    mesh: Mesh | None = None,
 ) -> Jitted[P, R]: ...
 def jit(
     function: Callable[P, R] | None = None,
@@ -331,6 +353,9 @@ def jit(
     passes: Passes = compiler.PIPELINE,
     device: str | None = None,
     schedule: str | PathLike[str] | Mapping[str, str] | None = None,
+    in_shardings: object = None,
+    out_shardings: object = None,
+    mesh: Mesh | None = None,
 ) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
     """Compile a function of tensors: captured once per signature, then replayed as machine code.
 
@@ -342,6 +367,10 @@ def jit(
     `schedule` says what is done to the loops of its kernels in place of what would be chosen: steps such as
     `"upcast(j, 16); thread(i)"`, a file of them, or a mapping from the names of kernels to steps. `.lower(…).as_text("schedule")`
     shows what is chosen.
+
+    `in_shardings` and `out_shardings` say how arguments and results are cut over a `mesh`: a `planish.P` per argument, one for all
+    that a container holds, a function of name and shape, or None. Then, or with a mesh alone, the function becomes the program that each rank
+    of the mesh runs, on arrays that `planish.shard` made.
     """
     # read now: a mistake in them belongs to the line that made it
     pipeline = passes if passes is compiler.PIPELINE else ptir.PassManager.of(passes)
@@ -361,6 +390,12 @@ def jit(
                 remedy="use it as @planish.jit, and options by name: @planish.jit(static_argnums=0)",
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
+        if in_shardings is not None or out_shardings is not None or mesh is not None:
+            from planish.frontend.sharding.jitted import ShardedFunction
+
+            named = CallSignature(function, *options)
+            sharded = ShardedFunction(function, named, in_shardings, out_shardings, mesh, pipeline)
+            return cast("Jitted[P, R]", sharded)
         if tree.apart(function) is None:
             return Jitted(function, CallSignature(function, *options), pipeline, place, steps)
         named = CallSignature(type(function).__call__, *options)

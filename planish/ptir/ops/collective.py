@@ -269,6 +269,11 @@ def set_transport(transport: Transport | None) -> None:
     _TRANSPORT[:] = [] if transport is None else [transport]
 
 
+def transport() -> Transport | None:
+    """How this process reaches other ranks, if it does."""
+    return _TRANSPORT[0] if _TRANSPORT else None
+
+
 def transport_for(op: str, mesh: MeshAxes) -> Transport:
     """The transport, which must have as many ranks as the mesh."""
     ranks = math.prod([size for _, size in mesh])

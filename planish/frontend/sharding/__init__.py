@@ -1,0 +1,11 @@
+"""Sharding for users: meshes, specs, arrays whose parts several ranks have, and compiled functions of them.
+
+What a spec means for a program is decided in `planish.ptir.sharding`; here are the things a user holds.
+"""
+
+from __future__ import annotations
+
+from planish.frontend.sharding.arrays import Sharded, shard, with_sharding
+from planish.frontend.sharding.mesh import Mesh, P, Sharding
+
+__all__ = ["Mesh", "P", "Sharded", "Sharding", "shard", "with_sharding"]

@@ -1,0 +1,348 @@
+"""`jit` with shardings: a function of tensors becomes the program that each rank of a mesh runs.
+
+A call is traced once per kind of arguments and their specs, `shard` and `partition` make the program of one rank, and that is
+compiled where the process is one of the ranks. A process by itself interprets all of them, as virtual ranks: right, and slow.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from planish import compiler, ptir
+from planish.config import current
+from planish.errors import GraphError, Location, PlanishError
+from planish.frontend import tree
+from planish.frontend.arguments import CallParts, CallSignature, TensorSpec, array_of
+from planish.frontend.devices import Runnable, default_device, running
+from planish.frontend.entries import CapturedCall, trace_call
+from planish.frontend.matching import computed
+from planish.frontend.session import SESSION, current_scope, evaluate
+from planish.frontend.sharding.arrays import Sharded, cut, own_ranks
+from planish.frontend.sharding.mesh import Mesh, P, Sharding, current_mesh, spec_axes
+from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.transfer import asarray
+from planish.frontend.tensor.weak import WeakTensor
+from planish.frontend.tree import Structure
+from planish.ptir import ops
+from planish.ptir.function import Function, Program
+from planish.ptir.interpret_ranks import interpret_ranks
+from planish.ptir.ops.collective import Layout, SpecAxes, transport
+from planish.ptir.passes import DEFAULT_PIPELINE, PassManager
+from planish.ptir.sharding.partition import partition
+from planish.ptir.sharding.propagate import propagate, write
+
+if TYPE_CHECKING:
+    from planish.ptir.passes import Passes
+
+Spec = P | Sharding | Callable[[str, tuple[int, ...]], P | None] | None
+"""What may stand for a tensor in `in_shardings` and `out_shardings`, or for all tensors of a container."""
+
+
+def spread(given: object, structure: Structure, what: str) -> list[Spec]:
+    """What shardings say of every leaf: an entry holds for all that lies below it."""
+    if given is None or isinstance(given, P | Sharding) or callable(given):
+        return [given] * _count(structure)
+    parts = tree.apart(given)
+    if parts is None or len(parts[0]) != len(structure.children):
+        raise GraphError(
+            f"{what} {given!r} does not fit {len(structure.children)} values of a {getattr(structure.kind, '__name__', 'leaf')}",
+            location=Location.caller(),
+            remedy="give a spec, None, or as many of them as there are values",
+        )
+    found: list[Spec] = []
+    for own, part in zip(parts[0], structure.children, strict=True):
+        found += spread(own, part, what)
+    return found
+
+
+def _count(structure: Structure) -> int:
+    return 1 if structure.kind is None else sum(map(_count, structure.children))
+
+
+class _Code:
+    """The program of a rank for one kind of call."""
+
+    def __init__(
+        self, traced: CapturedCall, function: Function, ranks: Sequence[int], passes: Passes
+    ) -> None:
+        self.function = function
+        self.traced = traced
+        self.virtual = len(ranks) > 1
+        self.settings = current()
+        self.place = running(default_device(), self.settings)
+        self.run: Runnable | None = None if self.virtual else self.place.compile(function, passes, ())
+
+    @property
+    def layout(self) -> Layout:
+        layout = self.function.layout
+        assert layout is not None  # noqa: S101 - partition made it
+        return layout
+
+
+class ShardedFunction:
+    """A function compiled for the ranks of a mesh. `jit` with shardings makes them."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signature: CallSignature,
+        in_shardings: object,
+        out_shardings: object,
+        mesh: Mesh | None,
+        passes: Passes = compiler.PIPELINE,
+    ) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._function = function
+        self._signature = signature
+        self._in, self._out, self._mesh = in_shardings, out_shardings, mesh
+        self._passes = passes
+        self._codes: dict[object, _Code] = {}
+
+    def __repr__(self) -> str:
+        return f"<sharded jit of {self._signature.name}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current_scope() is not None:
+            return self._traced_function(self._mesh, None)(*args, **kwargs)
+        call, leaves, mesh, specs = self._apart(args, kwargs)
+        ranks = own_ranks(mesh)
+        key = (call.key, specs, mesh, tuple(ranks))
+        code = self._codes.get(key)
+        if code is None:
+            code = self._codes[key] = self._compiled(call, mesh, specs, ranks)
+        return _run(code, mesh, ranks, self._inputs(code, call, leaves, mesh, ranks))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Function:
+        """The program that each rank runs for such arguments; nothing is run. Print it with `planish.ptir.print`."""
+        call, _, mesh, specs = self._apart(args, kwargs)
+        return self._partitioned(call, mesh, specs)[1]
+
+    # --- arguments ---
+
+    def _apart(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[CallParts, list[Any], Mesh, tuple[SpecAxes | None, ...]]:
+        leaves, structure = tree.flatten(_dynamic(self._signature, args, kwargs))
+        plain = [TensorSpec(x.shape, x.dtype) if isinstance(x, Sharded) else x for x in leaves]
+        given, named = tree.unflatten(structure, plain)
+        rest, static = iter(given), self._signature.static
+        called = [arg if k in static else next(rest) for k, arg in enumerate(args)]
+        call = self._signature.apart(called, {**kwargs, **named}, SESSION.plans.settings_number(current()))
+        evaluate([leaf._value for leaf in leaves if isinstance(leaf, Tensor)])
+        positional, keywords = call.key.structure.children
+        entries = [*_positional(self._in, positional, self._signature.name), *[None] * _count(keywords)]
+        mesh = self._found_mesh(leaves, entries)
+        specs: list[SpecAxes | None] = []
+        for leaf, entry, name, kind in zip(leaves, entries, call.names, call.key.leaves, strict=True):
+            dims = tuple([int(str(dim)) if isinstance(dim, int) else dim for dim in kind.type.dims])
+            said = entry(name, dims) if callable(entry) and not isinstance(entry, P | Sharding) else entry  # type: ignore[arg-type]
+            spec = said.spec if isinstance(said, Sharding) else said
+            if spec is not None:
+                specs.append(spec_axes(f"the sharding of {name}", mesh, spec, dims))  # type: ignore[arg-type]
+            else:
+                specs.append(leaf.spec if isinstance(leaf, Sharded) else None)
+        return call, leaves, mesh, tuple(specs)
+
+    def _found_mesh(self, leaves: Sequence[Any], entries: Sequence[Spec]) -> Mesh:
+        """The mesh of the call: that of `jit`, of a sharding, of an argument, or the current one."""
+        outs = [leaf for leaf in tree.leaves(self._out) if isinstance(leaf, Sharding)]
+        meshes = [self._mesh, *[e.mesh for e in (*entries, *outs) if isinstance(e, Sharding)]]
+        meshes += [leaf.mesh for leaf in leaves if isinstance(leaf, Sharded)]
+        found = list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
+        if len(found) > 1:
+            raise GraphError(
+                f"{self._signature.name} is called with arrays of two meshes, {found[0]!r} and {found[1]!r}",
+                location=Location.caller(),
+                remedy="cut all arguments over one mesh: planish.shard(x, mesh, spec)",
+            )
+        mesh = found[0] if found else current_mesh()
+        if mesh is None:
+            raise GraphError(
+                f"{self._signature.name} has shardings and no mesh",
+                location=Location.caller(),
+                remedy="pass mesh= to jit, or call it with arrays that planish.shard made",
+            )
+        return mesh
+
+    def _inputs(
+        self, code: _Code, call: CallParts, leaves: Sequence[Any], mesh: Mesh, ranks: Sequence[int]
+    ) -> list[list[Any]]:
+        """The arrays of each rank."""
+        rows: list[list[Any]] = [[] for _ in ranks]
+        captured = (
+            [asarray(Tensor(value)).numpy() for value in code.traced.captured]
+            if code.virtual
+            else [value.storage for value in code.traced.captured]
+        )
+        described = [*call.key.leaves, *[None] * len(captured)]
+        for leaf, kind, spec in zip([*leaves, *captured], described, code.layout.params, strict=True):
+            if isinstance(leaf, Sharded):
+                own = leaf if leaf.spec == spec else moved(leaf, P(*spec))
+                parts = own.parts if isinstance(own, Sharded) else {r: cut(own, mesh, spec, r) for r in ranks}
+            elif kind is None:
+                parts = {rank: cut(leaf, mesh, spec, rank) for rank in ranks}
+            else:
+                array = leaf if isinstance(leaf, Tensor) else asarray(array_of(leaf, kind))
+                parts = {rank: cut(array, mesh, spec, rank) for rank in ranks}
+            for row, rank in zip(rows, ranks, strict=True):
+                part = parts[rank]
+                if isinstance(part, Tensor):
+                    evaluate([part._value])
+                    part = part.numpy() if code.virtual else part._value.storage
+                row.append(part)
+        return rows
+
+    # --- programs ---
+
+    def _traced_function(
+        self, mesh: Mesh | None, specs: tuple[SpecAxes | None, ...] | None
+    ) -> Callable[..., Any]:
+        """The function, with what is said of its arguments and results."""
+
+        def sharded(*args: Any, **kwargs: Any) -> Any:
+            if mesh is None:
+                return self._function(*args, **kwargs)
+            with mesh:
+                if specs is not None:
+                    args, kwargs = self._arguments(mesh, args, kwargs, specs)
+                made = self._function(*args, **kwargs)
+                if self._out is None:
+                    return made
+                found, shape = tree.flatten(made)
+                entries = spread(self._out, shape, "out_shardings")
+                return tree.unflatten(
+                    shape,
+                    [
+                        _placed(mesh, leaf, entry, n)
+                        for n, (leaf, entry) in enumerate(zip(found, entries, strict=True))
+                    ],
+                )
+
+        return sharded
+
+    def _arguments(
+        self, mesh: Mesh, args: tuple[Any, ...], kwargs: dict[str, Any], specs: tuple[SpecAxes | None, ...]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments with their specs; static ones as they are."""
+        leaves, structure = tree.flatten(_dynamic(self._signature, args, kwargs))
+        kept = [_said(mesh, leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
+        given, named = tree.unflatten(structure, kept)
+        rest = iter(given)
+        static = self._signature.static
+        return tuple([a if k in static else next(rest) for k, a in enumerate(args)]), {**kwargs, **named}
+
+    def _partitioned(
+        self, call: CallParts, mesh: Mesh, specs: tuple[SpecAxes | None, ...]
+    ) -> tuple[CapturedCall, Function]:
+        traced = trace_call(self._signature, self._traced_function(mesh, specs), call)
+        program = Program([traced.function])
+        ptir.PassManager.parse("inline").run(program)
+        whole = program.entry
+        write(whole, propagate(whole, mesh.axes))
+        made = Program([partition(whole, mesh.axes)])
+        PassManager.parse(DEFAULT_PIPELINE).run(made)
+        return traced, made.entry
+
+    def _compiled(
+        self, call: CallParts, mesh: Mesh, specs: tuple[SpecAxes | None, ...], ranks: Sequence[int]
+    ) -> _Code:
+        traced, function = self._partitioned(call, mesh, specs)
+        return _Code(traced, function, ranks, self._passes)
+
+
+def _dynamic(
+    signature: CallSignature, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that are not static, in the order in which a call is taken apart."""
+    given = [arg for position, arg in enumerate(args) if position not in signature.static]
+    return tuple(given), {name: kwargs[name] for name in sorted(kwargs) if name not in signature.static}
+
+
+def _positional(given: object, structure: Structure, name: str) -> list[Spec]:
+    """What `in_shardings` says of positional arguments: one entry for all, or one for each."""
+    if isinstance(given, list):
+        given = tuple(given)
+    if isinstance(given, tuple) and len(given) != len(structure.children):
+        raise GraphError(
+            f"in_shardings of {name} has {len(given)} entries, and it is called with {len(structure.children)} arguments",
+            location=Location.caller(),
+            remedy="give one entry per argument (None where nothing is said), or one for all",
+        )
+    return spread(given, structure, "in_shardings")
+
+
+def _said(mesh: Mesh, leaf: Any, spec: SpecAxes | None) -> Any:
+    if spec is None or not isinstance(leaf, Tensor) or isinstance(leaf, WeakTensor):
+        return leaf
+    return Tensor.apply(ops.sharding, leaf, attrs=ops.ShardingAttrs(mesh.axes, spec))
+
+
+def _placed(mesh: Mesh, leaf: Any, entry: Spec, number: int) -> Any:
+    """A result with what `out_shardings` says of it."""
+    if callable(entry) and not isinstance(entry, P | Sharding):
+        entry = entry(f"result {number}", tuple(leaf.shape))
+    spec = entry.spec if isinstance(entry, Sharding) else entry
+    if spec is None:
+        return leaf
+    tensor = asarray(leaf)
+    return _said(mesh, tensor, spec_axes(f"the sharding of result {number}", mesh, spec, tensor.shape))
+
+
+def _run(code: _Code, mesh: Mesh, ranks: Sequence[int], rows: list[list[Any]]) -> Any:
+    """The results: tensors where every rank has all, sharded arrays where they are cut."""
+    try:
+        if code.run is not None:
+            made: list[Sequence[Any]] = [code.run(*rows[0])]
+        else:
+            made = list(interpret_ranks(code.function, rows))
+    except PlanishError as error:
+        error.location = error.location or Location.caller()
+        raise
+    wholes = code.traced.function.result_types
+    leaves: list[Any] = []
+    for number in code.traced.order:
+        spec, type = code.layout.results[number], wholes[number]
+        parts = {
+            rank: asarray(row[number])
+            if code.virtual
+            else computed(code.function.result_types[number], row[number], None)
+            for rank, row in zip(ranks, made, strict=True)
+        }
+        if any(spec):
+            leaves.append(Sharded(mesh, spec, type.shape, type.dtype, parts))
+        else:
+            leaves.append(parts[ranks[0]])
+    return tree.unflatten(code.traced.structure, leaves)
+
+
+_MOVERS: Final[dict[tuple[Mesh, P], ShardedFunction]] = {}
+
+
+def moved(x: Sharded, spec: P, mesh: Mesh | None = None) -> Any:
+    """A sharded array cut another way; ranks must call it together."""
+    target = mesh or x.mesh
+    if target != x.mesh:
+        if transport() is not None:
+            raise GraphError(
+                f"{x!r} cannot go to {target!r}",
+                location=Location.caller(),
+                remedy="cut arrays over one mesh",
+            )
+        from planish.frontend.sharding.arrays import shard
+
+        return shard(x.whole(), target, spec)
+    mover = _MOVERS.get((target, spec))
+    if mover is None:
+
+        def move(value: Tensor) -> Tensor:
+            return value.copy()
+
+        mover = _MOVERS[target, spec] = ShardedFunction(
+            move, CallSignature(move, (), (), (), (), None), None, spec, target
+        )
+    return mover(x)
+
+
+__all__ = ["ShardedFunction", "moved", "spread"]

@@ -1,0 +1,179 @@
+"""Meshes, specs, sharded arrays and `jit` with shardings, on virtual ranks of one process."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import ptir
+from planish.errors import PlanishError
+from planish.frontend.sharding import Sharded, Sharding
+from planish.ptir import ops
+
+MESH = pn.Mesh((2, 2), ("data", "model"))
+P = pn.P
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def kinds(function) -> list[str]:
+    return [i.op.name for i in function.walk() if i.op.name in ops.collective.EXCHANGES]
+
+
+def test_meshes_and_specs():
+    assert (MESH.size, MESH.shape, MESH.names) == (4, (2, 2), ("data", "model"))
+    assert pn.Mesh((2, 2), ("data", "model")) == MESH != pn.Mesh(4, "data")
+    assert repr(P("data", None, ("data", "model"))) == "P('data', None, ('data', 'model'))"
+    assert P("data") == P(("data",)) != P("data", None)
+
+
+def test_arrays_are_cut_and_put_together():
+    x = numbers(4, 6)
+    for spec in (P(), P("data"), P(None, "model"), P("model", "data"), P(("model", "data"))):
+        array = pn.shard(x, MESH, spec)
+        np.testing.assert_array_equal(array.numpy(), x)
+        np.testing.assert_array_equal(pn.shard(array, MESH, P(None, "model")).numpy(), x)
+    cut = pn.shard(x, MESH, P("data", "model"))
+    assert [part.shape for part in cut.parts.values()] == [(2, 3)] * 4
+    np.testing.assert_array_equal(cut.parts[1].numpy(), x[:2, 3:])
+    assert (cut.shape, cut.dtype, cut.ndim) == ((4, 6), pn.float32, 2)
+    np.testing.assert_array_equal(np.asarray(pn.shard(cut, pn.Mesh(2, "m"), P("m"))), x)
+
+
+def loss(params, x):
+    return pn.mean((pn.tanh(x @ params["w1"]) @ params["w2"]) ** 2)
+
+
+def step(params, x):
+    value, slopes = pn.value_and_grad(loss)(params, x)
+    return value, {name: params[name] - 0.1 * slopes[name] for name in params}
+
+
+WEIGHTS = {"w1": numbers(16, 32, seed=1), "w2": numbers(32, 16, seed=2)}
+STYLES = {
+    "data": ({"w1": P(), "w2": P()}, P(("data", "model")), {"all_reduce"}),
+    "tensor": ({"w1": P(None, "model"), "w2": P("model")}, P("data"), {"all_reduce"}),
+    "zero": ({"w1": P("data"), "w2": P("data")}, P("data"), {"all_gather", "reduce_scatter", "all_reduce"}),
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_training_is_only_another_spec(style):
+    """Data parallel, tensor parallel, and parameters cut over the data axis: the same losses and weights."""
+    specs, given, wanted = STYLES[style]
+    x = numbers(64, 16)
+    single = {name: pn.asarray(w) for name, w in WEIGHTS.items()}
+    params = {name: pn.shard(w, MESH, specs[name]) for name, w in WEIGHTS.items()}
+    one, many = pn.jit(step), pn.jit(step, in_shardings=(specs, given), out_shardings=(P(), specs), mesh=MESH)
+    assert set(kinds(many.lower(params, x))) == wanted
+    for _ in range(3):
+        value, single = one(single, x)
+        found, params = many(params, x)
+        np.testing.assert_allclose(found.numpy(), value.numpy(), rtol=1e-5)
+    for name, w in single.items():
+        assert isinstance(params[name], Sharded) or not any(specs[name])
+        np.testing.assert_allclose(params[name].numpy(), w.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_what_is_not_said_is_found():
+    """A plain array is free; a sharded one brings its spec and its mesh."""
+    x = pn.shard(numbers(8, 16), MESH, P("data"))
+    double = pn.jit(lambda a, b: (a * 2 + b, pn.sum(a)))
+    y, total = double(x, numbers(8, 16, seed=4))
+    assert y.spec == (("data",), ())
+    assert total.shape == ()
+    np.testing.assert_allclose(total.numpy(), x.numpy().sum(), rtol=1e-5)
+
+
+def test_specs_by_name_and_static_arguments():
+    def f(params, x, power):
+        return x @ params["w1"] ** power
+
+    by_name = lambda name, shape: P(None, "model") if "w1" in name else None  # noqa: E731
+    many = pn.jit(f, in_shardings=(by_name, P("data"), None)[:2], static_argnums=2, mesh=MESH)
+    x = numbers(8, 16)
+    y = many(WEIGHTS, x, 2)
+    assert y.spec == (("data",), ("model",))
+    np.testing.assert_allclose(y.numpy(), x @ WEIGHTS["w1"] ** 2, rtol=1e-4, atol=1e-4)
+
+
+def test_constraints_inside():
+    def f(x):
+        y = pn.with_sharding(pn.exp(x), P(None, "model"))
+        return pn.with_sharding(y, P("model"))
+
+    many = pn.jit(f, in_shardings=P("data"), mesh=MESH)
+    x = numbers(4, 8)
+    y = many(x)
+    assert y.spec == (("model",), ())
+    np.testing.assert_allclose(y.numpy(), np.exp(x), rtol=1e-6)
+    with MESH:
+        plain = pn.with_sharding(pn.asarray(x), P("data"))
+    np.testing.assert_array_equal(plain.numpy(), x)
+    assert "sharding" not in pn.jit(lambda a: pn.with_sharding(a, P("data"), mesh=MESH) * 2).lower(x).as_text(
+        "plan"
+    )
+
+
+def test_the_program_as_text():
+    many: Any = pn.jit(loss, in_shardings=(P(), P("data")), mesh=MESH)
+    function = many.lower(WEIGHTS, numbers(8, 16))
+    text = ptir.print(function)
+    assert 'layout {mesh=[["data", 2], ["model", 2]], params=' in text
+    assert ptir.print(ptir.parse(text)) == text
+    assert ptir.from_json(ptir.to_json(function)).entry.layout == function.layout
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: pn.Mesh((2, 2), ("a",)), "mesh of 2 axes .* and 1 names a"),
+        (lambda: pn.Mesh((2, 0), ("a", "b")), "axis 'b' of the mesh has 0 ranks"),
+        (lambda: pn.shard(numbers(4, 4), MESH, P("dta")), "no axis 'dta'.*did you mean 'data'"),
+        (
+            lambda: pn.shard(numbers(5, 4), MESH, P("data")),
+            r"size 5 .* data \(2\) into 2 equal parts.*pad it to 6",
+        ),
+        (lambda: pn.shard(numbers(4, 4), MESH, P("data", "data")), "name one twice"),
+        (
+            lambda: pn.shard(numbers(4), MESH, P("data", None)),
+            r"P\('data', None\) is about 2 axes, and the shape is \(4,\)",
+        ),
+        (lambda: pn.with_sharding(numbers(4), P("data")), "no mesh says"),
+        (
+            lambda: pn.jit(loss, in_shardings=(P(),), mesh=MESH)(WEIGHTS, numbers(8, 16)),
+            "has 1 entries.*called with 2",
+        ),
+        (
+            lambda: pn.jit(loss, in_shardings=(P(), P("data")))(WEIGHTS, numbers(8, 16)),
+            "has shardings and no mesh",
+        ),
+        (
+            lambda: pn.jit(loss, in_shardings=({"w1": P()}, None), mesh=MESH)(WEIGHTS, numbers(8, 16)),
+            "does not fit 2 values of a dict",
+        ),
+        (
+            lambda: pn.jit(lambda x: x, mesh=MESH)(pn.shard(numbers(4), pn.Mesh(2, "m"), P("m"))),
+            "arrays of two meshes",
+        ),
+    ],
+)
+def test_mistakes_name_the_line(make, message):
+    with pytest.raises(PlanishError) as caught:
+        make()
+    assert re.search(message, str(caught.value), re.DOTALL), caught.value
+    assert "test_sharding_api.py" in str(caught.value)
+
+
+def test_a_sharding_holds_mesh_and_spec():
+    many: Any = pn.jit(lambda x: pn.sum(x, 0), in_shardings=Sharding(MESH, P("data", "model")))
+    x = numbers(4, 8)
+    y = many(x)
+    assert y.spec == (("model",),)
+    np.testing.assert_allclose(y.numpy(), x.sum(0), rtol=1e-5)
