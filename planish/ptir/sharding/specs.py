@@ -87,11 +87,11 @@ def _moves(now: list[list[str]], new: SpecAxes, axis: int) -> bool:
     )
 
 
-def reshard_bytes(mesh: MeshAxes, type: TensorType, old: SpecAxes, new: SpecAxes) -> float:
-    """The bytes that each rank receives on the way."""
+def moved_bytes(mesh: MeshAxes, held: float, old: SpecAxes, new: SpecAxes) -> float:
+    """The bytes that each rank receives on the way to another spec, if it has `held` of them."""
     if old == new:
         return 0.0
-    total, held = 0.0, float(bytes_of(local_type(mesh, type, old)))
+    total = 0.0
     for step in steps(old, new):
         count = group_size(mesh, step.over)
         if step.kind == "gather":
@@ -104,4 +104,4 @@ def reshard_bytes(mesh: MeshAxes, type: TensorType, old: SpecAxes, new: SpecAxes
     return total
 
 
-__all__ = ["Step", "bytes_of", "can_cut", "local_type", "reshard_bytes", "steps", "whole"]
+__all__ = ["Step", "bytes_of", "can_cut", "local_type", "moved_bytes", "steps", "whole"]
