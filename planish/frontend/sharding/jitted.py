@@ -242,7 +242,7 @@ class ShardedFunction:
         whole = program.entry
         write(whole, propagate(whole, mesh.axes))
         made = Program([partition(whole, mesh.axes)])
-        PassManager.parse(DEFAULT_PIPELINE).run(made)
+        PassManager.parse(f"{DEFAULT_PIPELINE},combine").run(made)
         return traced, made.entry
 
     def _compiled(
