@@ -1,7 +1,7 @@
 """`combine`: small all-reduces that do not wait for each other become one, of all their elements in a row.
 
-A collective takes its time to start, however little it carries. All-reduces of one group, kind and dtype wait until one of their results
-is needed, or until they are enough; then one carries all. Elements are combined as before, each by itself.
+A collective takes its time to start, however little it carries. All-reduces of one group, kind and dtype wait for each other, and what
+needs their results is put off, until they are enough or nothing else is left to do; then one carries all. Elements are combined as before, each by itself.
 """
 
 from __future__ import annotations
@@ -52,29 +52,42 @@ class _Combiner:
         return self.count
 
     def region(self, region: Region) -> None:
-        waiting: dict[Key, list[Inst]] = {}
-        whose: dict[Value, Key] = {}
-        for inst in [*region, region.end]:
-            needed = dict.fromkeys(whose[value] for value in _reads(inst) if value in whose)
-            for key in needed:
-                self.send(waiting.pop(key), inst, whose)
+        """In rounds: what needs something that waits is put off, and what waits is sent at the end of each."""
+        for inst in region:
             for inner in inst.regions:
                 self.region(inner)
-            size = _bytes(inst)
-            if inst.op is not all_reduce or size is None or size > self.options.small:
-                continue
-            attrs = inst.attrs
-            key = (attrs, inst.result.type.dtype)
-            group = waiting.setdefault(key, [])
-            group.append(inst)
-            whose[inst.result] = key
-            if sum(_bytes(member) or 0 for member in group) >= self.options.enough:
-                self.send(waiting.pop(key), inst.next, whose)
+        left = list(region)
+        if sum(map(self.waits, left)) < 2:
+            return
+        while left:
+            waiting: dict[Key, list[Inst]] = {}
+            missing: set[Value] = set()
+            later: list[Inst] = []
+            for inst in left:
+                if missing and not missing.isdisjoint(_reads(inst)):
+                    later.append(inst)
+                    missing.update(inst.results)
+                    continue
+                self.rewriter.move_before(inst, region.end)
+                if self.waits(inst):
+                    attrs = inst.attrs
+                    group = waiting.setdefault((attrs, inst.result.type.dtype), [])  # type: ignore[arg-type]
+                    group.append(inst)
+                    missing.add(inst.result)
+                    if sum(_bytes(member) or 0 for member in group) >= self.options.enough:
+                        missing.difference_update(member.result for member in group)
+                        self.send(waiting.pop((attrs, inst.result.type.dtype)), region.end)  # type: ignore[arg-type]
+            for group in waiting.values():
+                self.send(group, region.end)
+            left = later
 
-    def send(self, group: list[Inst], before: Inst, whose: dict[Value, Key]) -> None:
+    def waits(self, inst: Inst) -> bool:
+        """Whether it is an all-reduce that may wait for others."""
+        size = _bytes(inst) if inst.op is all_reduce else None
+        return size is not None and size <= self.options.small
+
+    def send(self, group: list[Inst], before: Inst) -> None:
         """One collective for a group, right before an instruction."""
-        for member in group:
-            del whose[member.result]
         if len(group) < 2:
             return
         graph = Splice(self.rewriter, before)

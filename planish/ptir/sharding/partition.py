@@ -21,7 +21,7 @@ from planish.ptir.ops.definition import OpKey
 from planish.ptir.sharding.factors import Axes, Factors, factors_of
 from planish.ptir.sharding.local import Cut, Local, can_shift, emit_local, finish
 from planish.ptir.sharding.reshard import Part, reshard
-from planish.ptir.sharding.specs import bytes_of, can_cut, local_type, moved_bytes, whole
+from planish.ptir.sharding.specs import bytes_of, can_cut, is_remade, local_type, moved_bytes, whole
 
 Env = dict[Value, Part]
 MOST_CHOICES = 256
@@ -30,13 +30,17 @@ FLOPS_PER_BYTE = 16.0
 """Work that takes as long as a byte between ranks."""
 
 
-def partition(function: Function, mesh: MeshAxes) -> Function:
-    """The function of one rank; its layout says which parts it takes and gives."""
+def partition(function: Function, mesh: MeshAxes, given: Sequence[SpecAxes | None] = ()) -> Function:
+    """The function of one rank; its layout says which parts it takes and gives.
+
+    `given` are specs of the first parameters, also of those that nothing uses; None: what `sharding` ops say.
+    """
     graph = Graph(function.name)
     graph.function.loc = function.loc
     env: Env = {}
-    for param in function.params:
-        spec = wanted(param) or whole(param.type.rank)
+    for number, param in enumerate(function.params):
+        said = given[number] if number < len(given) else None
+        spec = said or wanted(param) or whole(param.type.rank)
         value = graph.function.body.add_arg(local_type(mesh, param.type, spec), param.name)
         env[param] = Part.of(graph.wrap(value), spec)
     maker = _Partition(graph, mesh)
@@ -95,9 +99,22 @@ class _Partition:
     def moved(self, part: Part, spec: SpecAxes) -> GraphValue:
         """A tensor under a spec; each is made once, from what costs least."""
         found = part.forms.get(spec)
+        if found is None and is_remade(part.value.value) and not any(part.spec):
+            found = part.forms[spec] = self.remade(part, spec)
         if found is None:
             found = part.forms[spec] = reshard(self.graph, self.mesh, self.nearest(part, spec), spec)
         return found
+
+    def remade(self, part: Part, spec: SpecAxes) -> GraphValue:
+        """A whole value that is cheap to make, made again as a part."""
+        inst = part.value.value.def_inst
+        if inst is None:
+            raise InternalError(f"{part.value!r} is a parameter")
+        factors = factors_of(inst)
+        cut = {axis[0]: names for axis, names in zip(factors.results[0], spec, strict=True) if axis and names}
+        type = local_type(self.mesh, part.value.type, spec)
+        x = [self.graph.wrap(value) for value in inst.operands]
+        return next(iter(emit_local(Local(self.graph, self.mesh, inst, factors, cut, x, [type]))))
 
     def nearest(self, part: Part, spec: SpecAxes) -> Part:
         """The form of a tensor from which a spec is reached with the fewest bytes."""
