@@ -103,6 +103,23 @@ def test_specs_by_name_and_static_arguments():
     np.testing.assert_allclose(y.numpy(), x @ WEIGHTS["w1"] ** 2, rtol=1e-4, atol=1e-4)
 
 
+def test_results_have_names_for_specs():
+    names = []
+
+    def spec(name, shape):
+        names.append((name, shape))
+        return P("data") if "['w1']" in name else None
+
+    many: Any = pn.jit(lambda params: {"new": params, "n": 1.0}, out_shardings=spec, mesh=MESH)
+    made = many(WEIGHTS)
+    assert names == [
+        ("result['n']", ()),
+        ("result['new']['w1']", (16, 32)),
+        ("result['new']['w2']", (32, 16)),
+    ]
+    assert made["new"]["w1"].spec == (("data",), ())
+
+
 def test_constraints_inside():
     def f(x):
         y = pn.with_sharding(pn.exp(x), P(None, "model"))

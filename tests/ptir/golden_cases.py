@@ -32,6 +32,7 @@ from planish.dtypes import DType
 from planish.ptir import text
 from planish.ptir.function import Function, Program
 from planish.ptir.interpret import interpret
+from planish.ptir.interpret_ranks import interpret_ranks, mesh_of
 from planish.ptir.ops import numerics
 from planish.ptir.passes.canonicalize import canonicalization_patterns
 from planish.ptir.rewrite.checks import problems_of_function
@@ -231,8 +232,18 @@ def interpretations(program: Program, case_id: str, *, tame: bool) -> Iterator[l
         yield random_inputs(program.entry, sizes, rng, tame=tame)
 
 
-def run(program: Program, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:
-    return interpret(program, inputs)
+def ranks_of(program: Program) -> int:
+    """How many ranks a program is for."""
+    mesh = mesh_of(program)
+    return 1 if mesh is None else int(np.prod([size for _, size in mesh]))
+
+
+def run(program: Program, inputs: list[np.ndarray], ranks: int = 1) -> tuple[np.ndarray, ...]:
+    """The results; of many ranks those of all, each of which has other numbers."""
+    if ranks == 1:
+        return interpret(program, inputs)
+    rows = interpret_ranks(program, [[np.roll(x, rank) for x in inputs] for rank in range(ranks)])
+    return tuple(array for row in rows for array in row)
 
 
 def difference(left: np.ndarray, right: np.ndarray, *, close: bool) -> str | None:

@@ -10,11 +10,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from planish import compiler, ptir
+from planish import compiler
 from planish.config import current
 from planish.errors import GraphError, Location, PlanishError
 from planish.frontend import tree
-from planish.frontend.arguments import CallParts, CallSignature, TensorSpec, array_of
+from planish.frontend.arguments import CallParts, CallSignature, TensorSpec, array_of, paths
 from planish.frontend.devices import Runnable, default_device, running
 from planish.frontend.entries import CapturedCall, trace_call
 from planish.frontend.matching import computed
@@ -212,13 +212,8 @@ class ShardedFunction:
                     return made
                 found, shape = tree.flatten(made)
                 entries = spread(self._out, shape, "out_shardings")
-                return tree.unflatten(
-                    shape,
-                    [
-                        _placed(mesh, leaf, entry, n)
-                        for n, (leaf, entry) in enumerate(zip(found, entries, strict=True))
-                    ],
-                )
+                placed = zip(found, entries, paths(shape, "result"), strict=True)
+                return tree.unflatten(shape, [_placed(mesh, *each) for each in placed])
 
         return sharded
 
@@ -238,11 +233,12 @@ class ShardedFunction:
     ) -> tuple[CapturedCall, Function]:
         traced = trace_call(self._signature, self._traced_function(mesh, specs), call)
         program = Program([traced.function])
-        ptir.PassManager.parse("inline").run(program)
+        # first what the front end left: a reshape there and back hides from specs what it is about
+        PassManager.parse(f"inline,{DEFAULT_PIPELINE}").run(program)
         whole = program.entry
         write(whole, propagate(whole, mesh.axes))
-        made = Program([partition(whole, mesh.axes)])
-        PassManager.parse(DEFAULT_PIPELINE).run(made)
+        made = Program([partition(whole, mesh.axes, specs)])
+        PassManager.parse(f"{DEFAULT_PIPELINE},combine").run(made)
         return traced, made.entry
 
     def _compiled(
@@ -279,15 +275,15 @@ def _said(mesh: Mesh, leaf: Any, spec: SpecAxes | None) -> Any:
     return Tensor.apply(ops.sharding, leaf, attrs=ops.ShardingAttrs(mesh.axes, spec))
 
 
-def _placed(mesh: Mesh, leaf: Any, entry: Spec, number: int) -> Any:
+def _placed(mesh: Mesh, leaf: Any, entry: Spec, name: str) -> Any:
     """A result with what `out_shardings` says of it."""
     if callable(entry) and not isinstance(entry, P | Sharding):
-        entry = entry(f"result {number}", tuple(leaf.shape))
+        entry = entry(name, tuple(asarray(leaf).shape))
     spec = entry.spec if isinstance(entry, Sharding) else entry
     if spec is None:
         return leaf
     tensor = asarray(leaf)
-    return _said(mesh, tensor, spec_axes(f"the sharding of result {number}", mesh, spec, tensor.shape))
+    return _said(mesh, tensor, spec_axes(f"the sharding of {name}", mesh, spec, tensor.shape))
 
 
 def _run(code: _Code, mesh: Mesh, ranks: Sequence[int], rows: list[list[Any]]) -> Any:

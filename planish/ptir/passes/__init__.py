@@ -10,6 +10,7 @@ from planish.ptir.passes.canonicalize import (
     register_cost_model,
     register_pattern,
 )
+from planish.ptir.passes.combine import CombinePass
 from planish.ptir.passes.cse import CSEPass
 from planish.ptir.passes.dce import DCEPass
 from planish.ptir.passes.expand import ExpandPass
@@ -44,6 +45,7 @@ __all__ = [
     "PATTERNS",
     "CSEPass",
     "CanonicalizePass",
+    "CombinePass",
     "DCEPass",
     "DumpDir",
     "ExpandComplexPass",

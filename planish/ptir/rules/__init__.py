@@ -14,6 +14,7 @@ from planish.ptir.rules import (
     arithmetic,
     broadcast,
     cast,
+    collective,
     compare,
     complex,
     concat,
@@ -48,7 +49,7 @@ FAMILIES: Final[tuple[Callable[[PatternSet], None], ...]] = tuple(
     for family in (
         sources, cast, transpose, reshape, broadcast, slice, reverse, pad, concat, gather, dynamic,
         scatter, order, pointwise, arithmetic, integer, logic, minmax, compare, select, unary, complex,
-        reduce, windows, dot, diagonal, convolution, quantize, cond, loops,
+        reduce, windows, dot, diagonal, convolution, quantize, cond, loops, collective,
     )
 )  # fmt: skip
 

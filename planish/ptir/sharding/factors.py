@@ -62,6 +62,8 @@ class Factors:
         ]
 
 
+_COUNTS: Final = {4: 8, 8: 128, 16: 1 << 15, 32: 1 << 31, 64: 1 << 62}
+"""How far integers of so many bits count."""
 Rule = Callable[[Factors, Inst, Any], None]
 
 
@@ -243,34 +245,95 @@ def _bitcast(f: Factors, inst: Inst, attrs: Any) -> None:
     f.results = [[*axes, *f.of(result[common:], blocked=True)]]
 
 
+def counted_axis(value: Value) -> int | None:
+    """The axis along which an index counts 0, 1, 2 …, whatever the other axes are; None if that is not seen."""
+    inst = value.def_inst
+    if inst is None:
+        return None
+    if inst.op is ops.iota:
+        return int(inst.attrs.axis)  # type: ignore[attr-defined]
+    if inst.op in (ops.max, ops.min):
+        return _clamped_axis(inst)
+    if inst.op not in (ops.sharding, ops.cast, ops.broadcast_to, ops.reshape):
+        return None
+    source = inst.operands[0]
+    axis = counted_axis(source)
+    if axis is None or inst.op is ops.sharding:
+        return axis
+    old, new = source.type.dims, value.type.dims
+    if inst.op is ops.cast:
+        size = old[axis]
+        return (
+            axis
+            if isinstance(size, int) and value.type.dtype.is_int and size <= _COUNTS[value.type.dtype.bits]
+            else None
+        )
+    if inst.op is ops.broadcast_to:
+        place = axis + len(new) - len(old)
+        return place if old[axis] == new[place] else None
+    kept = [[k for k, dim in enumerate(dims) if dim != 1] for dims in (old, new)]
+    same = [old[k] for k in kept[0]] == [new[k] for k in kept[1]]
+    return kept[1][kept[0].index(axis)] if same and axis in kept[0] else None
+
+
+def _clamped_axis(inst: Inst) -> int | None:
+    """Of an index that is kept within its axis, which changes nothing."""
+    for source, bound in (inst.operands, inst.operands[::-1]):
+        axis, limit = counted_axis(source), None if bound.literal is None else bound.literal.item
+        size = None if axis is None else source.type.dims[axis]
+        if isinstance(limit, int) and isinstance(size, int):
+            return axis if (limit <= 0 if inst.op is ops.max else limit >= size - 1) else None
+    return None
+
+
+def _indexed(
+    f: Factors, x: TensorType, axes: Axes, named: Sequence[int], indices: Sequence[Value]
+) -> tuple[Axes, list[int]]:
+    """The factors of index axes, and the axes that are looked up: an axis whose index only counts goes along with it."""
+    lead = f.of(indices[0].type.dims)
+    looked: list[int] = []
+    taken: set[int] = set()
+    for axis, index in zip(named, indices, strict=True):
+        place = counted_axis(index)
+        if place is not None and place not in taken and x.dims[axis] == index.type.dims[place]:
+            axes[axis] = lead[place]
+            taken.add(place)
+        else:
+            looked.append(axis)
+    return lead, looked
+
+
 def _gather(f: Factors, inst: Inst, attrs: Any) -> None:
-    """Along one axis that is indexed, each rank finds what it has, and the rest is 0 of a sum."""
-    x, *indices = _types(inst)
-    axes, lead = f.of(x.dims), f.of(indices[0].dims)
-    single = len(attrs.axes) == 1 and x.quant is None and not x.dtype.is_complex and x.dtype.bits >= 8
-    for axis in attrs.axes:
+    """Along one axis that is looked up, each rank finds what it has, and the rest is 0 of a sum."""
+    x = inst.operands[0].type
+    axes = f.of(x.dims)
+    lead, looked = _indexed(f, x, axes, attrs.axes, inst.operands[1:])
+    single = len(looked) == 1 and x.quant is None and not x.dtype.is_complex and x.dtype.bits >= 8
+    for axis in looked:
         if single:
             f.reduced.update(dict.fromkeys(axes[axis], "sum"))
         else:
             f.block(axes[axis])
-    f.operands = [axes, *[lead for _ in indices]]
+    f.operands = [axes, *[lead for _ in attrs.axes]]
     f.results = [[*lead, *[axis for k, axis in enumerate(axes) if k not in attrs.axes]]]
 
 
 def _scatter(f: Factors, inst: Inst, attrs: Any) -> None:
-    """Along one axis that is indexed, each rank takes what is its; sums of updates may be of parts of them."""
-    x, _, *indices = _types(inst)
-    axes, lead = f.of(x.dims), f.of(indices[0].dims)
-    if len(attrs.axes) != 1:
-        for axis in attrs.axes:
+    """Along one axis that is looked up, each rank takes what is its; sums of updates may be of parts of them."""
+    x = inst.operands[0].type
+    axes = f.of(x.dims)
+    lead, looked = _indexed(f, x, axes, attrs.axes, inst.operands[2:])
+    if len(looked) > 1:
+        for axis in looked:
             f.block(axes[axis])
-    if attrs.kind == "add" and not _is_narrow(x):
-        f.reduced.update({number: "sum" for axis in lead for number in axis})
-    else:
-        for axis in lead:
-            f.block(axis)
+    along = {number for axis in attrs.axes if axis not in looked for number in axes[axis]}
+    for number in (number for axis in lead for number in axis if number not in along):
+        if attrs.kind == "add" and not _is_narrow(x):
+            f.reduced[number] = "sum"
+        else:
+            f.blocked.add(number)
     rest = [axis for k, axis in enumerate(axes) if k not in attrs.axes]
-    f.operands = [axes, [*lead, *rest], *[lead for _ in indices]]
+    f.operands = [axes, [*lead, *rest], *[lead for _ in attrs.axes]]
     f.results = [axes]
 
 

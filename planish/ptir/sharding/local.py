@@ -129,26 +129,41 @@ def _contraction(at: Local) -> Sequence[V]:
 
 
 def _gather(at: Local) -> Sequence[V]:
-    """Of an axis that is cut, a rank finds what lies in its part; all else is 0, and bits are summed as integers."""
-    axis = at.attrs.axes[0]
-    over = at.over(at.factors.operands[0][axis])
-    if not over:
+    """Indices count from where a rank's part begins; what is looked up in parts of others is 0, and bits are summed."""
+    x, *indices = at.x
+    cuts = [at.over(at.factors.operands[0][axis]) for axis in at.attrs.axes]
+    if not any(cuts):
         return at.emit()
-    x, index = at.x
-    size = int(str(x.dims[axis]))
-    own, inside = _own_index(at, index, over, size, size * group_size(at.mesh, over))
-    found = x.gather([own.max(0).min(size - 1)], [axis])
-    lead = index.rank
-    mask = inside.reshape([*inside.dims, *[1] * (found.rank - lead)]).broadcast_to(found.dims)
-    bits = _as_integers(found)
+    inside: V | None = None
+    found: list[V] = []
+    for index, axis, over in zip(indices, at.attrs.axes, cuts, strict=True):
+        size = int(str(x.dims[axis])) if over else 0
+        own, there = (
+            _own_index(at, index, over, size, size * group_size(at.mesh, over))
+            if over
+            else (_wide_index(index), None)
+        )
+        if over and at.factors.operands[0][axis][0] in at.factors.reduced:
+            own, inside = own.max(0).min(size - 1), there
+        found.append(own)
+    taken = x.gather(found, at.attrs.axes)
+    if inside is None:
+        return [taken]
+    mask = inside.reshape([*inside.dims, *[1] * (taken.rank - inside.rank)]).broadcast_to(taken.dims)
+    bits = _as_integers(taken)
     return [mask.select(bits, at.graph.full(bits.dims, 0, bits.dtype))]
+
+
+def _wide_index(index: V) -> V:
+    """An index as int64; what is beyond that is beyond every axis."""
+    if index.dtype is dtypes.uint64:
+        index = index.min((1 << 63) - 1)
+    return index if index.dtype is dtypes.int64 else index.cast(dtypes.int64)
 
 
 def _own_index(at: Local, index: V, over: tuple[str, ...], size: int, total: int) -> tuple[V, V]:
     """An index counted from where the rank's part begins, after clamping, and whether it is in it."""
-    if index.dtype is dtypes.uint64:
-        index = index.min(total - 1)
-    wide = index if index.dtype is dtypes.int64 else index.cast(dtypes.int64)
+    wide = _wide_index(index)
     own = wide.max(0).min(total - 1).sub(offset(at.graph, at.mesh, over, size).broadcast_to(wide.dims))
     return own, own.ge(0).and_(own.lt(size))
 
@@ -179,16 +194,15 @@ def finish(at: Local, value: V, result: int) -> V:
 def _scatter(at: Local) -> Sequence[V]:
     """Indices count from where a rank's part begins; what is summed up by several counts the operand once."""
     x, updates, *indices = at.x
-    over = at.over(at.factors.operands[0][at.attrs.axes[0]]) if len(at.attrs.axes) == 1 else ()
-    if over:
-        size = int(str(x.dims[at.attrs.axes[0]]))
-        own = indices[0]
-        if own.dtype is dtypes.uint64:
-            own = own.min(size * group_size(at.mesh, over))
-        wide = own if own.dtype is dtypes.int64 else own.cast(dtypes.int64)
-        # What is out of range must stay so: far below every part.
-        begin = offset(at.graph, at.mesh, over, size).broadcast_to(wide.dims)
-        indices = [wide.lt(0).select(at.graph.full(wide.dims, -1, dtypes.int64), wide.sub(begin))]
+    cuts = [at.over(at.factors.operands[0][axis]) for axis in at.attrs.axes]
+    if any(cuts):
+        indices = [_wide_index(index) for index in indices]
+    for place, (axis, over) in enumerate(zip(at.attrs.axes, cuts, strict=True)):
+        if over:
+            wide = indices[place]
+            begin = offset(at.graph, at.mesh, over, int(str(x.dims[axis]))).broadcast_to(wide.dims)
+            # what is out of range must stay so: below every part
+            indices[place] = wide.lt(0).select(at.graph.full(wide.dims, -1, dtypes.int64), wide.sub(begin))
     summed = tuple(dict.fromkeys(name for number in at.factors.reduced for name in at.cut.get(number, ())))
     if summed:
         first = at.graph.mesh_index(at.mesh, summed).eq(0).broadcast_to(x.dims)

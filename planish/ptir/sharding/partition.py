@@ -21,7 +21,7 @@ from planish.ptir.ops.definition import OpKey
 from planish.ptir.sharding.factors import Axes, Factors, factors_of
 from planish.ptir.sharding.local import Cut, Local, can_shift, emit_local, finish
 from planish.ptir.sharding.reshard import Part, reshard
-from planish.ptir.sharding.specs import bytes_of, can_cut, local_type, reshard_bytes, whole
+from planish.ptir.sharding.specs import bytes_of, can_cut, is_remade, local_type, moved_bytes, whole
 
 Env = dict[Value, Part]
 MOST_CHOICES = 256
@@ -30,15 +30,19 @@ FLOPS_PER_BYTE = 16.0
 """Work that takes as long as a byte between ranks."""
 
 
-def partition(function: Function, mesh: MeshAxes) -> Function:
-    """The function of one rank; its layout says which parts it takes and gives."""
+def partition(function: Function, mesh: MeshAxes, given: Sequence[SpecAxes | None] = ()) -> Function:
+    """The function of one rank; its layout says which parts it takes and gives.
+
+    `given` are specs of the first parameters, also of those that nothing uses; None: what `sharding` ops say.
+    """
     graph = Graph(function.name)
     graph.function.loc = function.loc
     env: Env = {}
-    for param in function.params:
-        spec = wanted(param) or whole(param.type.rank)
+    for number, param in enumerate(function.params):
+        said = given[number] if number < len(given) else None
+        spec = said or wanted(param) or whole(param.type.rank)
         value = graph.function.body.add_arg(local_type(mesh, param.type, spec), param.name)
-        env[param] = Part(graph.wrap(value), spec)
+        env[param] = Part.of(graph.wrap(value), spec)
     maker = _Partition(graph, mesh)
     results = maker.region(function.body, env)
     made = graph.build([part.value for part in results])
@@ -84,7 +88,7 @@ class _Partition:
         if inst.op is sharding:
             attrs = inst.attrs
             given = env[inst.operands[0]]
-            env[inst.result] = Part(self.moved(given, attrs.spec), attrs.spec)  # type: ignore[attr-defined]
+            env[inst.result] = Part(self.moved(given, attrs.spec), attrs.spec, given.forms)  # type: ignore[attr-defined]
             return
         if inst.regions:
             parts = self.control(inst, env)
@@ -93,13 +97,40 @@ class _Partition:
         env.update(zip(inst.results, parts, strict=True))
 
     def moved(self, part: Part, spec: SpecAxes) -> GraphValue:
-        return part.value if part.spec == spec else reshard(self.graph, self.mesh, part, spec)
+        """A tensor under a spec; each is made once, from what costs least."""
+        found = part.forms.get(spec)
+        if found is None and is_remade(part.value.value) and not any(part.spec):
+            found = part.forms[spec] = self.remade(part, spec)
+        if found is None:
+            found = part.forms[spec] = reshard(self.graph, self.mesh, self.nearest(part, spec), spec)
+        return found
+
+    def remade(self, part: Part, spec: SpecAxes) -> GraphValue:
+        """A whole value that is cheap to make, made again as a part."""
+        inst = part.value.value.def_inst
+        if inst is None:
+            raise InternalError(f"{part.value!r} is a parameter")
+        factors = factors_of(inst)
+        cut = {axis[0]: names for axis, names in zip(factors.results[0], spec, strict=True) if axis and names}
+        type = local_type(self.mesh, part.value.type, spec)
+        x = [self.graph.wrap(value) for value in inst.operands]
+        return next(iter(emit_local(Local(self.graph, self.mesh, inst, factors, cut, x, [type]))))
+
+    def nearest(self, part: Part, spec: SpecAxes) -> Part:
+        """The form of a tensor from which a spec is reached with the fewest bytes."""
+
+        def bytes_from(form: tuple[SpecAxes, GraphValue]) -> float:
+            old, value = form
+            return moved_bytes(self.mesh, bytes_of(value.type), old, spec)
+
+        old, value = min(part.forms.items(), key=bytes_from)
+        return Part(value, old, part.forms)
 
     def plain(self, inst: Inst, env: Env) -> list[Part]:
         factors = factors_of(inst)
         given = [env[value] for value in inst.operands]
         goals = [wanted(value) for value in inst.results]
-        cut = self.choose(inst, factors, [part.spec for part in given], goals)
+        cut = self.choose(inst, factors, given, goals)
         x = [self.moved(part, _spec(axes, cut)) for part, axes in zip(given, factors.operands, strict=True)]
         specs = [_spec(axes, cut) for axes in factors.results]
         types = [local_type(self.mesh, v.type, spec) for v, spec in zip(inst.results, specs, strict=True)]
@@ -110,13 +141,13 @@ class _Partition:
                 raise InternalError(
                     f"a part of {inst.op.name} is {value.type}, not {types[number]}", location=inst.loc
                 )
-            part = self.combined(Part(value, specs[number]), factors, cut, goals[number])
-            made.append(Part(finish(at, part.value, number), part.spec))
+            part = self.combined(Part.of(value, specs[number]), factors, cut, goals[number])
+            made.append(Part.of(finish(at, part.value, number), part.spec))
         return made
 
     def combined(self, part: Part, factors: Factors, cut: Cut, goal: SpecAxes | None) -> Part:
         """Parts of a sum made one: everywhere, or where the goal says each rank needs only its part of it."""
-        value, spec = part
+        value, spec, _ = part
         for kind in dict.fromkeys(factors.reduced.values()):
             over = tuple([n for f, own in factors.reduced.items() if own == kind for n in cut.get(f, ())])
             if not over:
@@ -127,17 +158,17 @@ class _Partition:
             else:
                 value = value.reduce_scatter(self.mesh, over, axis, kind)
                 spec = (*spec[:axis], (*spec[axis], *over), *spec[axis + 1 :])
-        return Part(value, spec)
+        return Part.of(value, spec)
 
     # --- which way to cut ---
 
     def choose(
-        self, inst: Inst, factors: Factors, given: Sequence[SpecAxes], goals: Sequence[SpecAxes | None]
+        self, inst: Inst, factors: Factors, given: Sequence[Part], goals: Sequence[SpecAxes | None]
     ) -> Cut:
         """The way to cut the factors of an instruction that costs least."""
         offers: dict[int, dict[tuple[str, ...], None]] = {}
         tensors = [
-            *zip(given, factors.operands, strict=True),
+            *((part.spec, axes) for part, axes in zip(given, factors.operands, strict=True)),
             *((goal, axes) for goal, axes in zip(goals, factors.results, strict=True) if goal is not None),
         ]
         for spec, axes in tensors:
@@ -168,14 +199,15 @@ class _Partition:
         inst: Inst,
         factors: Factors,
         cut: Cut,
-        given: Sequence[SpecAxes],
+        given: Sequence[Part],
         goals: Sequence[SpecAxes | None],
     ) -> float:
         """Bytes that a rank receives, and its work in bytes."""
         mesh, total, touched = self.mesh, 0.0, 0.0
-        for value, spec, axes in zip(inst.operands, given, factors.operands, strict=True):
+        for value, part, axes in zip(inst.operands, given, factors.operands, strict=True):
             need = _spec(axes, cut)
-            total += reshard_bytes(mesh, value.type, spec, need)
+            if need not in part.forms:
+                total += min(moved_bytes(mesh, bytes_of(v.type), old, need) for old, v in part.forms.items())
             touched += bytes_of(local_type(mesh, value.type, need))
         over = [name for number in factors.reduced for name in cut.get(number, ())]
         for value, goal, axes in zip(inst.results, goals, factors.results, strict=True):
@@ -191,7 +223,7 @@ class _Partition:
                 if scattered:
                     continue
             if goal is not None:
-                total += reshard_bytes(mesh, value.type, have, goal)
+                total += moved_bytes(mesh, size, have, goal)
         work = touched / 8.0
         if inst.op.key in (OpKey.DOT_GENERAL, OpKey.CONVOLUTION):
             sizes = [
@@ -230,7 +262,7 @@ class _Partition:
             regions.append(self.inner(inst, region, own, goals, env))
         self.graph.place = inst.loc
         made = self.graph.emit_many(inst.op, operands, inst.attrs, regions)
-        return [Part(value, spec) for value, spec in zip(made, results, strict=True)]
+        return [Part.of(value, spec) for value, spec in zip(made, results, strict=True)]
 
     def result_spec(self, inst: Inst, number: int, count: int) -> SpecAxes:
         """The spec of a result of control flow: what it is said to be, or what it is carried as."""
@@ -254,9 +286,10 @@ class _Partition:
         types = [local_type(self.mesh, arg.type, spec) for arg, spec in zip(region.args, specs, strict=True)]
 
         def build(*args: GraphValue) -> list[GraphValue]:
-            inside = dict(env)
+            # what is made inside is not there outside
+            inside = {value: part._replace(forms=dict(part.forms)) for value, part in env.items()}
             for arg, value, spec in zip(region.args, args, specs, strict=True):
-                inside[arg] = Part(value, spec)
+                inside[arg] = Part.of(value, spec)
             results = self.region(region, inside)
             if goals is None:
                 return [part.value for part in results]

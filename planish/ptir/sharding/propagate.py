@@ -22,7 +22,7 @@ from planish.ptir.ops.collective import (
 from planish.ptir.rewrite.listener import Listener
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.sharding.factors import Factors, factors_of
-from planish.ptir.sharding.specs import can_cut
+from planish.ptir.sharding.specs import can_cut, is_remade
 
 Names = tuple[str, ...]
 
@@ -125,6 +125,8 @@ def through(inst: Inst, factors: Factors, specs: Specs) -> Iterable[Value]:
     chosen: dict[int, tuple[Names, Value]] = {}
     used: dict[str, int] = {}
     for value, axes in tensors:
+        if is_remade(value) and value not in specs.pinned:
+            continue  # each user makes its own: what one of them wants is nothing to the others
         for names, axis in zip(specs.of(value), axes, strict=True):
             if not names or not axis or axis[0] in factors.blocked:
                 continue
@@ -140,6 +142,8 @@ def through(inst: Inst, factors: Factors, specs: Specs) -> Iterable[Value]:
             used.update(dict.fromkeys(names, number))
     changed: dict[Value, None] = {}
     for value, axes in tensors:
+        if is_remade(value):
+            continue
         for place, axis in enumerate(axes):
             if axis and axis[0] in chosen:
                 names, source = chosen[axis[0]]

@@ -17,6 +17,12 @@ class Part(NamedTuple):
 
     value: GraphValue
     spec: SpecAxes
+    forms: dict[SpecAxes, GraphValue]
+    """All the specs that the tensor is at hand under."""
+
+    @staticmethod
+    def of(value: GraphValue, spec: SpecAxes) -> Part:
+        return Part(value, spec, {spec: value})
 
 
 def reshard(graph: Graph, mesh: MeshAxes, part: Part, spec: SpecAxes) -> GraphValue:

@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from planish.ptir.function import Value
 from planish.ptir.ops.collective import MeshAxes, SpecAxes, group_size
+from planish.ptir.ops.definition import OpKey
 from planish.ptir.types import DimLike, TensorType
 
 
@@ -27,6 +29,16 @@ def local_type(mesh: MeshAxes, type: TensorType, spec: SpecAxes) -> TensorType:
         for dim, names in zip(type.dims, spec, strict=True)
     ]
     return type.with_dims(dims)
+
+
+def is_remade(value: Value) -> bool:
+    """Whether a value is cheaper made again than cut: a constant of one number, a count, one number repeated."""
+    inst = value.def_inst
+    if inst is None or inst.op.key not in (OpKey.CONSTANT, OpKey.IOTA, OpKey.BROADCAST_TO):
+        return False
+    if inst.op.key is OpKey.BROADCAST_TO:
+        return all(dim == 1 for dim in inst.operands[0].type.dims)
+    return inst.op.key is OpKey.IOTA or (value.literal is not None and value.literal.splat)
 
 
 def bytes_of(type: TensorType) -> int:
@@ -87,11 +99,11 @@ def _moves(now: list[list[str]], new: SpecAxes, axis: int) -> bool:
     )
 
 
-def reshard_bytes(mesh: MeshAxes, type: TensorType, old: SpecAxes, new: SpecAxes) -> float:
-    """The bytes that each rank receives on the way."""
+def moved_bytes(mesh: MeshAxes, held: float, old: SpecAxes, new: SpecAxes) -> float:
+    """The bytes that each rank receives on the way to another spec, if it has `held` of them."""
     if old == new:
         return 0.0
-    total, held = 0.0, float(bytes_of(local_type(mesh, type, old)))
+    total = 0.0
     for step in steps(old, new):
         count = group_size(mesh, step.over)
         if step.kind == "gather":
@@ -104,4 +116,4 @@ def reshard_bytes(mesh: MeshAxes, type: TensorType, old: SpecAxes, new: SpecAxes
     return total
 
 
-__all__ = ["Step", "bytes_of", "can_cut", "local_type", "reshard_bytes", "steps", "whole"]
+__all__ = ["Step", "bytes_of", "can_cut", "is_remade", "local_type", "moved_bytes", "steps", "whole"]
