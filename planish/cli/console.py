@@ -289,6 +289,7 @@ class Console:
         self.complain(message, location=location, remedy=error.remedy, details=details)
         if isinstance(error, InternalError) and error.reproducer is not None:
             self.say_labelled("note", f"reproducer: {error.reproducer}")
+            self.say_labelled("note", f"find the stage with: planish bisect {error.reproducer}")
 
     def _notes(self, error: Exception) -> None:
         for note in getattr(error, "__notes__", ()):

@@ -185,7 +185,8 @@ def test_bugs_say_that_they_are(capsys: pytest.CaptureFixture[str]):
         "note: run again with -v for the traceback\n"
     )
     status, err = failing(InternalError("lost", reproducer="r.ptir"), capsys)
-    assert (status, err) == (1, "planish: error: this is a bug in planish: lost\nnote: reproducer: r.ptir\n")
+    told = "note: reproducer: r.ptir\nnote: find the stage with: planish bisect r.ptir\n"
+    assert (status, err) == (1, f"planish: error: this is a bug in planish: lost\n{told}")
 
 
 def test_tracebacks_are_shown_on_request_only(capsys: pytest.CaptureFixture[str]):
