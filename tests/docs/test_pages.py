@@ -46,26 +46,10 @@ def test_every_public_function_has_its_signature(pages: dict[str, str]) -> None:
     assert pages["api/planish.nn.md"].count("\n### ") >= len(of_nn)
 
 
-def test_every_document_has_its_place_in_the_nav(pages: dict[str, str]) -> None:
+def test_what_the_nav_names_is_there(pages: dict[str, str]) -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
-    for page in (ROOT / "docs").rglob("*.md"):
-        place = page.relative_to(ROOT / "docs").as_posix()
-        assert f" {place}\n" in nav, f"{place} is not in mkdocs.yml"
     for place in re.findall(r"[\w/]+\.md", nav):
         assert (ROOT / "docs" / place).exists() or place in pages
-
-
-def test_links_between_documents_lead_somewhere(pages: dict[str, str]) -> None:
-    for page in (ROOT / "docs").rglob("*.md"):
-        prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
-            if re.match(r"[a-z]+:", target):
-                continue
-            found = (page.parent / target).resolve()
-            made = (
-                found.is_relative_to(ROOT / "docs") and found.relative_to(ROOT / "docs").as_posix() in pages
-            )
-            assert found.exists() or made, f"{page.name}: {target}"
 
 
 def test_a_column_of_a_table_is_drawn() -> None:

@@ -25,6 +25,7 @@ def pages() -> Iterator[tuple[str, str]]:
         text = (ROOT / f"{name}.md").read_text(encoding="utf-8")
         # links of these files start at the root of the source tree
         text = re.sub(r"\]\(docs/", "](../", text)
+        text = re.sub(r"\[([^\]]+)\]\((?!\.\./|https?:|#)([^)]+)\)", r"\1 (`\2`)", text)
         yield f"project/{name.lower() if name != 'README' else 'about'}.md", text
 
 

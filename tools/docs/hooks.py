@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import sys
 from pathlib import Path
@@ -13,11 +14,15 @@ from mkdocs.structure.files import File, Files
 
 from tools.docs import figures, generated
 
-_MOVED = {
-    "../README.md": "project/about.md",
-    "../CONTRIBUTING.md": "project/contributing.md",
-    "../CHANGELOG.md": "project/changelog.md",
-}
+_MOVED = (
+    (r"README\.md", "project/about.md"),
+    (r"(CONTRIBUTING|CHANGELOG)\.md", lambda found: f"project/{found[1].lower()}.md"),
+    (r"planish/stages/\w+/(s\d\d_\w+)\.py", lambda found: f"stages/{found[1]}.md"),
+    (r"planish/stages/pipeline\.py", "stages/index.md"),
+    (r"planish/ptir/rules/README\.md", "rules/ptir.md"),
+    (r"planish/uop/symbolic/__init__\.py", "rules/uop.md"),
+)
+"""Files of the source tree that have a page of their own."""
 _LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)")
 
 
@@ -36,7 +41,16 @@ def on_config(config: Any) -> Any:
         return entry
 
     config["nav"] = unfolded(config["nav"])
+    rest = unlisted(Path(config["docs_dir"]), str(config["nav"]))
+    if rest:
+        config["nav"].append({"More": rest})
     return config
+
+
+def unlisted(docs: Path, nav: str) -> list[str]:
+    """Documents that the nav does not name: they are shown at its end."""
+    places = sorted(page.relative_to(docs).as_posix() for page in docs.rglob("*.md"))
+    return [place for place in places if f"'{place}'" not in nav]
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -49,33 +63,20 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Links to sources become their names; comments about tables become pictures."""
-    depth = page.file.src_uri.count("/")
+    """Links into the source tree become those of generated pages, or names; comments about tables become pictures."""
+    source = page.file.src_uri
+    is_document = (Path(config["docs_dir"]) / source).is_file()
+    back = "../" * source.count("/")
 
     def followed(match: re.Match[str]) -> str:
-        text, target = match["text"], match["target"]
-        plain = target.partition("#")[0]
-        if re.match(r"[a-z]+:", target) or not plain:
+        plain = match["target"].partition("#")[0]
+        if not is_document or re.match(r"[a-z]+:", match["target"]) or not plain:
             return match[0]
-        moved = _MOVED.get(plain)
-        if moved is not None:
-            return f"[{text}]({'../' * depth}{moved})"
-        if plain.startswith("../") and not depth:
-            return f"{text} (`{plain.removeprefix('../')}`)" if plain not in text else f"`{text}`"
-        if depth and not _exists(page.file.src_uri, plain, files):
-            return f"{text} (`{plain.lstrip('./')}`)"
-        return match[0]
+        place = posixpath.normpath(posixpath.join("docs", posixpath.dirname(source), plain))
+        for pattern, moved in _MOVED:
+            found = re.fullmatch(pattern, place)
+            if found is not None:
+                return f"[{match['text']}]({back}{moved if isinstance(moved, str) else moved(found)})"
+        return match[0] if place.startswith("docs/") else f"{match['text']} (`{place}`)"
 
-    return figures.placed(_LINK.sub(followed, markdown), page.file.src_uri)
-
-
-def _exists(source: str, target: str, files: Files) -> bool:
-    parts = source.split("/")[:-1]
-    for part in target.split("/"):
-        if part == "..":
-            if not parts:
-                return False
-            parts.pop()
-        elif part not in ("", "."):
-            parts.append(part)
-    return files.get_file_from_path("/".join(parts)) is not None
+    return figures.placed(_LINK.sub(followed, markdown), source)
