@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +29,7 @@ from planish.cli.models import (
     write_outputs,
 )
 from planish.cli.recorded import REPEAT, Recorder, tables
+from planish.cli.timeline import TimelineSink
 from planish.compiler.progress import ProgressLine
 from planish.config import current, in_environment
 from planish.frontend.devices import CPU, checked
@@ -83,6 +84,11 @@ def parser() -> Options:
         help="write a trace of the first run there: program, passes, counters, time",
     )
     parser.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="write what ran when, and the passes before it, for chrome://tracing and Perfetto",
+    )
+    parser.add_argument(
         "--repeat",
         type=int,
         default=1,
@@ -96,6 +102,10 @@ def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     own, words = script.divide(arguments, parser())
     args = parser().parse(own, console)
+    if args.trace is not None and args.dump_dir is not None:
+        raise UsageError("--trace and --dump-dir: one at a time")
+    if args.trace is not None and not Path(args.trace).absolute().parent.is_dir():
+        raise CommandError(f"cannot write {args.trace}: there is no such folder")
     if words is not None:
         return _script(args, words, console)
     sizes = read_dims(args.dim)
@@ -113,7 +123,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     _tell_ports(model, console)
     check_output(args.output, len(model.outputs))
     feeds = _feeds(args, model.inputs, sizes)
-    with ProgressLine(f"compiling {Path(args.model).name}") as progress, _tracing(args):
+    with ProgressLine(f"compiling {Path(args.model).name}") as progress, _tracing(args, console):
         results = model.run(None, feeds)
         first = progress.seconds
     console.say(f"first run in {first:.2f} s, {_plural(model.compilations, 'compilation')}")
@@ -148,14 +158,24 @@ def _script(args: argparse.Namespace, words: Sequence[str], console: Console) ->
     if args.repeat != 1 or args.json:
         raise UsageError("a script is run once, and what it writes is its own")
     chosen = {"device": args.device} if args.device is not None else {}
-    with in_environment(chosen), _tracing(args):
+    with in_environment(chosen), _tracing(args, console):
         return script.run_script(args.model, words, console)
 
 
-def _tracing(args: argparse.Namespace) -> AbstractContextManager[object]:
-    """The first run leaves its traces in the dump directory, if there is one."""
+@contextmanager
+def _tracing(args: argparse.Namespace, console: Console) -> Iterator[None]:
+    """The first run leaves its traces in the dump directory or in a file, if there is one."""
     directory = args.dump_dir or current().dump_dir
-    return nullcontext() if directory is None else install_global_sink(FileTraceSink(directory))
+    if args.trace is None:
+        with nullcontext() if directory is None else install_global_sink(FileTraceSink(directory)):
+            yield
+        return
+    timeline = TimelineSink()
+    try:
+        with install_global_sink(timeline):
+            yield
+    finally:  # also of what failed
+        console.say(f"wrote {args.trace}: {_plural(timeline.write(args.trace), 'event')}")
 
 
 def open_model(path: str, sizes: DimSizes) -> Model:
@@ -188,7 +208,7 @@ def _deployed(args: argparse.Namespace, sizes: DimSizes, console: Console) -> in
     _tell_ports(model, console)
     check_output(args.output, len(model.outputs))
     feeds = _feeds(args, model.inputs, sizes)
-    with _tracing(args):
+    with _tracing(args, console):
         results = model.run(None, feeds)
     record: dict[str, Any] = {"model": args.model, "compilations": 0}
     record["best_seconds"] = _repeat(args.repeat, lambda: model.run(None, feeds), console)
