@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from planish import ptir
+from planish.llir.instruction import FORMS
+from planish.uop.ops import Ops
 from planish.uop.symbolic import all_rules
 from tools.docs import figures, generated
 
@@ -44,6 +46,12 @@ def test_every_public_function_has_its_signature(pages: dict[str, str]) -> None:
     listed = (ROOT / "tests" / "public_api.txt").read_text(encoding="utf-8").splitlines()
     of_nn = [line for line in listed if re.match(r"planish\.nn\.\w+\(", line)]
     assert pages["api/planish.nn.md"].count("\n### ") >= len(of_nn)
+
+
+def test_every_op_and_instruction_has_its_row(pages: dict[str, str]) -> None:
+    assert all(f"| `{op.name.lower()}` |" in pages["irs/uop_ops.md"] for op in Ops)
+    assert all(f"{form.mnemonic}" in pages["irs/llir_instructions.md"] for form in FORMS)
+    assert "| `dot_general` | 2 |" in pages["irs/ptir_ops.md"]
 
 
 def test_what_the_nav_names_is_there(pages: dict[str, str]) -> None:

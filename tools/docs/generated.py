@@ -11,15 +11,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tools.docs.ir_pages import ir_pages
+
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
-sys.path.insert(0, str(ROOT))
 
 
 def pages() -> Iterator[tuple[str, str]]:
     """Every page by its place in the site."""
     yield from stage_pages()
     yield from rule_pages()
+    yield from ir_pages()
     yield from api_pages()
     for name in ("README", "CONTRIBUTING", "CHANGELOG"):
         text = (ROOT / f"{name}.md").read_text(encoding="utf-8")
