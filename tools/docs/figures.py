@@ -75,13 +75,14 @@ def svg(drawn: Drawn) -> str:
     figure.patch.set_facecolor("white")
     canvas: Any = FigureCanvasSVG(figure)
     axis = figure.subplots()
-    ratio = "/" in drawn.title
+    ratio = "/" in drawn.title or drawn.title == "ratio"
     colours = ["#0969da" if not ratio or value <= 1 else "#bf8700" for value in values]
     axis.bar_label(axis.barh(range(len(values)), values, color=colours), fmt="%.3g", padding=3)
     axis.set_yticks(range(len(values)), labels)
     axis.invert_yaxis()
     axis.margins(x=0.1)
-    axis.set_xlabel(drawn.title + (": below 1 planish is faster" if ratio else ""))
+    title = "our time by that of the best peer" if drawn.title == "ratio" else drawn.title
+    axis.set_xlabel(title + (": below 1 planish is faster" if ratio else ""))
     if ratio:
         axis.axvline(1.0, color="#57606a", linewidth=1, linestyle="--")
     axis.spines[["top", "right"]].set_visible(False)

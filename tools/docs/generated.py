@@ -74,9 +74,17 @@ def _prose(text: str) -> str:
             block = True
         elif block and not line.strip():
             continue
+        elif (
+            not block and re.match(r"[*-] ", line) and lines and lines[-1].strip() and not _is_item(lines[-1])
+        ):
+            lines += ["", line]  # Markdown wants an empty line before a list
         else:
             lines.append(line[4:] if block else line)
     return "\n".join([*lines, "```"] if block else lines)
+
+
+def _is_item(line: str) -> bool:
+    return re.match(r"[*-] | {2,}", line) is not None
 
 
 def _rules_of_stage(names: Iterable[str], module: ModuleType) -> Iterator[str]:

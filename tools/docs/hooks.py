@@ -77,6 +77,14 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
             found = re.fullmatch(pattern, place)
             if found is not None:
                 return f"[{match['text']}]({back}{moved if isinstance(moved, str) else moved(found)})"
-        return match[0] if place.startswith("docs/") else f"{match['text']} (`{place}`)"
+        if not place.startswith("docs/"):
+            return f"{match['text']} (`{place}`)"
+        # a file's name says less than its title
+        return f"[{_title(place)}]({match['target']})" if match["text"] == plain else match[0]
 
     return figures.placed(_LINK.sub(followed, markdown), source)
+
+
+def _title(place: str) -> str:
+    text = (Path(__file__).parents[2] / place).read_text(encoding="utf-8")
+    return text.partition("\n")[0].removeprefix("# ").strip()
