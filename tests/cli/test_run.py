@@ -212,3 +212,23 @@ def test_inputs_that_no_machine_holds(dims: list[int], tmp_path: Path, capsys: p
     told = capsys.readouterr().err
     assert "there is no memory for x" in told
     assert told.count("error:") == 1
+
+
+def test_what_came_out_is_data_too(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("onnxruntime")
+    given = ["--random", "--dim", "batch=2", "--json"]
+    assert main(["run", model, *given, "--profile", "--repeat", "2", "--check-with", "onnxruntime"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["outputs"]["y"].keys() == {"dtype", "shape", "min", "max", "mean"}
+    assert len(record["outputs"]["s"]["values"]) == 2
+    assert record["compilations"] == 1
+    assert record["best_seconds"] > 0
+    assert record["profiles"][0]["launches"]
+    assert record["apart_from_onnxruntime"]["y"] < 1e-3
+    out = str(tmp_path / "out")
+    assert main(["compile", model, "-o", out, "--dim", "batch=1..4", "--json"]) == 0
+    written = json.loads(capsys.readouterr().out)
+    assert written["folder"] == out
+    assert written["inputs"] == [{"name": "x", "dtype": "float32", "dims": ["batch", 3]}]
+    assert main(["run", out, *given]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"]["y"]["shape"] == [2, 30]
