@@ -12,6 +12,7 @@ import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +34,8 @@ from planish.cli.timeline import TimelineSink
 from planish.compiler.progress import ProgressLine
 from planish.config import current, in_environment
 from planish.frontend.devices import CPU, checked
+from planish.frontend.nan_check import interpret_without_nan
+from planish.ptir import Function
 from planish.ptir.trace import FileTraceSink, install_global_sink
 
 if TYPE_CHECKING:
@@ -117,6 +120,12 @@ def run(arguments: Sequence[str], console: Console) -> int:
     device = checked(args.device or CPU)
     if device != CPU:
         model.to_device(device)
+    if current().check == "nan":
+        if args.profile or device != CPU:
+            raise UsageError(
+                "check=nan runs op by op, in the interpreter", remedy="leave out --profile and --device"
+            )
+        model.make = lambda function: partial(_op_by_op, function)
     recorder = Recorder(device) if args.profile else None
     if recorder is not None:
         model.make = recorder.make
@@ -147,6 +156,10 @@ def _write(console: Console, text: str) -> None:
     """A part of the product as text, where that is not wanted as JSON."""
     if not console.json:
         console.write(text)
+
+
+def _op_by_op(function: Function, *arrays: Array) -> list[Array]:
+    return list(interpret_without_nan(function, arrays))
 
 
 def _script(args: argparse.Namespace, words: Sequence[str], console: Console) -> int:
