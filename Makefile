@@ -8,6 +8,7 @@
 #   make fuzz      long random testing        make lint       ruff and mypy
 #   make bench     against the pinned peers   make clean      remove everything built
 #   make onnx      all of ONNX's own test cases, as machine code
+#   make docs      the site, into build/site   (strictly; offline)
 #   make native    the C of planish/runtime/native again as LLVM IR and machine code (takes clang and opt of LLVM 14)
 #   make page      the page of `planish viz` again from web/ (takes Node and npm)
 #   make replay    what a change does to generated code; make replay UPDATE=1 accepts it
@@ -17,11 +18,12 @@ BIN := .venv/bin
 RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv/.installed-bench
+DOCS := .venv/.installed-docs
 # Long random testing takes this seed, so that a failure can be repeated.
 SEED ?= 0
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all test-mpi test-gpu sanitize-gpu fuzz onnx lint bench native page replay clean
+.PHONY: demo test test-all test-mpi test-gpu sanitize-gpu fuzz onnx lint bench native page replay docs clean
 
 # The pip that is there installs into the environment, which is ready in a moment without one of its own.
 HAS_PIP := $(shell $(PYTHON) -m pip --python "$$(command -v $(PYTHON))" --version 2> /dev/null)
@@ -43,6 +45,10 @@ $(DEV): pyproject.toml | $(BIN)/python
 
 $(BENCH): pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[dev,bench]'
+	touch $@
+
+$(DOCS): pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[docs]'
 	touch $@
 
 demo: $(RUN)
@@ -76,6 +82,10 @@ lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Pages of stages, rules and the API are made from the source while the site is built.
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 native: $(RUN)
 	PYTHONPATH=. $(BIN)/python tools/native.py

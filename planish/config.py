@@ -369,6 +369,9 @@ class settings:  # noqa: N801 - used like a function: `with settings(beam=4): â€
         self._changes: Mapping[str, object] = dict(changes)
         _check(self._changes)
 
+    def __repr__(self) -> str:
+        return f"settings({', '.join(f'{name}={value!r}' for name, value in self._changes.items())})"
+
     def __enter__(self) -> Settings:
         inside = replaced(current(), self._changes)
         _STACK.set((*_STACK.get(), (self, inside)))

@@ -143,6 +143,11 @@ class Loader:
                 "say shuffle_buffer=: so many examples wait, and a random one of them is next",
             )
 
+    def __repr__(self) -> str:
+        held = "an iterable" if self._count is None else f"{self._count} examples"
+        order = ", shuffled" if self.shuffle else ""
+        return f"<loader: {held} in batches of {self.batch_size}{order}, epoch {self._epoch}, batch {self._batch}>"
+
     @staticmethod
     def _as_columns(data: Any) -> tuple[list[NDArray[Any]], tree.Structure] | None:
         """Arrays whose first axis are the examples, if the data are that."""

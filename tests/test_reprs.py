@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import planish as pn
-from planish import compiler, nn, ptir
+from planish import compiler, nn, optim, ptir
+from planish.data import Loader
 from planish.uop import Table
 
 LONGEST = 200
@@ -49,6 +55,11 @@ def _objects() -> dict[str, object]:
         "pass manager": ptir.PassManager.parse(compiler.PIPELINE),
         "module": nn.Linear(1000, 1000, key=pn.random.key(0)),
         "cache info": step.cache_info(),
+        "profile": exe.profile(repeat=1),
+        "settings": pn.settings(beam=3, fastmath=True),
+        "loader": Loader(np.zeros((1000, 64)), 32, shuffle=True),
+        "custom": pn.custom_vjp(pn.sin),
+        "optimizer": optim.Adam(1e-3),
     }
 
 
@@ -61,7 +72,7 @@ def _made() -> dict[str, object]:
     "name",
     ["jitted", "lowered", "compiled", "kernel", "memory", "cost", "why", "compiler.Lowered", "compiler.Executable",
      "plan", "sharing", "program", "choice", "uop", "table", "graph", "function", "inst", "region", "patterns",
-     "pass manager", "module", "cache info"],
+     "pass manager", "module", "cache info", "profile", "settings", "loader", "custom", "optimizer"],
 )  # fmt: skip
 def test_a_repr_is_one_short_line(name: str, objects: dict[str, object]) -> None:
     shown = repr(objects[name])
@@ -78,3 +89,35 @@ def test_a_lowered_function_from_the_cache_prints_without_reading_the_rest(tmp_p
         again = compiler.compile(function).lowered
     repr(again)
     assert "programs" not in again.__dict__
+
+
+def test_every_public_class_says_what_its_objects_are():
+    bare = []
+    for line in (Path(__file__).parent / "public_api.txt").read_text(encoding="utf-8").splitlines():
+        name = re.split(r"[^\w.]", line)[0]
+        module, _, attribute = name.rpartition(".")
+        found = getattr(sys.modules.get(module), attribute, None)
+        if (
+            inspect.isclass(found)
+            and found.__repr__ is object.__repr__
+            and not issubclass(found, BaseException)
+            and found.__module__ != "numpy"
+            and not getattr(found, "_is_protocol", False)
+        ):
+            bare.append((name, found.__module__))
+    assert bare == []
+
+
+def test_a_large_module_fits_a_screen():
+    key = pn.random.key(0)
+    alike = nn.Sequential(*[nn.Linear(4, 4, key=key) for _ in range(100)])
+    assert repr(alike).split("\n") == [
+        "Sequential(",
+        "  (0-99): 100 x Linear(in_features=4, out_features=4)",
+        ")",
+    ]
+    different = nn.Sequential(*[nn.Linear(4, 4 + number, key=key) for number in range(100)])
+    lines = repr(different).split("\n")
+    assert len(lines) == 40
+    assert lines[-2:] == ["  … 63 lines more: print its children()", ")"]
+    assert len(repr(pn.zeros((1000, 1000)))) < 1000

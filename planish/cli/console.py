@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
+import io
 import json
 import os
 import re
@@ -157,13 +159,17 @@ class Console:
         """The whole product of a command: as JSON if that was asked for, else as text."""
         self.write(json.dumps(record, indent=2, default=str) + "\n" if self.json else text)
 
+    def write_code(self, text: str, language: str | None) -> None:
+        """Code in a language, with colours on a terminal that shows some and where rich is installed."""
+        _write(sys.stdout, text if language is None else _highlighted(text, language))
+
     def say(self, text: str) -> None:
         """Say something about it, on standard error."""
         _write(sys.stderr, text.rstrip("\n") + "\n")
 
     def style(self, name: str, text: str) -> str:
         """`text` in colour, if standard error is a terminal that shows some."""
-        if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
+        if not _shows_colours(sys.stderr):
             return text
         return f"\033[{_STYLES[name]}m{text}\033[0m"
 
@@ -289,6 +295,7 @@ class Console:
         self.complain(message, location=location, remedy=error.remedy, details=details)
         if isinstance(error, InternalError) and error.reproducer is not None:
             self.say_labelled("note", f"reproducer: {error.reproducer}")
+            self.say_labelled("note", f"find the stage with: planish bisect {error.reproducer}")
 
     def _notes(self, error: Exception) -> None:
         for note in getattr(error, "__notes__", ()):
@@ -319,6 +326,24 @@ class Console:
 
 def _alternatives(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _shows_colours(stream: TextIO) -> bool:
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def _highlighted(text: str, language: str) -> str:
+    if not _shows_colours(sys.stdout) or importlib.util.find_spec("rich") is None:
+        return text
+    from rich.console import Console as RichConsole
+    from rich.syntax import Syntax
+
+    width = max(map(len, text.split("\n"))) + 1
+    drawn = RichConsole(file=io.StringIO(), force_terminal=True, color_system="standard", width=width)
+    with drawn.capture() as captured:
+        drawn.print(Syntax(text, language, theme="ansi_dark", background_color="default", word_wrap=False))
+    # it fills lines with blanks up to the width
+    return re.sub(r"[ ]+(?=(?:\x1b\[0m)?\n)", "", captured.get())
 
 
 def tamed(text: str) -> str:

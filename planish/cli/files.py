@@ -101,10 +101,10 @@ def _described(problem: Problem) -> str:
     return f"{problem.rule}: {problem.message}{where}"
 
 
-def write_output(path: str, contents: str, console: Console) -> None:
-    """Write the product, only now that all of it is there."""
+def write_output(path: str, contents: str, console: Console, language: str | None = None) -> None:
+    """Write the product, only now that all of it is there; on a terminal in the colours of a language."""
     if path == "-":
-        console.write(contents)
+        console.write_code(contents, language)
         return
     try:
         Path(path).write_text(contents, encoding="utf-8")

@@ -46,6 +46,8 @@ LEVELS: Final = {
     "sass": ".sass",
 }
 """Each level with the ending of its files."""
+_LANGUAGES: Final = {"llvm": "llvm", "c": "c", "asm": "gas", "cuda": "cuda"}
+"""What those that highlight code call the languages of levels."""
 LAYOUTS: Final = ("row_major", "column_major")
 
 _EPILOG: Final = """\
@@ -179,7 +181,7 @@ def _shown(
     if args.json:
         record = {"entry": program.entry.name, "level": args.to, "target": _target(args).name, "text": shown}
         shown = json.dumps(record, indent=2) + "\n"
-    write_output(args.output, shown, console)
+    write_output(args.output, shown, console, "json" if args.json else _LANGUAGES.get(args.to))
     return OK
 
 

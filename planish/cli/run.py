@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from planish.cli import deployment, script
-from planish.cli.console import FAILED, OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
 from planish.cli.models import (
     DimSizes,
     check_output,
@@ -28,18 +28,20 @@ from planish.cli.models import (
     read_inputs,
     write_outputs,
 )
+from planish.cli.outputs import check_with_onnxruntime, described, summary, write_text
 from planish.cli.recorded import REPEAT, Recorder, tables
+from planish.cli.timeline import TimelineSink
 from planish.compiler.progress import ProgressLine
 from planish.config import current, in_environment
 from planish.frontend.devices import CPU, checked
+from planish.frontend.nan_check import interpret_without_nan
+from planish.ptir import Function
 from planish.ptir.trace import FileTraceSink, install_global_sink
 
 if TYPE_CHECKING:
     from planish.onnx import Model
 
 Array = NDArray[Any]
-_TOLERANCE: Final = 1e-3
-"""Of the largest element of an output: what order of summation may change."""
 
 
 def parser() -> Options:
@@ -83,6 +85,11 @@ def parser() -> Options:
         help="write a trace of the first run there: program, passes, counters, time",
     )
     parser.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="write what ran when, and the passes before it, for chrome://tracing and Perfetto",
+    )
+    parser.add_argument(
         "--repeat",
         type=int,
         default=1,
@@ -96,6 +103,10 @@ def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     own, words = script.divide(arguments, parser())
     args = parser().parse(own, console)
+    if args.trace is not None and args.dump_dir is not None:
+        raise UsageError("--trace and --dump-dir: one at a time")
+    if args.trace is not None and not Path(args.trace).absolute().parent.is_dir():
+        raise CommandError(f"cannot write {args.trace}: there is no such folder")
     if words is not None:
         return _script(args, words, console)
     sizes = read_dims(args.dim)
@@ -107,13 +118,19 @@ def run(arguments: Sequence[str], console: Console) -> int:
     device = checked(args.device or CPU)
     if device != CPU:
         model.to_device(device)
+    if current().check == "nan":
+        if args.profile or device != CPU:
+            raise UsageError(
+                "check=nan runs op by op, in the interpreter", remedy="leave out --profile and --device"
+            )
+        model.make = lambda function: partial(_op_by_op, function)
     recorder = Recorder(device) if args.profile else None
     if recorder is not None:
         model.make = recorder.make
     _tell_ports(model, console)
     check_output(args.output, len(model.outputs))
     feeds = _feeds(args, model.inputs, sizes)
-    with ProgressLine(f"compiling {Path(args.model).name}") as progress, _tracing(args):
+    with ProgressLine(f"compiling {Path(args.model).name}") as progress, _tracing(args, console):
         results = model.run(None, feeds)
         first = progress.seconds
     console.say(f"first run in {first:.2f} s, {_plural(model.compilations, 'compilation')}")
@@ -126,17 +143,17 @@ def run(arguments: Sequence[str], console: Console) -> int:
         with ProgressLine("timing kernels"):
             profiles = recorder.profiles(repeat)
         record["profiles"] = [profile.to_dict() for _, profile in profiles]
-        _write(console, tables(profiles))
-    status = _check(args.model, feeds, names, results, record, console) if args.check_with else OK
+        write_text(console, tables(profiles))
+    status = (
+        check_with_onnxruntime(args.model, feeds, names, results, record, console) if args.check_with else OK
+    )
     if args.json:
         console.product(record, "")
     return status
 
 
-def _write(console: Console, text: str) -> None:
-    """A part of the product as text, where that is not wanted as JSON."""
-    if not console.json:
-        console.write(text)
+def _op_by_op(function: Function, *arrays: Array) -> list[Array]:
+    return list(interpret_without_nan(function, arrays))
 
 
 def _script(args: argparse.Namespace, words: Sequence[str], console: Console) -> int:
@@ -148,14 +165,24 @@ def _script(args: argparse.Namespace, words: Sequence[str], console: Console) ->
     if args.repeat != 1 or args.json:
         raise UsageError("a script is run once, and what it writes is its own")
     chosen = {"device": args.device} if args.device is not None else {}
-    with in_environment(chosen), _tracing(args):
+    with in_environment(chosen), _tracing(args, console):
         return script.run_script(args.model, words, console)
 
 
-def _tracing(args: argparse.Namespace) -> AbstractContextManager[object]:
-    """The first run leaves its traces in the dump directory, if there is one."""
+@contextmanager
+def _tracing(args: argparse.Namespace, console: Console) -> Iterator[None]:
+    """The first run leaves its traces in the dump directory or in a file, if there is one."""
     directory = args.dump_dir or current().dump_dir
-    return nullcontext() if directory is None else install_global_sink(FileTraceSink(directory))
+    if args.trace is None:
+        with nullcontext() if directory is None else install_global_sink(FileTraceSink(directory)):
+            yield
+        return
+    timeline = TimelineSink()
+    try:
+        with install_global_sink(timeline):
+            yield
+    finally:  # also of what failed
+        console.say(f"wrote {args.trace}: {_plural(timeline.write(args.trace), 'event')}")
 
 
 def open_model(path: str, sizes: DimSizes) -> Model:
@@ -188,7 +215,7 @@ def _deployed(args: argparse.Namespace, sizes: DimSizes, console: Console) -> in
     _tell_ports(model, console)
     check_output(args.output, len(model.outputs))
     feeds = _feeds(args, model.inputs, sizes)
-    with _tracing(args):
+    with _tracing(args, console):
         results = model.run(None, feeds)
     record: dict[str, Any] = {"model": args.model, "compilations": 0}
     record["best_seconds"] = _repeat(args.repeat, lambda: model.run(None, feeds), console)
@@ -198,7 +225,7 @@ def _deployed(args: argparse.Namespace, sizes: DimSizes, console: Console) -> in
         repeat = args.repeat if args.repeat > 1 else REPEAT
         profile = model.executable.profile(*given, *model.weights, repeat=repeat)
         record["profiles"] = [profile.to_dict()]
-        _write(console, str(profile))
+        write_text(console, str(profile))
     if args.json:
         console.product(record, "")
     return OK
@@ -242,91 +269,10 @@ def _finish(
 ) -> None:
     record["outputs"] = {name: described(value) for name, value in zip(names, results, strict=True)}
     for name, value in zip(names, results, strict=True):
-        _write(console, f"{name}: {_summary(value)}\n")
+        write_text(console, f"{name}: {summary(value)}\n")
     if args.output is not None:
         write_outputs(args.output, names, results)
         console.say(f"wrote {args.output}")
-
-
-def described(value: Any) -> Any:
-    """An output as data: its elements where they are few."""
-    if isinstance(value, list):
-        return [described(item) for item in value]
-    if not isinstance(value, np.ndarray):
-        return str(value)
-    record: dict[str, Any] = {"dtype": str(value.dtype), "shape": list(value.shape)}
-    if value.dtype.kind in "biu" or value.dtype.name.startswith(("float", "bfloat")):
-        few = value.size <= 8
-        wide = value.astype(np.float64)
-        found = (
-            {"values": value.tolist()}
-            if few
-            else {"min": float(wide.min()), "max": float(wide.max()), "mean": float(wide.mean())}
-        )
-        record |= found
-    return record
-
-
-def _summary(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(_summary(item) for item in value)}]"
-    if not isinstance(value, np.ndarray):
-        return str(value)
-    shape = f"{value.dtype}[{', '.join(map(str, value.shape))}]"
-    if value.dtype == object or not value.size:
-        return shape
-    if value.size <= 8:
-        return f"{shape} {' '.join(f'{v}' for v in value.reshape(-1))}"
-    wide = value.astype(np.float64) if value.dtype.kind != "c" else np.abs(value)
-    return f"{shape} min {wide.min():.6g} max {wide.max():.6g} mean {wide.mean():.6g}"
-
-
-def _check(
-    path: str,
-    feeds: Mapping[str, Array],
-    names: Sequence[str],
-    results: Sequence[Any],
-    record: dict[str, Any],
-    console: Console,
-) -> int:
-    try:
-        import onnxruntime  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    except ModuleNotFoundError:
-        raise CommandError("onnxruntime is not installed", remedy="pip install onnxruntime") from None
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    worst = 0.0
-    for name, ours, theirs in zip(names, results, session.run(list(names), dict(feeds)), strict=True):
-        error = difference(ours, theirs)
-        worst = max(worst, error)
-        record.setdefault("apart_from_onnxruntime", {})[name] = error
-        _write(console, f"{name}: {error:.2e} of the largest element apart from onnxruntime\n")
-    if worst > _TOLERANCE:
-        console.complain(f"an output is {worst:.2e} apart from onnxruntime's")
-        return FAILED
-    return OK
-
-
-def difference(ours: Any, theirs: Any) -> float:
-    """The largest difference, as a part of the largest element."""
-    if isinstance(theirs, list):
-        return max((difference(a, b) for a, b in zip(ours, theirs, strict=True)), default=0.0)
-    if np.shape(ours) != np.shape(theirs):
-        return float("inf")
-    if np.asarray(theirs).dtype.kind in "OUS":
-        return (
-            0.0
-            if np.array_equal(np.asarray(ours).astype(str), np.asarray(theirs).astype(str))
-            else float("inf")
-        )
-    a, b = (np.asarray(value).astype(np.float64) for value in (ours, theirs))
-    if not a.size:
-        return 0.0
-    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
-        return float("inf")
-    same = np.isfinite(a)
-    scale = np.max(np.abs(b[same]), initial=0.0)
-    apart = np.max(np.abs(a[same] - b[same]), initial=0.0)
-    return float(apart / (scale + 1e-6))
 
 
 def _plural(count: int, what: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import importlib
 import re
 import sys
@@ -87,7 +88,8 @@ def function_program(word: str, specs: str | None) -> Any:
     words = [name for name, value in named.items() if not isinstance(value, TensorSpec)]
     try:
         traced = found if hasattr(found, "lower") else jit(found, static_argnums=fixed, static_argnames=words)
-        return traced.lower(*positional, **named).function
+        with contextlib.redirect_stdout(sys.stderr):
+            return traced.lower(*positional, **named).function
     except PlanishError:
         raise
     except Exception as error:
@@ -102,7 +104,9 @@ def find_function(word: str) -> Any:
     match = _FUNCTION.fullmatch(word)
     if match is None:
         raise UsageError(f"{word!r} names no function", remedy="write MODULE:FUNCTION or FILE.py:FUNCTION")
-    module = _module(match["module"])
+    # what the user's code prints is no part of the product
+    with contextlib.redirect_stdout(sys.stderr):
+        module = _module(match["module"])
     found: Any = module
     for part in match["name"].split("."):
         if not hasattr(found, part):

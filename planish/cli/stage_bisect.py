@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from planish import compiler
 from planish.cli.console import FAILED, OK, CommandError, Console, Options
+from planish.cli.files import STDIN
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.lower import add_entry_argument, add_target_argument, enter
 from planish.cli.models import read_arrays
@@ -21,9 +22,11 @@ from planish.cli.pipeline import adjust, read_passes
 from planish.cli.sources import SOURCE_HELP, add_source_arguments, read_program
 from planish.compiler.bisect import PASSES, KernelCulprit, bisect, row_of
 from planish.compiler.progress import ProgressLine
-from planish.config import current
+from planish.config import current, in_environment
 from planish.dtypes import DType
+from planish.errors import ParseError
 from planish.ptir import Function
+from planish.ptir.rewrite.reproducer import read_reproducer
 from planish.target import find as find_target
 
 Array = NDArray[Any]
@@ -59,8 +62,7 @@ def parser() -> Options:
         "-p",
         "--pipeline",
         metavar="TEXT",
-        default=compiler.PIPELINE,
-        help=f"the passes to run before (default: {compiler.PIPELINE})",
+        help=f"the passes to run before (default: {compiler.PIPELINE}, or what a reproducer names)",
     )
     add_load_argument(parser)
     add_entry_argument(parser)
@@ -71,8 +73,9 @@ def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     args = parser().parse(arguments, console)
     loaded = load_files(args.load)
-    passes = adjust(read_passes(args.pipeline), extra=loaded)
     program = read_program(args, console)
+    _as_reproducer(args, console)
+    passes = adjust(read_passes(args.pipeline), extra=loaded)
     enter(program, args.entry)
     function = program.entry
     arrays = _arrays(function, args)
@@ -85,6 +88,20 @@ def run(arguments: Sequence[str], console: Console) -> int:
         return OK
     console.product(record(function, culprit), report(function, culprit))
     return FAILED
+
+
+def _as_reproducer(args: argparse.Namespace, console: Console) -> None:
+    """What the head of a reproducer says stands for what the command line does not say."""
+    try:
+        found = read_reproducer(console.sources.get(STDIN if args.file == "-" else args.file, ""))
+    except ParseError:
+        args.pipeline = compiler.PIPELINE if args.pipeline is None else args.pipeline
+        return
+    args.pipeline = found.pipeline if args.pipeline is None else args.pipeline
+    args.target = args.target or found.facts.get("target")
+    given = {word.partition("=")[0] for word in args.set_}
+    told = dict(word.split("=", 1) for word in found.facts.get("set", "").split() if "=" in word)
+    console.open.enter_context(in_environment({name: v for name, v in told.items() if name not in given}))
 
 
 def record(function: Function, culprit: KernelCulprit) -> dict[str, object]:

@@ -23,6 +23,7 @@ from planish.compiler.executable import Cost, Executable, KernelInfo
 from planish.compiler.native import Backend
 from planish.compiler.observer import observer
 from planish.compiler.progress import ProgressLine
+from planish.compiler.reproducers import reproducible
 from planish.config import current
 from planish.errors import PassError, PlanishError
 from planish.records import dataclass
@@ -270,7 +271,7 @@ def lower(
     """
     if not isinstance(target, Target):
         target = find_target(current().target if target is None else target)
-    with collector_off():
+    with collector_off(), reproducible(function, target, "" if passes is None else _text(passes)):
         from planish.compiler.lowering import lower_for
 
         return lower_for(function, target, passes, donate, reuse, None, loops=loops)
@@ -303,7 +304,11 @@ def compile(
     if (layout, vector_width) != ("row_major", "native"):
         return _compile_in_layout(function, target, passes, donated, layout, vector_width)
     entry = function.entry if isinstance(function, ptir.Program) else function
-    with collector_off(), ProgressLine(f"compiling {entry.name}"):
+    with (
+        collector_off(),
+        ProgressLine(f"compiling {entry.name}"),
+        reproducible(function, target, "" if passes is None else _text(passes)),
+    ):
         lowered = kept(function, target, passes, donated)
         if lowered is None:
             from planish.compiler.lowering import lower_for

@@ -20,7 +20,6 @@ from planish.compiler.executable import Executable
 from planish.compiler.progress import report
 from planish.compiler.scheduling import choose
 from planish.dtypes import PtrDType
-from planish.errors import PlanishError
 from planish.llir.interpret import interpret as interpret_llir
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Buffer, Program, Register, Variable
@@ -126,7 +125,10 @@ def bisect(
     target = host() if target is None else target
     machine = pipeline.Machine(target, lambda sink: choose(sink, target).actions)
     meant = [np.asarray(each) for each in ptir.interpret(function, list(arrays))]
-    prepared = compiler.prepare(function, passes)
+    try:
+        prepared = compiler.prepare(function, passes)
+    except Exception as error:  # noqa: BLE001 - whatever a bug raises
+        return KernelCulprit(Finding(PASSES, "passes", "crash", f"{type(error).__name__}: {error}"))
     what = _differs(meant, _after_passes(prepared, arrays, meant))
     if what is not None:
         return KernelCulprit(Finding(PASSES, "passes", "values", what))
@@ -148,7 +150,7 @@ def bisect(
         results = run_plan(function, arrays, target, run, passes)
     except _Difference as found:
         return found.culprit
-    except PlanishError as error:
+    except Exception as error:  # noqa: BLE001 - whatever a bug raises
         return KernelCulprit(Finding(SCHEDULE, "scheduling", "crash", f"{type(error).__name__}: {error}"))
     what = _differs(meant, results)
     if what is not None:
@@ -189,7 +191,7 @@ def _as_llir(
         program = lower_to_llir(kernel.name, pipeline.run(kernel.sink, machine))
         given = [copies[int(buffer.name.removeprefix("arg"))] for buffer in program.params]
         interpret_llir(program, given, {v.name: variables[v.name] for v in program.variables})
-    except PlanishError as error:
+    except Exception as error:  # noqa: BLE001 - whatever a bug raises
         return Finding(LLIR, "LLIR", "crash", f"{type(error).__name__}: {error}")
     what = difference(expected, copies)
     return None if what is None else Finding(LLIR, "LLIR", "values", what)
@@ -209,7 +211,7 @@ def _as_code(
         found = [
             np.asarray(array) for array in compiler.lower(function, target, passes=passes).compile()(*arrays)
         ]
-    except PlanishError as error:
+    except Exception as error:  # noqa: BLE001 - whatever a bug raises
         return KernelCulprit(Finding(CODE, "code generation", "crash", f"{type(error).__name__}: {error}"))
     what = _differs(meant, found)
     return None if what is None else KernelCulprit(Finding(CODE, "code generation", "values", what))

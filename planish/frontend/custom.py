@@ -103,6 +103,9 @@ class _Custom(ABC, Generic[P, R]):
         self.function = function
         functools.update_wrapper(self, function)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
     @property
     def name(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)

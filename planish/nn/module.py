@@ -12,9 +12,10 @@ cannot be changed in a trace; the mistake is told.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, did_you_mean
@@ -83,6 +84,10 @@ def holds_tensors(value: object) -> bool:
     if isinstance(value, list | tuple):
         return any(map(holds_tensors, value))
     return isinstance(value, dict) and any(map(holds_tensors, value.values()))
+
+
+_SCREEN: Final = 40
+"""Lines that the text of a module takes at most."""
 
 
 class Module:
@@ -267,8 +272,19 @@ class Module:
         children = self.children()
         if not children:
             return f"{type(self).__name__}({self.extra_repr()})"
-        lines = [f"  ({name}): {child!r}".replace("\n", "\n  ") for name, child in children.items()]
-        return f"{type(self).__name__}(\n" + "\n".join(lines) + "\n)"
+        # Equal neighbours are told once, as `(0-11): 12 x Block(…)`.
+        lines = []
+        for shown, run in itertools.groupby(children.items(), lambda item: repr(item[1])):
+            names = [name for name, _ in run]
+            head = f"({names[0]})" if len(names) == 1 else f"({names[0]}-{names[-1]})"
+            count = "" if len(names) == 1 else f"{len(names)} x "
+            lines.append(f"  {head}: {count}{shown}".replace("\n", "\n  "))
+        whole = f"{type(self).__name__}(\n" + "\n".join(lines) + "\n)"
+        told = whole.split("\n")
+        if len(told) <= _SCREEN:
+            return whole
+        kept = told[: _SCREEN - 2]
+        return "\n".join([*kept, f"  … {len(told) - _SCREEN + 1} lines more: print its children()", ")"])
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_about", "_born")}

@@ -70,6 +70,9 @@ class Updates(Protocol):
 class Optimizer:
     """Something that moves parameters against their gradients."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     def init(self, params: Any) -> State:
         """The state before the first update."""
         slots: dict[str, list[Tensor]] = {}

@@ -146,7 +146,7 @@ def first_wrong(
     except BoundaryError as error:
         stage = order[position]
         return expected, Finding(stage.number, stage.name, "illegal", str(error))
-    except PlanishError as error:
+    except Exception as error:  # noqa: BLE001 - whatever a bug raises
         stage = order[min(position, len(order) - 1)]
         return expected, Finding(stage.number, stage.name, "crash", f"{type(error).__name__}: {error}")
     return expected, None

@@ -9,6 +9,7 @@ import pytest
 import planish
 from planish.cli.info import cache_directory, settings_in_force
 from planish.config import Settings, describe, from_environment
+from planish.runtime.limits import Limits
 from planish.runtime.memory import available_memory
 from tests.cli.conftest import Cli
 
@@ -63,3 +64,30 @@ def test_a_machine_that_runs_nothing_is_named(cli: Cli, monkeypatch: pytest.Monk
         "runs      compiled code runs on x86-64 Linux, and this is aarch64-unknown-linux-gnu\n"
         in cli("info").out
     )
+
+
+def test_what_the_machine_can_do_is_measured_on_request(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    class FakeMeter:
+        def __init__(self, sandbox: object, lanes: int) -> None:
+            """A machine that is known."""
+
+        def flops(self, bits: int) -> float:
+            return 3.2e12 / bits
+
+        def bandwidth(self, nbytes: int) -> float:
+            return 1e15 / nbytes
+
+        def limits(self) -> Limits:
+            return Limits(1e11, 1.23456e10)
+
+    monkeypatch.setattr("planish.cli.capability.Meter", FakeMeter)
+    monkeypatch.setattr("planish.cli.capability._SIDE", {"cpu": 16})
+    record = json.loads(cli("info", "--measure", "--json").out)["measured"]["cpu"]
+    assert record["peak_gflops"] == {"float32": 100.0, "float64": 50.0}
+    assert record["read_gbytes"]["memory"] == 12.3
+    levels = [name for name in record["read_gbytes"] if name != "memory"]
+    assert levels == list(record["caches"])
+    assert set(record["product_gflops"]) == {"float64", "float32", "bfloat16", "float16", "int8"}
+    assert all(rate > 0 for rate in record["product_gflops"].values())
+    assert "measured on cpu:" in cli("info", "--measure").out
+    assert "measured" not in json.loads(cli("info", "--json").out)

@@ -185,7 +185,8 @@ def test_bugs_say_that_they_are(capsys: pytest.CaptureFixture[str]):
         "note: run again with -v for the traceback\n"
     )
     status, err = failing(InternalError("lost", reproducer="r.ptir"), capsys)
-    assert (status, err) == (1, "planish: error: this is a bug in planish: lost\nnote: reproducer: r.ptir\n")
+    told = "note: reproducer: r.ptir\nnote: find the stage with: planish bisect r.ptir\n"
+    assert (status, err) == (1, f"planish: error: this is a bug in planish: lost\n{told}")
 
 
 def test_tracebacks_are_shown_on_request_only(capsys: pytest.CaptureFixture[str]):
@@ -282,3 +283,27 @@ def test_near_misses_of_choices_and_targets_are_named(cli: Cli):
     assert (ran.status, ran.out) == (2, "")
     assert "did you mean 'sm_90'?" in ran.err
     assert "did you mean --verbose?" in cli("--verbos", "opt").err
+
+
+def test_code_has_colours_on_terminals_alone(monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("rich")
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    code = 'define void @f() {\n  ret void\n}\n\n@a = global [2 x i8] c"[b]"\n'
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    Console().write_code(code, "llvm")
+    shown = terminal.getvalue()
+    assert "\033[" in shown
+    # the same text, with nothing but colours between
+    assert re.sub(r"\x1b\[[0-9;]*m", "", shown).rstrip("\n") == code.rstrip("\n")
+    monkeypatch.setenv("NO_COLOR", "1")
+    terminal.truncate(0)
+    terminal.seek(0)
+    Console().write_code(code, "llvm")
+    assert terminal.getvalue() == code

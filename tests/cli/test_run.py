@@ -212,3 +212,40 @@ def test_inputs_that_no_machine_holds(dims: list[int], tmp_path: Path, capsys: p
     told = capsys.readouterr().err
     assert "there is no memory for x" in told
     assert told.count("error:") == 1
+
+
+def test_what_came_out_is_data_too(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("onnxruntime")
+    given = ["--random", "--dim", "batch=2", "--json"]
+    assert main(["run", model, *given, "--profile", "--repeat", "2", "--check-with", "onnxruntime"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["outputs"]["y"].keys() == {"dtype", "shape", "min", "max", "mean"}
+    assert len(record["outputs"]["s"]["values"]) == 2
+    assert record["compilations"] == 1
+    assert record["best_seconds"] > 0
+    assert record["profiles"][0]["launches"]
+    assert record["apart_from_onnxruntime"]["y"] < 1e-3
+    out = str(tmp_path / "out")
+    assert main(["compile", model, "-o", out, "--dim", "batch=1..4", "--json"]) == 0
+    written = json.loads(capsys.readouterr().out)
+    assert written["folder"] == out
+    assert written["inputs"] == [{"name": "x", "dtype": "float32", "dims": ["batch", 3]}]
+    assert main(["run", out, *given]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"]["y"]["shape"] == [2, 30]
+
+
+def test_the_node_that_makes_a_nan_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    small (float[3] x) => (float[3] y)
+    { n = Neg(x) z = Sqrt(n) y = Add(z, x) }"""
+    (tmp_path / "roots.onnx").write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    np.save(tmp_path / "x.npy", np.array([-1, 2, 3], np.float32))
+    given = ["run", str(tmp_path / "roots.onnx"), "--input", f"x={tmp_path / 'x.npy'}"]
+    assert main(given) == 0
+    capsys.readouterr()
+    assert main([*given, "--set", "check=nan"]) == 1
+    told = capsys.readouterr().err
+    assert "sqrt made 2 NaNs" in told
+    assert "element [1], from -2.0" in told
+    assert "note: in Sqrt 'z'" in told
+    assert main([*given, "--set", "check=nan", "--profile"]) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -88,3 +89,19 @@ def test_misuse(cli: Cli):
     assert "there is no such file" in cli("run", "nowhere.py").err
     assert cli("run", "--random", "script.py").status == 2
     assert cli("run", "--json", "script.py").status == 2
+
+
+def test_a_timeline_of_executions_and_passes(cli: Cli):
+    Path("small.py").write_text(
+        "import numpy as np\nimport planish as pn\n"
+        "with pn.settings(cache=False):\n"
+        "    print(pn.jit(lambda x: pn.sum(x * 2))(pn.asarray(np.ones(4, np.float32))).item())\n"
+    )
+    ran = cli("run", "--trace", "trace.json", "small.py")
+    assert (ran.status, ran.out) == (0, "8.0\n")
+    events = json.loads(Path("trace.json").read_text())["traceEvents"]
+    assert f"wrote trace.json: {len(events)} events" in ran.err
+    assert {"pass", "run"} <= {event["cat"] for event in events}
+    assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in events)
+    assert cli("run", "--trace", "no/where.json", "small.py").status == 1
+    assert cli("run", "--trace", "a.json", "--dump-dir", "d", "small.py").status == 2

@@ -16,6 +16,8 @@ from tests.cli.conftest import Cli
 SOURCE = """\
 import planish as pn
 
+print("imported")
+
 def forward(x, w, axis=0):
     return pn.sum(pn.tanh(x @ w), axis=axis)
 
@@ -76,7 +78,10 @@ def test_words_that_name_functions():
 
 def test_a_function_is_lowered_to_any_level(cli: Cli):
     given = ("mlp_of_tests.py:forward", "--args", "f32[8, 4], f32[4, n=1..64], axis=1")
-    assert "dot_general" in cli("lower", *given, "--to", "ptir").out
+    ran = cli("lower", *given, "--to", "ptir")
+    assert ran.out.startswith("ptir 1\n")
+    assert "dot_general" in ran.out
+    assert ran.err == "imported\n"
     assert "launch reduce_8" in cli("lower", *given, "--to", "plan").out
     record = json.loads(cli("lower", *given, "--to", "plan", "--json").out)
     assert (record["entry"], record["level"]) == ("forward", "plan")
@@ -127,12 +132,12 @@ def test_a_function_is_profiled_and_its_traces_are_written(cli: Cli, tmp_path: P
     given = ("mlp_of_tests.py:forward", "--args", "f32[8, 4], f32[4, 16]", "--repeat", "2")
     ran = cli("profile", *given, "--trace", "trace.json", "--speedscope", "scope.json")
     assert ran.status == 0, ran.err
-    assert "mlp_of_tests.py:4 in forward" in ran.out
+    assert "mlp_of_tests.py:6 in forward" in ran.out
     events = [e for e in json.loads(Path("trace.json").read_text())["traceEvents"] if e["ph"] == "X"]
     assert events
-    assert all(e["args"]["lines"][0].endswith("mlp_of_tests.py:4 in forward") for e in events)
+    assert all(e["args"]["lines"][0].endswith("mlp_of_tests.py:6 in forward") for e in events)
     scope = json.loads(Path("scope.json").read_text())
-    assert scope["shared"]["frames"][0]["line"] == 4
+    assert scope["shared"]["frames"][0]["line"] == 6
     record = json.loads(cli("profile", *given, "--json").out)
     assert len(record["launches"]) == len(events)
     assert cli("profile", *given, "--trace", "no/where.json").status == 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -121,3 +124,33 @@ def test_mistakes():
         lowered.interpreted().profile()
     with pytest.raises(PlanishError, match="takes 1 arrays, not 2"):
         lowered.compile().profile(np.zeros(4, np.float32), np.zeros(4, np.float32))
+
+
+def test_a_profile_is_data_and_traces(compiled, tmp_path):
+    exe, x, w = compiled
+    found = exe.profile(x, w, repeat=2)
+    record = json.loads(json.dumps(found.to_dict()))
+    assert [launch["kernel"] for launch in record["launches"]] == [r.kernel for r in found]
+    assert record["launches"][0]["seconds"] == found.records[0].seconds
+    found.to_chrome(tmp_path / "trace.json")
+    events = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    ran = [r for r in found if r.calls]
+    assert len(events) == len(ran)
+    # in the order of the plan, each behind the one before
+    assert [e["name"] for e in events] == [r.kernel for r in sorted(ran, key=lambda r: r.position)]
+    assert all(a["ts"] + a["dur"] == pytest.approx(b["ts"]) for a, b in pairwise(events))
+    found.to_speedscope(tmp_path / "scope.json")
+    scope = json.loads((tmp_path / "scope.json").read_text())
+    (timeline,) = scope["profiles"]
+    depth: list[int] = []
+    for event in timeline["events"]:
+        if event["type"] == "O":
+            depth.append(event["frame"])
+        else:
+            assert depth.pop() == event["frame"]
+    assert not depth
+    assert timeline["endValue"] == pytest.approx(sum(e["dur"] for e in events))
+    first = network.__code__.co_firstlineno
+    assert {"file": __file__, "line": first + 1}.items() <= {
+        **next(f for f in scope["shared"]["frames"] if f.get("line") == first + 1)
+    }.items()

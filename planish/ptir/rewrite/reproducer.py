@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -28,13 +29,22 @@ class Reproducer:
     pipeline: str
     text: str
     """The program in text form, comments included."""
+    facts: dict[str, str]
+    """What else its head says, such as the target."""
 
 
-def reproducer_text(program: Program, pipeline: str, error: BaseException | None = None) -> str:
+def reproducer_text(
+    program: Program,
+    pipeline: str,
+    error: BaseException | None = None,
+    facts: Mapping[str, str] | None = None,
+) -> str:
     """The contents of a reproducer file."""
+    what = "the program before the pass that failed" if facts is None else "a program that is not compiled"
     lines = [
-        "// planish reproducer: the program before the pass that failed",
+        f"// planish reproducer: {what}",
         f"{_RUN}{pipeline}",
+        *(f"// {name}: {value}" for name, value in (facts or {}).items() if value),
         f"// versions: planish {_installed()}, python {platform.python_version()}, numpy {np.__version__}",
     ]
     if error is not None:
@@ -57,10 +67,14 @@ def _installed() -> str:
 
 
 def write_reproducer(
-    directory: Path | str, program: Program, pipeline: str, error: BaseException | None = None
+    directory: Path | str,
+    program: Program,
+    pipeline: str,
+    error: BaseException | None = None,
+    facts: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a reproducer into `directory`, named by its content; gives its path."""
-    text = reproducer_text(program, pipeline, error)
+    text = reproducer_text(program, pipeline, error, facts)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     path = Path(directory) / f"reproducer-{digest}.ptir"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,9 +87,13 @@ def write_reproducer(
 
 def read_reproducer(text: str) -> Reproducer:
     """The pipeline and program of a reproducer file's contents."""
+    facts: dict[str, str] = {}
     for line in text.splitlines():
-        if line.startswith(_RUN):
-            return Reproducer(line.removeprefix(_RUN).strip(), text)
         if line.strip() and not line.startswith("//"):
             break
+        name, colon, value = line.removeprefix("//").partition(":")
+        if colon:
+            facts.setdefault(name.strip(), value.strip())
+    if "run" in facts:
+        return Reproducer(facts.pop("run"), text, facts)
     raise ParseError("this is no reproducer: it has no line '// run: …' on top")
