@@ -1,4 +1,5 @@
 /** The keyboard: each view says which keys it takes; `?` shows the list that holds now. */
+import { options } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 export interface Binding {
@@ -27,6 +28,17 @@ const TYPING = new Set(["INPUT", "TEXTAREA", "SELECT"]);
 /** What a focused element does itself: Enter presses a button, arrows move inside a graph. */
 const OWN = new Set(["Enter", " ", "Tab"]);
 
+/** Runs what a key does and draws it at once: a key that is held repeats faster than frames, and goes on from what is drawn. */
+function now(run: () => void): void {
+  const later = options.debounceRendering;
+  options.debounceRendering = (draw) => draw();
+  try {
+    run();
+  } finally {
+    options.debounceRendering = later;
+  }
+}
+
 export function listen(): void {
   window.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
@@ -40,7 +52,7 @@ export function listen(): void {
       const binding = layer.current.find(({ keys }) => keys.includes(event.key));
       if (binding !== undefined) {
         event.preventDefault();
-        binding.run();
+        now(binding.run);
         return;
       }
     }

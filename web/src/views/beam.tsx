@@ -17,7 +17,7 @@ function paths(nodes: BeamNode[]): Path[] {
   const depths = new Map<number, number>();
   // Parents come before children: a search makes them in that order.
   return nodes.map((node) => {
-    const depth = (depths.get(node.parent) ?? -1) + 1;
+    const depth = (node.parent === null ? -1 : depths.get(node.parent) ?? -1) + 1;
     depths.set(node.id, depth);
     return { ...node, depth };
   });
@@ -30,18 +30,18 @@ export function BeamView({ program, kernel, route }: { program: Program; kernel:
   const [only, setOnly] = useState<"kept" | "all">("all");
   const rows = useMemo(() => paths(beam.value?.nodes ?? []), [beam.value]);
   const shown = useMemo(() => {
-    return only === "all" ? rows : rows.filter((row) => row.kept || row.parent < 0);
+    return only === "all" ? rows : rows.filter((row) => row.kept || row.parent === null);
   }, [rows, only]);
   const graph = useMemo<DrawnGraph>(
     () => ({
       nodes: shown.map((row) => ({
         id: String(row.id),
-        title: row.parent < 0 ? row.action || "start" : row.action,
+        title: row.parent === null ? row.action || "start" : row.action,
         detail: [microseconds(row.estimate_us), row.measured_us ? `measured ${microseconds(row.measured_us)}` : ""].filter(Boolean).join("  "),
         more: [row.schedule || "no action", row.outcome].filter(Boolean).join("  "),
         hue: row.kept ? 1 : 7,
       })),
-      edges: shown.filter((row) => row.parent >= 0).map((row) => [String(row.parent), String(row.id)]),
+      edges: shown.filter((row) => row.parent !== null).map((row) => [String(row.parent), String(row.id)]),
     }),
     [shown],
   );

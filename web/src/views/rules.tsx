@@ -11,7 +11,7 @@ interface RuleRow extends RuleEntry {
   id: string;
   tried: number | null;
   applied: number | null;
-  reasons: { reason: string; count: number; examples?: string[] }[];
+  reasons: { reason: string; count: number; example?: string | null }[];
 }
 
 function rowsOf(rules: Record<string, RuleEntry>, patterns: PatternEntry[]): RuleRow[] {
@@ -73,10 +73,10 @@ export function RulesView({ program, route }: { program: Program; route: Route }
               </dl>
               <h3>Why it did not apply</h3>
               {chosen.reasons.length === 0 && <p class="muted">No reason was recorded.</p>}
-              {chosen.reasons.map(({ reason, count: times, examples = [] }) => (
+              {chosen.reasons.map(({ reason, count: times, example }) => (
                 <div class="failure" key={reason}>
                   <b>×{count(times)}</b> {reason}
-                  {examples.map((example) => <pre class="expression" key={example}>{example}</pre>)}
+                  {example && <pre class="expression">{example}</pre>}
                 </div>
               ))}
             </div>

@@ -9,7 +9,7 @@ import { type DrawnGraph, GraphView } from "../parts/graph";
 import { Statistics } from "../parts/statistics";
 import { StepDetail, StepsList, useSteps } from "../parts/steps";
 import { Choice, Header, Waiting } from "../parts/small";
-import { go, href, parseRoute, type Route, withQuery } from "../route";
+import { go, href, type Route, withQuery } from "../route";
 import { hueOf } from "./dataflow";
 import { useKernelKeys } from "./kernel";
 
@@ -20,13 +20,6 @@ const SHAPES = [
   ["after", "After"],
   ["graph", "Graph"],
 ] as const;
-
-const shapeOf = ({ query }: Route): Shape => SHAPES.find(([value]) => value === query["show"])?.[0] ?? "diff";
-const modeOf = ({ query }: Route): DiffMode => (query["mode"] === "inline" ? "inline" : "side");
-const stepOf = ({ query }: Route, steps: number): number | null => {
-  const step = Number(query["step"] ?? NaN);
-  return step >= 0 && step < steps ? Math.floor(step) : null;
-};
 
 interface Neighbour {
   path: string;
@@ -109,10 +102,11 @@ function drawn(graph: Graph): DrawnGraph {
 function Rewrites(props: RewritesProps) {
   const { route, title, sub, base, baseBefore, steps, before, next } = props;
   const { index } = useRecording();
-  const shape = shapeOf(route);
-  const mode = modeOf(route);
+  const shape: Shape = SHAPES.find(([value]) => value === route.query["show"])?.[0] ?? "diff";
+  const mode: DiffMode = route.query["mode"] === "inline" ? "inline" : "side";
   const panel = route.query["panel"] === "rules" ? "rules" : "steps";
-  const step = stepOf(route, steps);
+  const asked = Math.floor(Number(route.query["step"] ?? NaN));
+  const step = asked >= 0 && asked < steps ? asked : null;
   const document = useDocument<StageDocument>(`${base}.json`);
   // The earlier document has the graph that a step's nodes belong to.
   const wantsEarlier = baseBefore !== null && shape === "graph";
@@ -121,47 +115,41 @@ function Rewrites(props: RewritesProps) {
   const list = useSteps(base, steps);
   const current = step === null ? null : list.step(step);
 
-  // A key that is held repeats faster than the page draws: it goes on from the address, not from what is drawn.
-  const here = () => parseRoute(location.hash);
-  const change = (changes: Record<string, string | number | null>) => go(withQuery(here(), changes), true);
+  const change = (changes: Record<string, string | number | null>) => go(withQuery(route, changes), true);
   const toStep = (place: number | null) => change({ step: place === null ? null : Math.min(steps - 1, Math.max(0, place)) });
   const kept = { show: route.query["show"], mode: route.query["mode"], panel: route.query["panel"] };
   const to = (neighbour: Neighbour | null) => neighbour !== null && go(href(neighbour.path, kept));
-  const turn = () => change({ show: SHAPES[(SHAPES.findIndex(([value]) => value === shapeOf(here())) + 1) % SHAPES.length]![0] });
-  const onward = () => {
-    const at = stepOf(here(), steps);
-    if (steps > 0) toStep(at === null ? 0 : list.after(at));
-  };
-  const backward = () => {
-    const at = stepOf(here(), steps);
-    if (at !== null) toStep(list.before(at));
-  };
+  const turn = () => change({ show: SHAPES[(SHAPES.findIndex(([value]) => value === shape) + 1) % SHAPES.length]![0] });
   useKeys([
-    { keys: ["j", "ArrowDown"], does: "next rewrite", run: onward },
-    { keys: ["k", "ArrowUp"], does: "rewrite before", run: backward },
+    { keys: ["j", "ArrowDown"], does: "next rewrite", run: () => steps > 0 && toStep(step === null ? 0 : list.after(step)) },
+    { keys: ["k", "ArrowUp"], does: "rewrite before", run: () => step !== null && toStep(list.before(step)) },
     { keys: ["Home"], does: "first rewrite", run: () => steps > 0 && toStep(0) },
     { keys: ["End"], does: "last rewrite", run: () => steps > 0 && toStep(steps - 1) },
     { keys: ["n", "ArrowRight"], does: "next pass or stage", run: () => to(next) },
     { keys: ["p", "ArrowLeft"], does: "pass or stage before", run: () => to(before) },
     { keys: ["Escape"], does: "from the rewrite back to the whole", run: () => toStep(null) },
     { keys: ["v"], does: "diff, before, after, graph", run: turn },
-    { keys: ["s"], does: "side by side or inline", run: () => change({ mode: modeOf(here()) === "side" ? "inline" : null }) },
+    { keys: ["s"], does: "side by side or inline", run: () => change({ mode: mode === "side" ? "inline" : null }) },
   ]);
 
-  const marked = useMemo(() => (current === null ? undefined : new Set([String(current[1])])), [current]);
-  // The node that a rewrite replaced is in the graph before, or was made on the way: then what it became may be in the one after.
-  const inGraph = (graph: Graph | null | undefined) => graph?.nodes.some(({ id }) => marked?.has(String(id)));
   const side = route.query["side"] === "before" ? "before" : "after";
-  const early = step === null ? side === "before" && earlier.value !== null : inGraph(earlier.value?.graph);
-  const graph = early ? earlier.value?.graph : document.value?.graph;
+  // Before a rewrite lies what the one before it left.
+  const previous = useDocument<StepDocument>(shape === "graph" && side === "before" && step !== null && step > 0 ? `${base}/step/${step - 1}.json` : null);
+  const marked = useMemo(() => {
+    if (current === null) return undefined;
+    return new Set(((side === "before" ? current[6] : current[9]) ?? [current[1] ?? ""]).map(String));
+  }, [current, side]);
+  const early = side === "before" && earlier.value !== null;
+  const ofStep = side === "before" ? (step === 0 ? earlier : previous).value?.graph : whole.value?.graph;
+  const graph = step === null ? (early ? earlier : document).value?.graph : ofStep;
   const picture = useMemo(() => (graph ? drawn(graph) : null), [graph]);
   const only = useMemo(() => {
     const other = early ? document.value?.graph : earlier.value?.graph;
-    if (!graph || !other) return undefined;
+    if (step !== null || !graph || !other) return undefined;
     const known = new Set(other.nodes.map(({ id }) => String(id)));
     const ids = new Set(graph.nodes.map(({ id }) => String(id)).filter((id) => !known.has(id)));
     return { ids, tone: early ? ("bad" as const) : ("good" as const) };
-  }, [graph, early, document.value, earlier.value]);
+  }, [graph, early, step, document.value, earlier.value]);
 
   const loaded = step === null ? document : whole;
   const texts =
@@ -183,7 +171,7 @@ function Rewrites(props: RewritesProps) {
             onChange={(value) => change({ mode: value === "side" ? null : value })}
           />
         )}
-        {shape === "graph" && step === null && baseBefore !== null && (
+        {shape === "graph" && (baseBefore !== null || step !== null) && (
           <Choice
             label="Which graph"
             options={[["before", "Before"], ["after", "After"]]}
@@ -209,7 +197,7 @@ function Rewrites(props: RewritesProps) {
           )}
           {shape === "graph" ? (
             picture === null ? (
-              document.value === null ? <Waiting loaded={document} /> : <p class="notice">{document.value.graph === null ? "No graph was recorded here; the text has it all." : "Loading…"}</p>
+              document.value === null ? <Waiting loaded={document} /> : <p class="notice">{step === null || whole.value !== null ? "No graph was recorded here; the text has it all." : whole.problem ?? "Loading…"}</p>
             ) : (
               <GraphView graph={picture} label={label} marked={marked} only={only} leftOut={graph?.left_out ?? 0} />
             )
