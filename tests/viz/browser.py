@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 from playwright.sync_api import Browser, Locator, Page, Request, expect, sync_playwright
 
+__all__ = ["CHROMIUM", "FLAGS", "Browser", "Tab", "browser", "needs_browser"]
+
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
 needs_browser = pytest.mark.skipif(not CHROMIUM.exists(), reason="there is no Chromium at /usr/bin/chromium")

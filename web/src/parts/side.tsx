@@ -150,5 +150,5 @@ function KernelSide({ program, kernel, here }: { program: Program; kernel: Kerne
   );
 }
 
-const LEVELS: Record<string, string> = { llir: "LLIR", llvm: "LLVM IR", asm: "Assembly", c: "C", cuda: "CUDA C++", ptx: "PTX", sass: "SASS", schedule: "Loop nest", uop: "UOps" };
+const LEVELS: Record<string, string> = { llir: "LLIR", llvm: "LLVM IR", asm: "Assembly", c: "C", cuda: "CUDA C++", ptx: "PTX", sass: "SASS", schedule: "Actions", uop: "UOps" };
 export const levelName = (level: string): string => LEVELS[level] ?? level;

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useProgramId, useRecording } from "../data";
 import { type Step, type StepsDocument, STEPS_PER_PAGE } from "../documents";
-import { count, microseconds } from "../format";
+import { count, microseconds, ruleName } from "../format";
 import { href } from "../route";
 import { Words } from "./code";
 import { VirtualList } from "./virtual";
@@ -100,7 +100,7 @@ export function StepsList({ list, total, current, onChoose }: StepsListProps) {
             onClick={() => onChoose(place)}
           >
             <span class="ordinal">{count(place + 1)}</span>
-            <span class={`name ${(step?.[8] ?? 0) > 0 ? "nested" : ""}`}>{step === null ? "…" : index.rules[step[0]]?.name ?? step[0]}</span>
+            <span class={`name ${(step?.[8] ?? 0) > 0 ? "nested" : ""}`}>{step === null ? "…" : ruleName(index.rules[step[0]]?.name ?? step[0])}</span>
             {alike > 1 && <span class="badge">×{count(alike)}</span>}
             <span class="figure">{step?.[7] === null || step?.[7] === undefined ? "" : microseconds(step[7])}</span>
           </button>
@@ -120,7 +120,7 @@ export function StepDetail({ step }: { step: Step | null }) {
   return (
     <div class="step-detail">
       <h2>
-        <a href={href(`${program}/rules`, { rule: ruleId })}>{rule?.name ?? ruleId}</a>
+        <a href={href(`${program}/rules`, { rule: ruleId })}>{ruleName(rule?.name ?? ruleId)}</a>
       </h2>
       {rule?.equation && <pre class="equation">{rule.equation}</pre>}
       <dl class="lines">

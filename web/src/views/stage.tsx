@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { useDocument, useRecording } from "../data";
 import type { Graph, KernelEntry, Program, StageDocument, StepDocument } from "../documents";
-import { count, microseconds, milliseconds } from "../format";
+import { count, microseconds, milliseconds, ruleName } from "../format";
 import { useKeys } from "../keys";
 import { Code, type DiffMode, DiffView } from "../parts/code";
 import { type DrawnGraph, GraphView } from "../parts/graph";
@@ -191,7 +191,7 @@ function Rewrites(props: RewritesProps) {
           {step !== null && (
             <p class="step-bar" role="status">
               Rewrite <b>{count(step + 1)}</b> of {count(steps)}
-              {current !== null && <> · <b class="mono">{index.rules[current[0]]?.name ?? current[0]}</b> · {microseconds(current[7])}</>}
+              {current !== null && <> · <b>{ruleName(index.rules[current[0]]?.name ?? current[0])}</b> · {microseconds(current[7])}</>}
               <button type="button" class="small" onClick={() => toStep(null)}>Whole {baseBefore?.includes("/pass/") || base.includes("/pass/") ? "pass" : "stage"}</button>
             </p>
           )}
