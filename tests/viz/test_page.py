@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from tests.viz.browser import Browser, Tab, browser, needs_browser
 from tests.viz.served import exported, served
-from tests.viz.synthetic import HOSTILE, Compared, large, small
+from tests.viz.synthetic import HOSTILE, Compared, Document, Synthetic, large, small
 
 __all__ = ["browser"]  # a fixture
 
@@ -226,6 +227,68 @@ def test_light_and_dark_follow_the_system_until_one_chooses(tab: Tab):
     page.reload()
     tab.sees("h1", "model")
     assert page.evaluate(back) == dark
+
+
+READABLE = """([fronts, backs]) => {
+    const probe = document.body.appendChild(document.createElement("span"));
+    const light = (name) => {
+        probe.style.color = `var(--${name})`;
+        const [r, g, b] = getComputedStyle(probe).color.match(/[\\d.]+/g).map((value) => {
+            const part = value / 255;
+            return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+        });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const poor = [];
+    for (const front of fronts) for (const back of backs) {
+        const [high, low] = [light(front), light(back)].sort((a, b) => b - a);
+        const contrast = (high + 0.05) / (low + 0.05);
+        if (contrast < 4.5) poor.push(`${front} on ${back}: ${contrast.toFixed(2)}`);
+    }
+    probe.remove();
+    return poor;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_what_is_behind_it(tab: Tab, scheme: Literal["light", "dark"]):
+    tab.page.emulate_media(color_scheme=scheme)
+    page = tab.go("#/p0")
+    tab.sees("h1", "model")
+    code = ["text", "muted", "accent", "hue-2", "hue-3", "hue-5", "hue-6"]
+    assert page.evaluate(READABLE, [[*code, "good", "bad", "warn"], ["panel", "back"]]) == []
+    assert (
+        page.evaluate(
+            READABLE, [["text"], ["raised", "accent-soft", "good-soft", "bad-soft", "good-mark", "bad-mark"]]
+        )
+        == []
+    )
+
+
+class Damaged(Synthetic):
+    """A recording one document of which is not what it should be."""
+
+    def why(self) -> Document:  # type: ignore[override]
+        return {"schedule": 5}
+
+
+@pytest.mark.parametrize("tab", [lambda: Damaged(3, 40, 20, live=True)], indirect=True)
+def test_a_damaged_document_spoils_its_own_view_only(tab: Tab):
+    page = tab.go("#/p0/k/1/why")
+    tab.sees("[role=alert]", "This view failed")
+    tab.press("2")
+    tab.sees("h1", "Kernels")
+    assert page.locator("[role=alert]").count() == 0
+
+
+def test_text_with_focus_scrolls_by_arrows_and_steps_do_not_move(tab: Tab):
+    page = tab.go("#/p0/k/1/stage/9?show=after&step=2")
+    pane = tab.sees(".code .virtual")
+    pane.focus()
+    tab.press("ArrowDown", "ArrowDown", "End")
+    assert "step=2" in page.url
+    tab.press("j")
+    assert "step=3" in page.url
 
 
 @pytest.mark.parametrize("tab", [large], indirect=True)

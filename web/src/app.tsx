@@ -4,6 +4,7 @@ import { kernelOf, useRecording } from "./data";
 import type { Index, Program } from "./documents";
 import { counted } from "./format";
 import { useKeys } from "./keys";
+import { Boundary } from "./parts/boundary";
 import { Help } from "./parts/help";
 import { SearchBox } from "./parts/search_box";
 import { Side, places } from "./parts/side";
@@ -141,7 +142,9 @@ export function App() {
       </header>
       {program === undefined ? <nav class="side" aria-label="Views" /> : <Side program={program} route={route} places={top} />}
       <main ref={main} id="main" tabIndex={-1}>
-        <View route={route} program={program} />
+        <Boundary place={location.hash}>
+          <View route={route} program={program} />
+        </Boundary>
       </main>
       {help && <Help close={() => setHelp(false)} />}
     </div>

@@ -330,5 +330,8 @@ export interface ScheduleAnswer {
   note?: string;
 }
 
+/** Of the documents that this page reads. */
+export const VERSION = 1;
+
 /** Steps come in pages of this many. */
 export const STEPS_PER_PAGE = 500;

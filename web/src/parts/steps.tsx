@@ -13,8 +13,9 @@ export interface Steps {
   want: (first: number, last: number) => void;
   /** How many alike this one stands for, or 0 where it is one of those. */
   alike: (place: number) => number;
-  after: (place: number) => number;
-  before: (place: number) => number;
+  /** The first step of another rule, onwards and back. */
+  beyond: (place: number) => number;
+  ahead: (place: number) => number;
   problem: string | null;
 }
 
@@ -55,8 +56,12 @@ export function useSteps(base: string, total: number): Steps {
     step,
     want,
     alike,
-    after: (place) => Math.min(total - 1, place + Math.max(1, alike(place))),
-    before: (place) => {
+    beyond: (place) => {
+      let to = Math.min(total - 1, place + Math.max(1, alike(place)));
+      while (to < total - 1 && alike(to) === 0) to++;
+      return to;
+    },
+    ahead: (place) => {
       let to = Math.max(0, place - 1);
       while (to > 0 && alike(to) === 0) to--;
       return to;

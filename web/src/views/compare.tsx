@@ -1,7 +1,7 @@
 /** Two recordings side by side: kernels matched by name and origin, figures as ratios, code as a diff. */
 import { useMemo } from "preact/hooks";
 import { stepsOf, useDocument, useRecording } from "../data";
-import type { Index, KernelEntry, LevelDocument } from "../documents";
+import type { Index, KernelEntry, LevelDocument, StageDocument } from "../documents";
 import { counted, microseconds, milliseconds, ratio, short } from "../format";
 import { DiffView, type DiffMode } from "../parts/code";
 import { levelName } from "../parts/side";
@@ -99,28 +99,41 @@ export function CompareView({ route }: { route: Route }) {
   );
 }
 
+const textOf = (document: LevelDocument | StageDocument | null): string => (document === null ? "" : "text" in document ? document.text : document.after);
+
 function Codes({ pair, route, change }: { pair: Pair; route: Route; change: (changes: Record<string, string | null>) => void }) {
   const { a, b } = pair;
   const levels = [...new Set([...(a?.levels ?? []), ...(b?.levels ?? [])])];
-  const level = levels.includes(route.query["level"] ?? "") ? route.query["level"]! : levels[0] ?? "";
+  const stages = (a ?? b)!.stages;
+  const asked = route.query["level"] ?? "";
+  const stage = stages.find(({ n }) => asked === `stage/${n}`);
+  const level = stage !== undefined || levels.includes(asked) ? asked : levels[0] ?? "";
   const mode: DiffMode = route.query["mode"] === "inline" ? "inline" : "side";
-  const path = (kernel: KernelEntry | null, prefix: string) => (kernel?.levels.includes(level) ? `${prefix}${kernel.id}/level/${level}.json` : null);
+  const path = (kernel: KernelEntry | null, prefix: string) => {
+    if (kernel === null) return null;
+    if (stage !== undefined) return kernel.stages.some(({ n }) => n === stage.n) ? `${prefix}${kernel.id}/${level}.json` : null;
+    return kernel.levels.includes(level) ? `${prefix}${kernel.id}/level/${level}.json` : null;
+  };
   const [left, right] = [path(a, ""), path(b, "b/")];
-  const first = useDocument<LevelDocument>(left);
-  const second = useDocument<LevelDocument>(right);
+  const first = useDocument<LevelDocument | StageDocument>(left);
+  const second = useDocument<LevelDocument | StageDocument>(right);
   if (level === "") return <Empty>No code was recorded for this kernel.</Empty>;
   const waits = (left !== null && first.value === null) || (right !== null && second.value === null);
   return (
     <div class="pane">
       <div class="tools">
         <Choice label="Level" options={levels.map((name) => [name, levelName(name)] as const)} value={level} onChange={(value) => change({ level: value })} />
+        <select aria-label="Stage" value={stage === undefined ? "" : level} onChange={(event) => change({ level: event.currentTarget.value || null })}>
+          <option value="">after a stage …</option>
+          {stages.map(({ n, name }) => <option key={n} value={`stage/${n}`}>{`${n} ${name}`}</option>)}
+        </select>
         <Choice label="How to show it" options={[["side", "Side by side"], ["inline", "Inline"]]} value={mode} onChange={(value) => change({ mode: value === "side" ? null : value })} />
         <button type="button" class="small" onClick={() => change({ kernel: null })}>Close</button>
       </div>
       {waits ? (
         <Waiting loaded={first.value === null ? first : second} />
       ) : (
-        <DiffView before={first.value?.text ?? ""} after={second.value?.text ?? ""} mode={mode} language={level} label={`${levelName(level)} of both`} sides={["A", "B"]} />
+        <DiffView before={textOf(first.value)} after={textOf(second.value)} mode={mode} language={level} label={`${stage?.name ?? levelName(level)} of both`} sides={["A", "B"]} />
       )}
     </div>
   );

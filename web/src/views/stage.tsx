@@ -121,8 +121,10 @@ function Rewrites(props: RewritesProps) {
   const to = (neighbour: Neighbour | null) => neighbour !== null && go(href(neighbour.path, kept));
   const turn = () => change({ show: SHAPES[(SHAPES.findIndex(([value]) => value === shape) + 1) % SHAPES.length]![0] });
   useKeys([
-    { keys: ["j", "ArrowDown"], does: "next rewrite", run: () => steps > 0 && toStep(step === null ? 0 : list.after(step)) },
-    { keys: ["k", "ArrowUp"], does: "rewrite before", run: () => step !== null && toStep(list.before(step)) },
+    { keys: ["j", "ArrowDown"], does: "next rewrite", run: () => steps > 0 && toStep(step === null ? 0 : step + 1) },
+    { keys: ["k", "ArrowUp"], does: "rewrite before", run: () => step !== null && toStep(step - 1) },
+    { keys: ["J"], does: "next rewrite by another rule", run: () => steps > 0 && toStep(step === null ? 0 : list.beyond(step)) },
+    { keys: ["K"], does: "rewrite before, by another rule", run: () => step !== null && toStep(list.ahead(step)) },
     { keys: ["Home"], does: "first rewrite", run: () => steps > 0 && toStep(0) },
     { keys: ["End"], does: "last rewrite", run: () => steps > 0 && toStep(steps - 1) },
     { keys: ["n", "ArrowRight"], does: "next pass or stage", run: () => to(next) },
@@ -204,7 +206,7 @@ function Rewrites(props: RewritesProps) {
           ) : !ready ? (
             <Waiting loaded={loaded} />
           ) : shape === "diff" ? (
-            <DiffView before={texts.before} after={texts.after} mode={mode} label={label} />
+            <DiffView before={texts.before} after={texts.after} mode={mode} label={label} language={document.value?.language ?? "uop"} />
           ) : (
             <Code text={texts[shape]} label={label} language={document.value?.language} />
           )}
