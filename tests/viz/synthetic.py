@@ -323,8 +323,8 @@ class Synthetic:
         return {
             "origin": "model.py:7", "because": ["its result is read twice"], "bound_by": "bound by memory", "note": "",
             "schedule": [
-                {"action": "upcast(j, 16)", "taken": True, "reason": "one register of lanes", "estimate_us": 20.0, "effect": "reads become wide"},
-                {"action": "unroll(k, 4)", "taken": False, "reason": "no faster by the model", "estimate_us": 21.0, "effect": ""},
+                {"action": "upcast(j, 16)", "taken": True, "legal": True, "reason": "one register of lanes", "estimate_us": 20.0, "effect": "reads become wide"},
+                {"action": "unroll(k, 4)", "taken": False, "legal": True, "reason": "no faster by the model", "estimate_us": 21.0, "effect": ""},
             ],
             "loads": [{"buffer": "arg1", "index": "i * 768 + j * 2", "store": False, "lanes": 1, "wide": False, "reason": "neighbouring lanes lie 2 apart"}],
             "nest": {"loops": [{"axis": "i", "extent": 768, "kind": "thread", "depth": 0, "children": [middle]}], "legal_actions": ["split(i, 4)", "split(i, 8)", "upcast(j, 8)"]},

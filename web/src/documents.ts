@@ -208,6 +208,8 @@ export interface Loop {
 export interface ActionReason {
   action: string;
   taken: boolean;
+  /** Whether it may be applied at all. */
+  legal?: boolean;
   reason?: string | null;
   estimate_us?: number | null;
   effect?: string;
