@@ -61,6 +61,7 @@ def places(hottest: str, stage: int) -> dict[str, tuple[str, str]]:
         "viz-dataflow": ("p0/dataflow", "light"),
         "viz-why": (f"{hottest}/why", "light"),
         "viz-schedule": (f"{hottest}/schedule", "dark"),
+        "viz-memory": ("p0/memory", "light"),
         "viz-timeline": ("p0/timeline", "dark"),
     }
 

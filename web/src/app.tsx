@@ -63,7 +63,7 @@ function View({ route, program }: { route: Route; program: Program | undefined }
     case "kernels":
       return <KernelsView program={program} route={route} />;
     case "dataflow":
-      return <DataflowView program={program} />;
+      return <DataflowView program={program} route={route} />;
     case "rules":
       return <RulesView program={program} route={route} />;
     case "fusion":

@@ -4,7 +4,7 @@ import { useDocument } from "../data";
 import type { BeamDocument, BeamNode, KernelEntry, Program } from "../documents";
 import { count, counted, microseconds } from "../format";
 import { type DrawnGraph, GraphView } from "../parts/graph";
-import { Choice, Facts, Header, Waiting } from "../parts/small";
+import { Choice, Empty, Facts, Header, Waiting } from "../parts/small";
 import { type Column, parseSort, Table } from "../parts/table";
 import { go, href, type Route, withQuery } from "../route";
 import { useKernelKeys } from "./kernel";
@@ -55,7 +55,9 @@ export function BeamView({ program, kernel, route }: { program: Program; kernel:
     ],
     [kernel],
   );
+  if (beam.problem !== null) return <Empty>No search was made for this kernel: its schedule comes from the heuristic or the cache.</Empty>;
   if (beam.value === null) return <Waiting loaded={beam} />;
+  const refusals = Object.entries(beam.value.refusals ?? {}).sort(([, a], [, b]) => b - a);
   return (
     <section class="view">
       <Header title="Beam search" sub={`${counted(rows.length, "schedule")}, ${rows.filter(({ kept }) => kept).length} kept`}>
@@ -67,9 +69,17 @@ export function BeamView({ program, kernel, route }: { program: Program; kernel:
           ["rounds", count(beam.value.rounds)],
           ["took", microseconds((beam.value.seconds ?? 0) * 1e6)],
           ["ended", beam.value.ended || "–"],
-          ["refused", Object.entries(beam.value.refusals ?? {}).map(([reason, times]) => `${count(times)} ${reason}`).join(", ") || "none"],
+          ["refused", count(refusals.reduce((sum, [, times]) => sum + times, 0))],
         ]}
       />
+      {refusals.length > 0 && (
+        <details class="note">
+          <summary>Why actions were refused</summary>
+          <ul class="reasons">
+            {refusals.map(([reason, times]) => <li key={reason}><b>{count(times)}</b> {reason}</li>)}
+          </ul>
+        </details>
+      )}
       <div class="columns">
         <GraphView graph={graph} label="Beam search" direction="LR" onOpen={(id) => go(href(`${kernel.id}/schedule`, { text: rows.find((row) => String(row.id) === id)?.schedule }))} />
         <Table rows={shown} columns={columns} sort={parseSort(route.query["sort"], "estimate")} onSort={(sort) => go(withQuery(route, { sort }), true)} label="Schedules" />
