@@ -24,11 +24,15 @@ function text(program: Definition[]): string {
   return program.map(({ op, operands }, at) => `%${at} = ${op} ${operands.map((each) => `%${each}`).join(", ")} : f32`).join("\n");
 }
 
+/** Each expression is defined once, as in a graph whose nodes are interned. */
 function program(below: (n: number) => number, size: number): Definition[] {
-  return Array.from({ length: size }, (_, at) => ({
-    op: ["add", "mul", "load", "exp"][below(4)]!,
-    operands: at === 0 ? [] : Array.from({ length: 1 + below(2) }, () => below(at)),
-  }));
+  const made = new Map<string, Definition>();
+  while (made.size < size) {
+    const op = ["add", "mul", "load", "exp"][below(4)]!;
+    const operands = made.size === 0 ? [] : Array.from({ length: 1 + below(2) }, () => below(made.size));
+    made.set(`${op} ${operands.join(" ")}`, { op, operands });
+  }
+  return [...made.values()];
 }
 
 /** The program with one more definition at a place; what follows is renumbered. */
