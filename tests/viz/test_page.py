@@ -181,6 +181,8 @@ def test_two_recordings_side_by_side(tab: Tab):
     tab.sees(".line.added", "mul %1, 8")
     page.reload()
     tab.sees(".line.added", "mul %1, 8")
+    page.get_by_label("Stage").select_option("stage/9")
+    tab.sees(".diff", "Nothing changed in the text.")
 
 
 def test_an_export_opens_from_a_file(browser: Browser, tmp_path: Path):

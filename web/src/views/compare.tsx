@@ -15,26 +15,38 @@ interface Pair {
   b: KernelEntry | null;
 }
 
-/** The n-th kernel of a name and origin in one recording belongs to the n-th in the other. */
+interface Named {
+  program: string;
+  kernel: KernelEntry;
+}
+
+/** How two kernels are the same: by the name, which ends in a hash of what is computed; else by what stands before that. */
+const SAME: ((named: Named) => string)[] = [
+  ({ program, kernel }) => `${program} ${kernel.name}`,
+  ({ program, kernel }) => `${program} ${kernel.name.replace(/_[0-9a-f]{4,}$/, "")}`,
+];
+
+/** The n-th kernel of a key in one recording belongs to the n-th in the other; the stricter key goes first. */
 function pairs(first: Index, second: Index): Pair[] {
-  const table = new Map<string, Pair>();
-  const enter = (index: Index, side: "a" | "b") => {
-    const seen = new Map<string, number>();
-    for (const program of index.programs) {
-      for (const kernel of program.kernels) {
-        const name = `${program.name} ${kernel.name} ${kernel.origin ?? ""}`;
-        const times = seen.get(name) ?? 0;
-        seen.set(name, times + 1);
-        const key = `${name} ${times}`;
-        const pair = table.get(key) ?? { key, a: null, b: null };
-        pair[side] = kernel;
-        table.set(key, pair);
-      }
-    }
-  };
-  enter(first, "a");
-  enter(second, "b");
-  return [...table.values()];
+  const all = (index: Index): Named[] => index.programs.flatMap(({ name, kernels }) => kernels.map((kernel) => ({ program: name, kernel })));
+  let [left, right] = [all(first), all(second)];
+  const found: Pair[] = [];
+  for (const same of SAME) {
+    const table = new Map<string, Named[]>();
+    for (const named of right) table.set(same(named), [...(table.get(same(named)) ?? []), named]);
+    const taken = new Set<Named>();
+    left = left.filter((named) => {
+      const other = table.get(same(named))?.shift();
+      if (other === undefined) return true;
+      taken.add(other);
+      found.push({ key: named.kernel.id, a: named.kernel, b: other.kernel });
+      return false;
+    });
+    right = right.filter((named) => !taken.has(named));
+  }
+  found.push(...left.map(({ kernel }) => ({ key: kernel.id, a: kernel, b: null })));
+  found.push(...right.map(({ kernel }) => ({ key: `b/${kernel.id}`, a: null, b: kernel })));
+  return found;
 }
 
 const quotient = (a: number | null | undefined, b: number | null | undefined): number | null => (a && b ? a / b : null);
@@ -67,7 +79,7 @@ export function CompareView({ route }: { route: Route }) {
   const filter = route.query["q"] ?? "";
   const differs = route.query["only"] === "differs";
   const rows = useMemo(
-    () => all.filter((pair) => (!differs || state(pair) !== "same") && (filter === "" || matches(filter, pair.key))),
+    () => all.filter((pair) => (!differs || state(pair) !== "same") && (filter === "" || matches(filter, pair.a?.name, pair.b?.name, pair.a?.origin, pair.b?.origin))),
     [all, filter, differs],
   );
   if (other === null) return <Empty>One recording was opened. <code>planish viz A B</code> compares two.</Empty>;

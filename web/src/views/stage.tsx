@@ -37,6 +37,8 @@ interface RewritesProps {
   steps: number;
   before: Neighbour | null;
   next: Neighbour | null;
+  /** What the pass raised. */
+  error?: string | undefined;
 }
 
 export function PassView({ program, route, number }: { program: Program; route: Route; number: number }) {
@@ -55,6 +57,7 @@ export function PassView({ program, route, number }: { program: Program; route: 
       base={pass.id}
       baseBefore={program.passes[number - 1]?.id ?? null}
       steps={pass.steps}
+      error={pass.error}
       before={neighbour(number - 1)}
       next={neighbour(number + 1)}
     />
@@ -100,7 +103,7 @@ function drawn(graph: Graph): DrawnGraph {
 }
 
 function Rewrites(props: RewritesProps) {
-  const { route, title, sub, base, baseBefore, steps, before, next } = props;
+  const { route, title, sub, base, baseBefore, steps, before, next, error } = props;
   const { index } = useRecording();
   const shape: Shape = SHAPES.find(([value]) => value === route.query["show"])?.[0] ?? "diff";
   const mode: DiffMode = route.query["mode"] === "inline" ? "inline" : "side";
@@ -186,6 +189,7 @@ function Rewrites(props: RewritesProps) {
           <button type="button" disabled={next === null} onClick={() => to(next)} title={next?.name} aria-label="Next">→</button>
         </span>
       </Header>
+      {error && <pre class="notice bad" role="alert">{error}</pre>}
       {document.value?.note && <p class="note">{document.value.note}</p>}
       <div class="rewrites">
         <div class="pane">
