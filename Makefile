@@ -11,6 +11,7 @@
 #   make docs      the site, into build/site   (strictly; offline)
 #   make native    the C of planish/runtime/native again as LLVM IR and machine code (takes clang and opt of LLVM 14)
 #   make page      the page of `planish viz` again from web/ (takes Node and npm)
+#   make pictures  those of it in the documents (takes Chromium)
 #   make replay    what a change does to generated code; make replay UPDATE=1 accepts it
 
 PYTHON ?= python3
@@ -23,7 +24,7 @@ DOCS := .venv/.installed-docs
 SEED ?= 0
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all test-mpi test-gpu sanitize-gpu fuzz onnx lint bench native page replay docs clean
+.PHONY: demo test test-all test-mpi test-gpu sanitize-gpu fuzz onnx lint bench native page pictures replay docs clean
 
 # The pip that is there installs into the environment, which is ready in a moment without one of its own.
 HAS_PIP := $(shell $(PYTHON) -m pip --python "$$(command -v $(PYTHON))" --version 2> /dev/null)
@@ -97,6 +98,9 @@ web/node_modules/.package-lock.json: web/package-lock.json
 
 page: web/node_modules/.package-lock.json
 	cd web && npm run build
+
+pictures: $(DEV)
+	$(BIN)/python tools/pictures.py
 
 replay: $(DEV)
 	$(BIN)/python tools/replay.py $(if $(UPDATE),--update) $(if $(ONLY),--only '$(ONLY)')

@@ -39,8 +39,8 @@ def served(documents: Synthetic) -> Iterator[str]:
                 words = parse_qs(place.query)["q"][0].lower()
                 self.document(
                     {
-                        "entries": [
-                            entry for entry in documents.search()["entries"] if words in entry[2].lower()
+                        "results": [
+                            entry for entry in documents.search()["results"] if words in entry[2].lower()
                         ],
                         "left_out": 0,
                     }

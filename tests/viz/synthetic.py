@@ -191,9 +191,10 @@ class Synthetic:
                     f"(L{s} * 4 + {s}) // 4",
                     f"L{s} + {s // 4}",
                     "model.py:7",
-                    [s],
+                    [n * 1000 + s % self.size],
                     2.5,
                     s % 2,
+                    [n * 1000 + s % self.size],
                 ]
                 for s in shown
             ]
@@ -201,7 +202,8 @@ class Synthetic:
         if what == "step":
             return {
                 "number": which, "total": steps, "rule": f"u{which % 60}", "before": text(which % 5, self.size), "after": text(which % 5 + 1, self.size),
-                "at": [n * 1000 + which % self.size], "made": [], "whole": True, "us": 2.5,
+                "at": [n * 1000 + which % self.size], "made": [n * 1000 + which % self.size], "whole": True, "us": 2.5,
+                "graph": _graph(self.size, n * 1000),
             }  # fmt: skip
         statistics = [
             {"rule": f"u{r}", "tried": 90, "applied": 20 - r, "ms": 0.1, "failed": {"not a constant": 70}}
@@ -218,7 +220,7 @@ class Synthetic:
             ["step", "p0/k/0/stage/9?step=3", "divide 3: (L3 * 4 + 3) // 4"],
             ["level", "p0/k/0/level/llvm", "fmul contract <16 x float>"],
         ]
-        return {"entries": entries, "left_out": 0}
+        return {"results": entries, "left_out": 0}
 
     @staticmethod
     def memory() -> Document:
@@ -268,7 +270,7 @@ class Synthetic:
             {
                 "reason": "the axes are gone already",
                 "count": 5,
-                "examples": ["%10 = reduce_sum %6 {axes=[1]} : tensor<f32, 512>"],
+                "example": "%10 = reduce_sum %6 {axes=[1]} : tensor<f32, 512>",
             }
         ]
         return {
@@ -292,7 +294,7 @@ class Synthetic:
         nodes: list[Document] = [
             {
                 "id": 0,
-                "parent": -1,
+                "parent": None,
                 "action": "start",
                 "schedule": "",
                 "estimate_us": 90.0,
@@ -321,8 +323,8 @@ class Synthetic:
         return {
             "origin": "model.py:7", "because": ["its result is read twice"], "bound_by": "bound by memory", "note": "",
             "schedule": [
-                {"action": "upcast(j, 16)", "taken": True, "reason": "one register of lanes", "estimate_us": 20.0, "effect": "reads become wide"},
-                {"action": "unroll(k, 4)", "taken": False, "reason": "no faster by the model", "estimate_us": 21.0, "effect": ""},
+                {"action": "upcast(j, 16)", "taken": True, "legal": True, "reason": "one register of lanes", "estimate_us": 20.0, "effect": "reads become wide"},
+                {"action": "unroll(k, 4)", "taken": False, "legal": True, "reason": "no faster by the model", "estimate_us": 21.0, "effect": ""},
             ],
             "loads": [{"buffer": "arg1", "index": "i * 768 + j * 2", "store": False, "lanes": 1, "wide": False, "reason": "neighbouring lanes lie 2 apart"}],
             "nest": {"loops": [{"axis": "i", "extent": 768, "kind": "thread", "depth": 0, "children": [middle]}], "legal_actions": ["split(i, 4)", "split(i, 8)", "upcast(j, 8)"]},

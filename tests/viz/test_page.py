@@ -2,66 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Literal
 
 import pytest
 
-from tests.viz.served import PAGE, exported, served
-from tests.viz.synthetic import HOSTILE, Compared, large, small
+from tests.viz.browser import Browser, Tab, browser, needs_browser
+from tests.viz.served import exported, served
+from tests.viz.synthetic import HOSTILE, Compared, Document, Synthetic, large, small
 
-pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-from playwright.sync_api import Browser, Locator, Page, Request, sync_playwright
+__all__ = ["browser"]  # a fixture
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
-pytestmark = [
-    pytest.mark.skipif(not CHROMIUM.exists(), reason="there is no Chromium at /usr/bin/chromium"),
-    pytest.mark.skipif(
-        not (PAGE / "index.html").exists(), reason="the page is not built: `make page` builds it"
-    ),
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
-        yield browser
-        browser.close()
-
-
-class Tab:
-    """A tab on a recording, which fails on any error of the page and on any request that leaves the machine."""
-
-    def __init__(self, page: Page, address: str) -> None:
-        self.page, self.address = page, address
-        self.faults: list[str] = []
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("console", lambda said: self.faults.extend([said.text] if said.type == "error" else []))
-        page.on("request", self.request)
-
-    def request(self, request: Request) -> None:
-        place = urlsplit(request.url)
-        if place.scheme not in {"data", "blob", "file"} and place.hostname != "127.0.0.1":
-            self.faults.append(f"a request left the machine: {request.url}")
-
-    def go(self, place: str) -> Page:
-        self.page.goto(f"{self.address}{place}")
-        return self.page
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.page.keyboard.press(key)
-
-    def sees(self, selector: str, text: str | re.Pattern[str] | None = None) -> Locator:
-        found = self.page.locator(selector)
-        if text is not None:
-            found = found.filter(has_text=text)
-        found.first.wait_for(timeout=15_000)
-        return found.first
+pytestmark = needs_browser
 
 
 @pytest.fixture
@@ -228,6 +181,8 @@ def test_two_recordings_side_by_side(tab: Tab):
     tab.sees(".line.added", "mul %1, 8")
     page.reload()
     tab.sees(".line.added", "mul %1, 8")
+    page.get_by_label("Stage").select_option("stage/9")
+    tab.sees(".diff", "Nothing changed in the text.")
 
 
 def test_an_export_opens_from_a_file(browser: Browser, tmp_path: Path):
@@ -274,6 +229,68 @@ def test_light_and_dark_follow_the_system_until_one_chooses(tab: Tab):
     page.reload()
     tab.sees("h1", "model")
     assert page.evaluate(back) == dark
+
+
+READABLE = """([fronts, backs]) => {
+    const probe = document.body.appendChild(document.createElement("span"));
+    const light = (name) => {
+        probe.style.color = `var(--${name})`;
+        const [r, g, b] = getComputedStyle(probe).color.match(/[\\d.]+/g).map((value) => {
+            const part = value / 255;
+            return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+        });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const poor = [];
+    for (const front of fronts) for (const back of backs) {
+        const [high, low] = [light(front), light(back)].sort((a, b) => b - a);
+        const contrast = (high + 0.05) / (low + 0.05);
+        if (contrast < 4.5) poor.push(`${front} on ${back}: ${contrast.toFixed(2)}`);
+    }
+    probe.remove();
+    return poor;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_what_is_behind_it(tab: Tab, scheme: Literal["light", "dark"]):
+    tab.page.emulate_media(color_scheme=scheme)
+    page = tab.go("#/p0")
+    tab.sees("h1", "model")
+    code = ["text", "muted", "accent", "hue-2", "hue-3", "hue-5", "hue-6"]
+    assert page.evaluate(READABLE, [[*code, "good", "bad", "warn"], ["panel", "back"]]) == []
+    assert (
+        page.evaluate(
+            READABLE, [["text"], ["raised", "accent-soft", "good-soft", "bad-soft", "good-mark", "bad-mark"]]
+        )
+        == []
+    )
+
+
+class Damaged(Synthetic):
+    """A recording one document of which is not what it should be."""
+
+    def why(self) -> Document:  # type: ignore[override]
+        return {"schedule": 5}
+
+
+@pytest.mark.parametrize("tab", [lambda: Damaged(3, 40, 20, live=True)], indirect=True)
+def test_a_damaged_document_spoils_its_own_view_only(tab: Tab):
+    page = tab.go("#/p0/k/1/why")
+    tab.sees("[role=alert]", "This view failed")
+    tab.press("2")
+    tab.sees("h1", "Kernels")
+    assert page.locator("[role=alert]").count() == 0
+
+
+def test_text_with_focus_scrolls_by_arrows_and_steps_do_not_move(tab: Tab):
+    page = tab.go("#/p0/k/1/stage/9?show=after&step=2")
+    pane = tab.sees(".code .virtual")
+    pane.focus()
+    tab.press("ArrowDown", "ArrowDown", "End")
+    assert "step=2" in page.url
+    tab.press("j")
+    assert "step=3" in page.url
 
 
 @pytest.mark.parametrize("tab", [large], indirect=True)

@@ -1,8 +1,10 @@
 /** The frame: bar, navigation, and the view that the address names. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kernelOf, useRecording } from "./data";
-import type { Program } from "./documents";
+import type { Index, Program } from "./documents";
+import { counted } from "./format";
 import { useKeys } from "./keys";
+import { Boundary } from "./parts/boundary";
 import { Help } from "./parts/help";
 import { SearchBox } from "./parts/search_box";
 import { Side, places } from "./parts/side";
@@ -61,7 +63,7 @@ function View({ route, program }: { route: Route; program: Program | undefined }
     case "kernels":
       return <KernelsView program={program} route={route} />;
     case "dataflow":
-      return <DataflowView program={program} />;
+      return <DataflowView program={program} route={route} />;
     case "rules":
       return <RulesView program={program} route={route} />;
     case "fusion":
@@ -76,7 +78,9 @@ function View({ route, program }: { route: Route; program: Program | undefined }
 }
 
 /** `r0/timeline` names a run; its program is where it is shown. */
-function resolved(route: Route, runs: { id: string; program: string }[]): Route {
+function resolved(route: Route, { programs, runs = [] }: Index): Route {
+  // A rule belongs to no program; it is shown in the first.
+  if (route.path[0] === "rule") return { path: [programs[0]?.id ?? "p0", "rules"], query: { ...route.query, rule: route.path[1] ?? "" } };
   const run = runs.find(({ id }) => id === route.path[0]);
   if (run === undefined) return route;
   return { path: [run.program, ...route.path.slice(1)], query: { run: run.id, ...route.query } };
@@ -85,7 +89,7 @@ function resolved(route: Route, runs: { id: string; program: string }[]): Route 
 export function App() {
   const { index } = useRecording();
   const address = useRoute();
-  const route = useMemo(() => resolved(address, index.runs ?? []), [address, index]);
+  const route = useMemo(() => resolved(address, index), [address, index]);
   const [help, setHelp] = useState(false);
   const [theme, setTheme] = useState<Theme>(storedTheme);
   const search = useRef<HTMLInputElement>(null);
@@ -122,7 +126,7 @@ export function App() {
             onChange={(event) => go(href(event.currentTarget.value))}
           >
             {index.programs.map(({ id, name, kernels }) => (
-              <option key={id} value={id}>{`${name} (${kernels.length} kernels)`}</option>
+              <option key={id} value={id}>{`${name} (${counted(kernels.length, "kernel")})`}</option>
             ))}
           </select>
         ) : (
@@ -138,7 +142,9 @@ export function App() {
       </header>
       {program === undefined ? <nav class="side" aria-label="Views" /> : <Side program={program} route={route} places={top} />}
       <main ref={main} id="main" tabIndex={-1}>
-        <View route={route} program={program} />
+        <Boundary place={location.hash}>
+          <View route={route} program={program} />
+        </Boundary>
       </main>
       {help && <Help close={() => setHelp(false)} />}
     </div>

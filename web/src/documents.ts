@@ -167,10 +167,11 @@ export type Step = [
   before: string,
   after: string,
   source: string | number | null,
-  made?: (string | number)[] | null,
+  at?: (string | number)[] | null,
   us?: number | null,
   /** Above 0: inside of another rule. */
   depth?: number,
+  made?: (string | number)[] | null,
 ];
 
 export interface StepsDocument {
@@ -187,6 +188,8 @@ export interface StepDocument {
   made?: (string | number)[];
   /** Whether the texts are the whole; else what the rewrite was about. */
   whole?: boolean;
+  /** After it, where it is the whole. */
+  graph?: Graph | null;
 }
 
 export interface LevelDocument {
@@ -205,6 +208,8 @@ export interface Loop {
 export interface ActionReason {
   action: string;
   taken: boolean;
+  /** Whether it may be applied at all. */
+  legal?: boolean;
   reason?: string | null;
   estimate_us?: number | null;
   effect?: string;
@@ -268,7 +273,7 @@ export interface PatternEntry {
   tried: number;
   applied: number;
   ms?: number;
-  failed?: { reason: string; count: number; examples?: string[] }[];
+  failed?: { reason: string; count: number; example?: string | null }[];
 }
 
 export interface TimelineEvent {
@@ -291,8 +296,8 @@ export interface TimelineDocument {
 
 export interface BeamNode {
   id: number;
-  /** −1 for the schedule that the search started from. */
-  parent: number;
+  /** Null for the schedule that the search started from. */
+  parent: number | null;
   action: string;
   schedule: string;
   estimate_us?: number | null;
@@ -313,7 +318,7 @@ export interface BeamDocument {
 export type SearchResult = [kind: string, id: string, text: string];
 
 export interface SearchDocument {
-  entries: SearchResult[];
+  results: SearchResult[];
   left_out?: number;
 }
 
@@ -326,6 +331,9 @@ export interface ScheduleAnswer {
   measured_us?: number | null;
   note?: string;
 }
+
+/** Of the documents that this page reads. */
+export const VERSION = 1;
 
 /** Steps come in pages of this many. */
 export const STEPS_PER_PAGE = 500;

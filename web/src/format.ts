@@ -42,6 +42,9 @@ export const counted = (value: number, noun: string): string => `${count(value)}
 /** An origin with the file's name instead of its whole path. */
 export const short = (origin: string | null | undefined): string => (origin ?? "").replace(/(^|\s)\S*\/(?=[^/\s]+:\d)/, "$1");
 
+/** A rule's name as words; rules that are functions of ours are named like those. */
+export const ruleName = (name: string): string => (/^_\w+$/.test(name) ? name.slice(1).replaceAll("_", " ") : name);
+
 /** A moment as the reader's clock says it, to the minute. */
 export function when(created: string | null | undefined): string {
   const date = new Date(created ?? "");

@@ -1,4 +1,5 @@
 /** The keyboard: each view says which keys it takes; `?` shows the list that holds now. */
+import { options } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 export interface Binding {
@@ -26,6 +27,19 @@ export function bindings(): Binding[] {
 const TYPING = new Set(["INPUT", "TEXTAREA", "SELECT"]);
 /** What a focused element does itself: Enter presses a button, arrows move inside a graph. */
 const OWN = new Set(["Enter", " ", "Tab"]);
+/** Text that has focus scrolls by these. */
+const SCROLLING = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End"]);
+
+/** Runs what a key does and draws it at once: a key that is held repeats faster than frames, and goes on from what is drawn. */
+function now(run: () => void): void {
+  const later = options.debounceRendering;
+  options.debounceRendering = (draw) => draw();
+  try {
+    run();
+  } finally {
+    options.debounceRendering = later;
+  }
+}
 
 export function listen(): void {
   window.addEventListener("keydown", (event) => {
@@ -35,12 +49,12 @@ export function listen(): void {
       if (event.key === "Escape") target.blur();
       return;
     }
-    if (OWN.has(event.key)) return;
+    if (OWN.has(event.key) || (SCROLLING.has(event.key) && target.closest("[data-scrolls]") !== null)) return;
     for (const layer of [...layers].reverse()) {
       const binding = layer.current.find(({ keys }) => keys.includes(event.key));
       if (binding !== undefined) {
         event.preventDefault();
-        binding.run();
+        now(binding.run);
         return;
       }
     }

@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { App } from "./app";
 import { RecordingContext } from "./data";
-import { type Index, named } from "./documents";
+import { type Index, named, VERSION } from "./documents";
 import { listen } from "./keys";
 import { openSource } from "./source";
 import { applyTheme, storedTheme } from "./theme";
@@ -13,6 +13,9 @@ async function open(): Promise<void> {
   const source = openSource();
   try {
     const index = named(await source.get<Index>("index.json"));
+    if (index.version !== VERSION) {
+      throw new Error(`The recording is of version ${index.version} and this page reads version ${VERSION}: open it with the planish that made it.`);
+    }
     document.title = index.title ? `${index.title} · planish viz` : "planish viz";
     listen();
     page.replaceChildren();

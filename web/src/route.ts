@@ -35,12 +35,9 @@ export function href(path: string, query: Record<string, string | number | null 
 /** Goes to a place. Steps replace the address: one thousand steps are not one thousand clicks on Back. */
 export function go(target: string, replace = false): void {
   if (target === location.hash) return;
-  if (replace) {
-    history.replaceState(null, "", target);
-    window.dispatchEvent(new HashChangeEvent("hashchange"));
-  } else {
-    location.hash = target;
-  }
+  if (replace) history.replaceState(null, "", target);
+  else history.pushState(null, "", target);
+  window.dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
 /** The same place with other parameters. */

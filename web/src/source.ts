@@ -72,7 +72,7 @@ class HttpSource extends Remembering {
 
   async search(query: string): Promise<SearchResult[] | null> {
     const body = (await answer(await fetch(this.address("search", { q: query })), "search")) as SearchDocument;
-    return body.entries;
+    return body.results;
   }
 
   async schedule(kernel: string, schedule: string, measure: boolean): Promise<ScheduleAnswer> {

@@ -29,6 +29,7 @@ export function Code({ text, language, label, marked }: { text: string; language
         rowHeight={ROW}
         label={label}
         columns={columns}
+        scrolls
         current={marked === undefined ? null : Math.min(...marked)}
         row={(place) => (
           <div class={`line ${marked?.has(place) ? "marked" : ""}`}>
@@ -156,6 +157,7 @@ export function DiffView({ before, after, mode, language, label, sides = ["befor
           rowHeight={ROW}
           label={label}
           columns={columns}
+          scrolls
           row={(place) => {
             const row = inline[place]!;
             return row.kind === "fold" ? fold(row) : cell(row.row, row.side);
@@ -172,6 +174,7 @@ export function DiffView({ before, after, mode, language, label, sides = ["befor
                 rowHeight={ROW}
                 label={`${label}, ${sides[place]}`}
                 columns={columns}
+                scrolls
                 group={group}
                 row={(line) => {
                   const row = shown[line]!;

@@ -29,7 +29,10 @@ const SSA: Language = {
   name: String.raw`[%@#$][\w.]+`,
 };
 
-const LANGUAGES: Record<string, Language> = { c: C, cuda: C, asm: ASSEMBLY, ptx: ASSEMBLY, sass: ASSEMBLY, llvm: SSA };
+/** Definitions of ours: the op stands behind the equals sign, or first where nothing is defined. */
+const OPS: Language = { ...SSA, keyword: String.raw`(?<=^\s*|= )[a-z_][\w.]*(?=[\s(]|$)`, comment: String.raw`//.*$|#.*$` };
+
+const LANGUAGES: Record<string, Language> = { uop: OPS, ptir: OPS, llir: OPS, schedule: OPS, c: C, cuda: C, asm: ASSEMBLY, ptx: ASSEMBLY, sass: ASSEMBLY, llvm: SSA };
 const compiled = new Map<Language, RegExp>();
 
 function patternOf(language: Language): RegExp {

@@ -54,10 +54,14 @@ export function Plane({ boxes, extent, label, tick, rows = [], counts = false, c
     drawAxis(context, width, height, (view.from * extent), (view.from + view.span) * extent, tick, counts, colours);
     const family = getComputedStyle(document.body).getPropertyValue("--mono") || "monospace";
     context.font = `11px ${family}`;
+    let drawn = { y: -1, right: -1 };
     boxes.forEach((box, place) => {
       const left = toPixel(box.x);
       const breadth = Math.max(1, toPixel(box.x + box.width) - left - 0.5);
       if (left > width || left + breadth < 0) return;
+      // Of what falls into one pixel, the first is enough.
+      if (drawn.y === box.y && left + breadth <= drawn.right && chosen !== place) return;
+      drawn = { y: box.y, right: Math.ceil(left + breadth) };
       const top = box.y * height;
       const tall = Math.max(1, box.height * height - 1);
       context.globalAlpha = chosen === null || chosen === place ? 0.85 : 0.45;

@@ -24,17 +24,16 @@ function indexEntries({ index }: Recording): SearchResult[] {
       }
     }
   }
-  const program = index.programs[0]?.id ?? "p0";
   for (const [id, rule] of Object.entries(index.rules)) {
-    entries.push(["rule", `${program}/rules?rule=${encodeURIComponent(id)}`, `${rule.name}  ${rule.equation ?? ""}`]);
+    entries.push(["rule", `rule/${id}`, `${rule.name}  ${rule.equation ?? ""}`]);
   }
   return entries;
 }
 
-/** One place may be found by several of its texts; the same text of it is told once. */
+/** One place may be found by several of its texts; its name is told once. */
 function unknown(results: SearchResult[], known: SearchResult[]): SearchResult[] {
-  const told = new Set(known.map((result) => result.join("\n")));
-  return results.filter((result) => !told.has(result.join("\n")));
+  const names = new Map(known.map(([kind, id, text]) => [`${kind} ${id}`, text.split("  ")[0]!]));
+  return results.filter(([kind, id, text]) => !text.startsWith(names.get(`${kind} ${id}`) ?? "\n"));
 }
 
 let prepared: Promise<void> | null = null;
@@ -44,8 +43,8 @@ async function prepare(recording: Recording): Promise<void> {
   if (!recording.index.live) {
     const stored = await recording.source
       .get<SearchDocument>("search.json")
-      .catch(() => ({ entries: [] as SearchResult[] }));
-    entries.push(...unknown(stored.entries, entries));
+      .catch(() => ({ results: [] as SearchResult[] }));
+    entries.push(...unknown(stored.results, entries));
   }
   await ask({ kind: "search", entries, query: "", limit: 0 });
 }

@@ -67,7 +67,7 @@ function Passes({ program, current }: { program: Program; current: number }) {
         current={current}
         row={(place) => {
           const pass = program.passes[place]!;
-          return <Entry path={`${program.id}/pass/${place}`} name={pass.name} on={place === current} steps={pass.steps} changed={pass.changed} ms={pass.ms} number={place} />;
+          return <Entry path={`${program.id}/pass/${place}`} name={pass.name} on={place === current} steps={pass.steps} failed={Boolean(pass.error)} changed={pass.changed} ms={pass.ms} number={place} />;
         }}
       />
     </>
@@ -82,9 +82,10 @@ interface EntryProps {
   changed: boolean;
   ms: number;
   number: number;
+  failed?: boolean;
 }
 
-function Entry({ path, name, on, steps, changed, ms, number }: EntryProps) {
+function Entry({ path, name, on, steps, changed, ms, number, failed = false }: EntryProps) {
   return (
     <a
       href={href(path)}
@@ -93,8 +94,8 @@ function Entry({ path, name, on, steps, changed, ms, number }: EntryProps) {
       title={`${name}: ${count(steps)} steps, ${milliseconds(ms)}${changed ? "" : ", nothing changed"}`}
     >
       <span class="ordinal">{number}</span>
-      <span class="name">{name}</span>
-      <span class="figure">{steps > 0 ? count(steps) : changed ? "·" : ""}</span>
+      <span class={failed ? "name minus" : "name"}>{name}</span>
+      <span class="figure">{failed ? "failed" : steps > 0 ? count(steps) : changed ? "·" : ""}</span>
     </a>
   );
 }
@@ -150,5 +151,5 @@ function KernelSide({ program, kernel, here }: { program: Program; kernel: Kerne
   );
 }
 
-const LEVELS: Record<string, string> = { llir: "LLIR", llvm: "LLVM IR", asm: "Assembly", c: "C", cuda: "CUDA C++", ptx: "PTX", sass: "SASS", schedule: "Loop nest", uop: "UOps" };
+const LEVELS: Record<string, string> = { llir: "LLIR", llvm: "LLVM IR", asm: "Assembly", c: "C", cuda: "CUDA C++", ptx: "PTX", sass: "SASS", schedule: "Actions", uop: "UOps" };
 export const levelName = (level: string): string => LEVELS[level] ?? level;

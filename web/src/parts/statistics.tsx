@@ -1,7 +1,7 @@
 /** How often each rule was tried and applied, and why it failed. */
 import { useProgramId, useRecording } from "../data";
 import type { Statistic } from "../documents";
-import { count, milliseconds, percent } from "../format";
+import { count, milliseconds, percent, ruleName } from "../format";
 import { href } from "../route";
 import { Bar } from "./small";
 
@@ -26,7 +26,7 @@ export function Statistics({ statistics }: { statistics: Statistic[] }) {
           {ordered.map(({ rule, tried, applied, ms, failed }) => (
             <tr key={rule}>
               <td>
-                <a href={href(`${program}/rules`, { rule })}>{index.rules[rule]?.name ?? rule}</a>
+                <a href={href(`${program}/rules`, { rule })}>{ruleName(index.rules[rule]?.name ?? rule)}</a>
                 {Object.entries(failed ?? {}).map(([reason, times]) => (
                   <div class="muted reason" key={reason}>×{count(times)} {reason}</div>
                 ))}

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useProgramId, useRecording } from "../data";
 import { type Step, type StepsDocument, STEPS_PER_PAGE } from "../documents";
-import { count, microseconds } from "../format";
+import { count, microseconds, ruleName } from "../format";
 import { href } from "../route";
 import { Words } from "./code";
 import { VirtualList } from "./virtual";
@@ -13,8 +13,9 @@ export interface Steps {
   want: (first: number, last: number) => void;
   /** How many alike this one stands for, or 0 where it is one of those. */
   alike: (place: number) => number;
-  after: (place: number) => number;
-  before: (place: number) => number;
+  /** The first step of another rule, onwards and back. */
+  beyond: (place: number) => number;
+  ahead: (place: number) => number;
   problem: string | null;
 }
 
@@ -55,8 +56,12 @@ export function useSteps(base: string, total: number): Steps {
     step,
     want,
     alike,
-    after: (place) => Math.min(total - 1, place + Math.max(1, alike(place))),
-    before: (place) => {
+    beyond: (place) => {
+      let to = Math.min(total - 1, place + Math.max(1, alike(place)));
+      while (to < total - 1 && alike(to) === 0) to++;
+      return to;
+    },
+    ahead: (place) => {
       let to = Math.max(0, place - 1);
       while (to > 0 && alike(to) === 0) to--;
       return to;
@@ -100,7 +105,7 @@ export function StepsList({ list, total, current, onChoose }: StepsListProps) {
             onClick={() => onChoose(place)}
           >
             <span class="ordinal">{count(place + 1)}</span>
-            <span class={`name ${(step?.[8] ?? 0) > 0 ? "nested" : ""}`}>{step === null ? "…" : index.rules[step[0]]?.name ?? step[0]}</span>
+            <span class={`name ${(step?.[8] ?? 0) > 0 ? "nested" : ""}`}>{step === null ? "…" : ruleName(index.rules[step[0]]?.name ?? step[0])}</span>
             {alike > 1 && <span class="badge">×{count(alike)}</span>}
             <span class="figure">{step?.[7] === null || step?.[7] === undefined ? "" : microseconds(step[7])}</span>
           </button>
@@ -120,7 +125,7 @@ export function StepDetail({ step }: { step: Step | null }) {
   return (
     <div class="step-detail">
       <h2>
-        <a href={href(`${program}/rules`, { rule: ruleId })}>{rule?.name ?? ruleId}</a>
+        <a href={href(`${program}/rules`, { rule: ruleId })}>{ruleName(rule?.name ?? ruleId)}</a>
       </h2>
       {rule?.equation && <pre class="equation">{rule.equation}</pre>}
       <dl class="lines">

@@ -18,6 +18,8 @@ export interface VirtualProps {
   /** At least this wide, in characters of the list's font. */
   columns?: number;
   onVisible?: (first: number, last: number) => void;
+  /** Arrow keys scroll it while it has focus, whatever they do elsewhere. */
+  scrolls?: boolean;
   /** Two panes that scroll as one give the same group. */
   group?: ScrollGroup;
 }
@@ -34,7 +36,7 @@ export class ScrollGroup {
 }
 
 export function VirtualList(props: VirtualProps) {
-  const { count, rowHeight, row, current, label, role = "list", className = "", columns, onVisible, group } = props;
+  const { count, rowHeight, row, current, label, role = "list", className = "", columns, onVisible, group, scrolls } = props;
   const pane = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const full = count * rowHeight;
@@ -92,7 +94,7 @@ export function VirtualList(props: VirtualProps) {
     );
   }
   return (
-    <div ref={pane} class={`virtual ${className}`} role={role} aria-label={label} tabIndex={0}>
+    <div ref={pane} class={`virtual ${className}`} role={role} aria-label={label} tabIndex={0} data-scrolls={scrolls ? "yes" : undefined}>
       <div class="vspace" role="presentation" style={{ height: `${height}px`, minWidth: columns === undefined ? undefined : `${columns}ch` }}>
         {rows}
       </div>

@@ -4,7 +4,7 @@ import { useDocument } from "../data";
 import type { BeamDocument, BeamNode, KernelEntry, Program } from "../documents";
 import { count, counted, microseconds } from "../format";
 import { type DrawnGraph, GraphView } from "../parts/graph";
-import { Choice, Facts, Header, Waiting } from "../parts/small";
+import { Choice, Empty, Facts, Header, Waiting } from "../parts/small";
 import { type Column, parseSort, Table } from "../parts/table";
 import { go, href, type Route, withQuery } from "../route";
 import { useKernelKeys } from "./kernel";
@@ -17,7 +17,7 @@ function paths(nodes: BeamNode[]): Path[] {
   const depths = new Map<number, number>();
   // Parents come before children: a search makes them in that order.
   return nodes.map((node) => {
-    const depth = (depths.get(node.parent) ?? -1) + 1;
+    const depth = (node.parent === null ? -1 : depths.get(node.parent) ?? -1) + 1;
     depths.set(node.id, depth);
     return { ...node, depth };
   });
@@ -30,18 +30,18 @@ export function BeamView({ program, kernel, route }: { program: Program; kernel:
   const [only, setOnly] = useState<"kept" | "all">("all");
   const rows = useMemo(() => paths(beam.value?.nodes ?? []), [beam.value]);
   const shown = useMemo(() => {
-    return only === "all" ? rows : rows.filter((row) => row.kept || row.parent < 0);
+    return only === "all" ? rows : rows.filter((row) => row.kept || row.parent === null);
   }, [rows, only]);
   const graph = useMemo<DrawnGraph>(
     () => ({
       nodes: shown.map((row) => ({
         id: String(row.id),
-        title: row.parent < 0 ? row.action || "start" : row.action,
+        title: row.parent === null ? row.action || "start" : row.action,
         detail: [microseconds(row.estimate_us), row.measured_us ? `measured ${microseconds(row.measured_us)}` : ""].filter(Boolean).join("  "),
         more: [row.schedule || "no action", row.outcome].filter(Boolean).join("  "),
         hue: row.kept ? 1 : 7,
       })),
-      edges: shown.filter((row) => row.parent >= 0).map((row) => [String(row.parent), String(row.id)]),
+      edges: shown.filter((row) => row.parent !== null).map((row) => [String(row.parent), String(row.id)]),
     }),
     [shown],
   );
@@ -55,7 +55,9 @@ export function BeamView({ program, kernel, route }: { program: Program; kernel:
     ],
     [kernel],
   );
+  if (beam.problem !== null) return <Empty>No search was made for this kernel: its schedule comes from the heuristic or the cache.</Empty>;
   if (beam.value === null) return <Waiting loaded={beam} />;
+  const refusals = Object.entries(beam.value.refusals ?? {}).sort(([, a], [, b]) => b - a);
   return (
     <section class="view">
       <Header title="Beam search" sub={`${counted(rows.length, "schedule")}, ${rows.filter(({ kept }) => kept).length} kept`}>
@@ -67,9 +69,17 @@ export function BeamView({ program, kernel, route }: { program: Program; kernel:
           ["rounds", count(beam.value.rounds)],
           ["took", microseconds((beam.value.seconds ?? 0) * 1e6)],
           ["ended", beam.value.ended || "–"],
-          ["refused", Object.entries(beam.value.refusals ?? {}).map(([reason, times]) => `${count(times)} ${reason}`).join(", ") || "none"],
+          ["refused", count(refusals.reduce((sum, [, times]) => sum + times, 0))],
         ]}
       />
+      {refusals.length > 0 && (
+        <details class="note">
+          <summary>Why actions were refused</summary>
+          <ul class="reasons">
+            {refusals.map(([reason, times]) => <li key={reason}><b>{count(times)}</b> {reason}</li>)}
+          </ul>
+        </details>
+      )}
       <div class="columns">
         <GraphView graph={graph} label="Beam search" direction="LR" onOpen={(id) => go(href(`${kernel.id}/schedule`, { text: rows.find((row) => String(row.id) === id)?.schedule }))} />
         <Table rows={shown} columns={columns} sort={parseSort(route.query["sort"], "estimate")} onSort={(sort) => go(withQuery(route, { sort }), true)} label="Schedules" />

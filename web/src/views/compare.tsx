@@ -1,7 +1,7 @@
 /** Two recordings side by side: kernels matched by name and origin, figures as ratios, code as a diff. */
 import { useMemo } from "preact/hooks";
 import { stepsOf, useDocument, useRecording } from "../data";
-import type { Index, KernelEntry, LevelDocument } from "../documents";
+import type { Index, KernelEntry, LevelDocument, StageDocument } from "../documents";
 import { counted, microseconds, milliseconds, ratio, short } from "../format";
 import { DiffView, type DiffMode } from "../parts/code";
 import { levelName } from "../parts/side";
@@ -15,26 +15,38 @@ interface Pair {
   b: KernelEntry | null;
 }
 
-/** The n-th kernel of a name and origin in one recording belongs to the n-th in the other. */
+interface Named {
+  program: string;
+  kernel: KernelEntry;
+}
+
+/** How two kernels are the same: by the name, which ends in a hash of what is computed; else by what stands before that. */
+const SAME: ((named: Named) => string)[] = [
+  ({ program, kernel }) => `${program} ${kernel.name}`,
+  ({ program, kernel }) => `${program} ${kernel.name.replace(/_[0-9a-f]{4,}$/, "")}`,
+];
+
+/** The n-th kernel of a key in one recording belongs to the n-th in the other; the stricter key goes first. */
 function pairs(first: Index, second: Index): Pair[] {
-  const table = new Map<string, Pair>();
-  const enter = (index: Index, side: "a" | "b") => {
-    const seen = new Map<string, number>();
-    for (const program of index.programs) {
-      for (const kernel of program.kernels) {
-        const name = `${program.name} ${kernel.name} ${kernel.origin ?? ""}`;
-        const times = seen.get(name) ?? 0;
-        seen.set(name, times + 1);
-        const key = `${name} ${times}`;
-        const pair = table.get(key) ?? { key, a: null, b: null };
-        pair[side] = kernel;
-        table.set(key, pair);
-      }
-    }
-  };
-  enter(first, "a");
-  enter(second, "b");
-  return [...table.values()];
+  const all = (index: Index): Named[] => index.programs.flatMap(({ name, kernels }) => kernels.map((kernel) => ({ program: name, kernel })));
+  let [left, right] = [all(first), all(second)];
+  const found: Pair[] = [];
+  for (const same of SAME) {
+    const table = new Map<string, Named[]>();
+    for (const named of right) table.set(same(named), [...(table.get(same(named)) ?? []), named]);
+    const taken = new Set<Named>();
+    left = left.filter((named) => {
+      const other = table.get(same(named))?.shift();
+      if (other === undefined) return true;
+      taken.add(other);
+      found.push({ key: named.kernel.id, a: named.kernel, b: other.kernel });
+      return false;
+    });
+    right = right.filter((named) => !taken.has(named));
+  }
+  found.push(...left.map(({ kernel }) => ({ key: kernel.id, a: kernel, b: null })));
+  found.push(...right.map(({ kernel }) => ({ key: `b/${kernel.id}`, a: null, b: kernel })));
+  return found;
 }
 
 const quotient = (a: number | null | undefined, b: number | null | undefined): number | null => (a && b ? a / b : null);
@@ -67,7 +79,7 @@ export function CompareView({ route }: { route: Route }) {
   const filter = route.query["q"] ?? "";
   const differs = route.query["only"] === "differs";
   const rows = useMemo(
-    () => all.filter((pair) => (!differs || state(pair) !== "same") && (filter === "" || matches(filter, pair.key))),
+    () => all.filter((pair) => (!differs || state(pair) !== "same") && (filter === "" || matches(filter, pair.a?.name, pair.b?.name, pair.a?.origin, pair.b?.origin))),
     [all, filter, differs],
   );
   if (other === null) return <Empty>One recording was opened. <code>planish viz A B</code> compares two.</Empty>;
@@ -99,28 +111,41 @@ export function CompareView({ route }: { route: Route }) {
   );
 }
 
+const textOf = (document: LevelDocument | StageDocument | null): string => (document === null ? "" : "text" in document ? document.text : document.after);
+
 function Codes({ pair, route, change }: { pair: Pair; route: Route; change: (changes: Record<string, string | null>) => void }) {
   const { a, b } = pair;
   const levels = [...new Set([...(a?.levels ?? []), ...(b?.levels ?? [])])];
-  const level = levels.includes(route.query["level"] ?? "") ? route.query["level"]! : levels[0] ?? "";
+  const stages = (a ?? b)!.stages;
+  const asked = route.query["level"] ?? "";
+  const stage = stages.find(({ n }) => asked === `stage/${n}`);
+  const level = stage !== undefined || levels.includes(asked) ? asked : levels[0] ?? "";
   const mode: DiffMode = route.query["mode"] === "inline" ? "inline" : "side";
-  const path = (kernel: KernelEntry | null, prefix: string) => (kernel?.levels.includes(level) ? `${prefix}${kernel.id}/level/${level}.json` : null);
+  const path = (kernel: KernelEntry | null, prefix: string) => {
+    if (kernel === null) return null;
+    if (stage !== undefined) return kernel.stages.some(({ n }) => n === stage.n) ? `${prefix}${kernel.id}/${level}.json` : null;
+    return kernel.levels.includes(level) ? `${prefix}${kernel.id}/level/${level}.json` : null;
+  };
   const [left, right] = [path(a, ""), path(b, "b/")];
-  const first = useDocument<LevelDocument>(left);
-  const second = useDocument<LevelDocument>(right);
+  const first = useDocument<LevelDocument | StageDocument>(left);
+  const second = useDocument<LevelDocument | StageDocument>(right);
   if (level === "") return <Empty>No code was recorded for this kernel.</Empty>;
   const waits = (left !== null && first.value === null) || (right !== null && second.value === null);
   return (
     <div class="pane">
       <div class="tools">
         <Choice label="Level" options={levels.map((name) => [name, levelName(name)] as const)} value={level} onChange={(value) => change({ level: value })} />
+        <select aria-label="Stage" value={stage === undefined ? "" : level} onChange={(event) => change({ level: event.currentTarget.value || null })}>
+          <option value="">after a stage …</option>
+          {stages.map(({ n, name }) => <option key={n} value={`stage/${n}`}>{`${n} ${name}`}</option>)}
+        </select>
         <Choice label="How to show it" options={[["side", "Side by side"], ["inline", "Inline"]]} value={mode} onChange={(value) => change({ mode: value === "side" ? null : value })} />
         <button type="button" class="small" onClick={() => change({ kernel: null })}>Close</button>
       </div>
       {waits ? (
         <Waiting loaded={first.value === null ? first : second} />
       ) : (
-        <DiffView before={first.value?.text ?? ""} after={second.value?.text ?? ""} mode={mode} language={level} label={`${levelName(level)} of both`} sides={["A", "B"]} />
+        <DiffView before={textOf(first.value)} after={textOf(second.value)} mode={mode} language={level} label={`${stage?.name ?? levelName(level)} of both`} sides={["A", "B"]} />
       )}
     </div>
   );

@@ -4,8 +4,8 @@ import { kernelOf } from "../data";
 import type { Program } from "../documents";
 import { bytes, counted, microseconds, short } from "../format";
 import { type DrawnGraph, GraphView } from "../parts/graph";
-import { Empty, Header } from "../parts/small";
-import { go, href } from "../route";
+import { Choice, Empty, Header } from "../parts/small";
+import { go, href, type Route, withQuery } from "../route";
 
 /** Kernels of the same origin or name share a colour. */
 export function hueOf(text: string): number {
@@ -14,9 +14,14 @@ export function hueOf(text: string): number {
   return Math.abs(hash) % 8;
 }
 
-export function DataflowView({ program }: { program: Program }) {
+/** More inputs than this hide the kernels: they are left out until one asks for them. */
+const FEW_INPUTS = 12;
+
+export function DataflowView({ program, route }: { program: Program; route: Route }) {
+  const inputs = useMemo(() => new Set((program.edges ?? []).map(([from]) => from).filter((id) => kernelOf(program, id) === undefined)).size, [program]);
+  const shown = (route.query["inputs"] ?? (inputs > FEW_INPUTS ? "no" : "yes")) === "yes";
   const graph = useMemo<DrawnGraph>(() => {
-    const edges = program.edges ?? [];
+    const edges = (program.edges ?? []).filter(([from]) => shown || kernelOf(program, from) !== undefined);
     const outside = new Set(edges.flatMap(([from, to]) => [from, to]).filter((id) => kernelOf(program, id) === undefined));
     return {
       nodes: [
@@ -31,11 +36,18 @@ export function DataflowView({ program }: { program: Program }) {
       ],
       edges: edges.map(([from, to, tensor]) => [from, to, tensor]),
     };
-  }, [program]);
+  }, [program, shown]);
   const open = (id: string) => kernelOf(program, id) !== undefined && go(href(id));
   return (
     <section class="view">
-      <Header title="Dataflow" sub={`${counted(program.kernels.length, "kernel")}, ${counted(program.edges?.length ?? 0, "tensor")} between them`} />
+      <Header title="Dataflow" sub={`${counted(program.kernels.length, "kernel")}, ${counted(program.edges?.length ?? 0, "tensor")} between them`}>
+        <Choice
+          label="Inputs"
+          options={[["no", "Kernels only"], ["yes", `With ${counted(inputs, "input")}`]]}
+          value={shown ? "yes" : "no"}
+          onChange={(value) => go(withQuery(route, { inputs: value }), true)}
+        />
+      </Header>
       {graph.nodes.length === 0 ? <Empty>No kernel was compiled.</Empty> : <GraphView graph={graph} label="Dataflow between kernels" onOpen={open} />}
     </section>
   );

@@ -20,10 +20,10 @@ export function JourneyView({ program, route }: { program: Program; route: Route
   );
   const kernel = kernelOf(program, route.query["kernel"] ?? "") ?? hot[0];
   const { machine, created, command } = index;
-  const place = program.user ? `${program.user.file}:${program.user.line}` : null;
+  const place = program.user ? `${program.user.file}:${program.user.line}` : "";
   return (
     <section class="view scroll">
-      <Header title={program.name} sub={place ?? command ?? ""} />
+      <Header title={program.name} sub={<span title={place}>{short(place) || command}</span>} />
       {program.error && <p class="notice bad" role="alert">{program.error}</p>}
       {index.error && <pre class="notice bad" role="alert">{index.error}</pre>}
       <Facts

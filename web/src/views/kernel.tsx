@@ -1,6 +1,6 @@
 /** One kernel: its figures, its loop nest, its way through the stages, and whom it reads and feeds. */
 import { kernelOf, useDocument } from "../data";
-import type { KernelEntry, Program, WhyDocument } from "../documents";
+import type { FusionDocument, KernelEntry, Program, WhyDocument } from "../documents";
 import { bytes, count, flops, microseconds, milliseconds, rate } from "../format";
 import { useKeys } from "../keys";
 import { Nest } from "../parts/nest";
@@ -28,6 +28,9 @@ export function useKernelKeys({ program, kernel }: KernelProps, part: string): v
 export function KernelView({ program, kernel }: KernelProps) {
   useKernelKeys({ program, kernel }, "");
   const why = useDocument<WhyDocument>(`${kernel.id}/why.json`);
+  const fusion = useDocument<FusionDocument>(program.has?.fusion ? `${program.id}/fusion.json` : null);
+  const apart = (producer: string, consumer: string): string =>
+    fusion.value?.pairs.find((pair) => pair.producer === producer && pair.consumer === consumer && !pair.fused)?.reason ?? "";
   const us = kernel.measured_us ?? kernel.estimate_us;
   const edges = program.edges ?? [];
   const reads = edges.filter(([, to]) => to === kernel.id);
@@ -71,27 +74,27 @@ export function KernelView({ program, kernel }: KernelProps) {
         </section>
         <section class="part">
           <h2>Reads</h2>
-          <Tensors program={program} entries={reads.map(([from, , tensor, size]) => [from, tensor, size])} />
+          <Tensors program={program} entries={reads.map(([from, to, tensor, size]) => [from, tensor, size, apart(from, to)])} />
           <h2>Feeds</h2>
-          <Tensors program={program} entries={feeds.map(([, to, tensor, size]) => [to, tensor, size])} />
+          <Tensors program={program} entries={feeds.map(([from, to, tensor, size]) => [to, tensor, size, apart(from, to)])} />
         </section>
       </div>
     </section>
   );
 }
 
-function Tensors({ program, entries }: { program: Program; entries: [string, string, number][] }) {
+function Tensors({ program, entries }: { program: Program; entries: [string, string, number, string][] }) {
   if (entries.length === 0) return <p class="muted">nothing recorded</p>;
   return (
     <table class="plain-table">
       <tbody>
-        {entries.slice(0, 100).map(([id, tensor, size]) => {
+        {entries.slice(0, 100).map(([id, tensor, size, reason]) => {
           const other = kernelOf(program, id);
           return (
             <tr key={`${id} ${tensor}`}>
               <td class="mono">{tensor}</td>
               <td class="number">{bytes(size)}</td>
-              <td>{other === undefined ? <span class="muted">{id}</span> : <a class="mono" href={href(id)}>{other.name}</a>}</td>
+              <td>{other === undefined ? <span class="muted">{id}</span> : <a class="mono" href={href(id)}>{other.name}</a>}{reason && <div class="muted reason">apart: {reason}</div>}</td>
             </tr>
           );
         })}

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { useDocument, useRecording } from "../data";
 import type { PatternEntry, Program, RuleEntry } from "../documents";
-import { count, counted } from "../format";
+import { count, counted, ruleName } from "../format";
 import { Bar, Filter, Header, matches } from "../parts/small";
 import { type Column, parseSort, Table } from "../parts/table";
 import { go, type Route, withQuery } from "../route";
@@ -11,7 +11,7 @@ interface RuleRow extends RuleEntry {
   id: string;
   tried: number | null;
   applied: number | null;
-  reasons: { reason: string; count: number; examples?: string[] }[];
+  reasons: { reason: string; count: number; example?: string | null }[];
 }
 
 function rowsOf(rules: Record<string, RuleEntry>, patterns: PatternEntry[]): RuleRow[] {
@@ -33,7 +33,7 @@ export function RulesView({ program, route }: { program: Program; route: Route }
   const most = useMemo(() => all.reduce((high, row) => Math.max(high, row.applied ?? 0), 0), [all]);
   const columns = useMemo<Column<RuleRow>[]>(
     () => [
-      { key: "name", title: "rule", width: "minmax(160px, 1.2fr)", by: (row) => row.name, cell: (row) => <span class="strong" title={row.name}>{row.name}</span> },
+      { key: "name", title: "rule", width: "minmax(160px, 1.2fr)", by: (row) => row.name, cell: (row) => <span class="strong" title={row.name}>{ruleName(row.name)}</span> },
       { key: "equation", title: "equation", width: "minmax(160px, 2fr)", cell: (row) => <span class="mono">{row.equation}</span> },
       { key: "engine", title: "engine", width: "46px", by: (row) => row.engine ?? "", cell: (row) => row.engine },
       { key: "applied", title: "applied", width: "84px", number: true, by: (row) => row.applied, cell: (row) => <Bar part={row.applied ?? 0} whole={most}>{count(row.applied)}</Bar> },
@@ -65,7 +65,7 @@ export function RulesView({ program, route }: { program: Program; route: Route }
             <p class="notice">Choose a rule to see why it failed where it failed.</p>
           ) : (
             <div class="step-detail open">
-              <h2>{chosen.name}</h2>
+              <h2>{ruleName(chosen.name)}</h2>
               {chosen.equation && <pre class="equation">{chosen.equation}</pre>}
               <dl class="lines">
                 {chosen.file && (<><dt>where</dt><dd class="mono">{chosen.file}{chosen.line ? `:${chosen.line}` : ""}</dd></>)}
@@ -73,10 +73,10 @@ export function RulesView({ program, route }: { program: Program; route: Route }
               </dl>
               <h3>Why it did not apply</h3>
               {chosen.reasons.length === 0 && <p class="muted">No reason was recorded.</p>}
-              {chosen.reasons.map(({ reason, count: times, examples = [] }) => (
+              {chosen.reasons.map(({ reason, count: times, example }) => (
                 <div class="failure" key={reason}>
                   <b>×{count(times)}</b> {reason}
-                  {examples.map((example) => <pre class="expression" key={example}>{example}</pre>)}
+                  {example && <pre class="expression">{example}</pre>}
                 </div>
               ))}
             </div>

@@ -2,14 +2,14 @@
 import { useMemo } from "preact/hooks";
 import { useDocument, useRecording } from "../data";
 import type { Graph, KernelEntry, Program, StageDocument, StepDocument } from "../documents";
-import { count, microseconds, milliseconds } from "../format";
+import { count, microseconds, milliseconds, ruleName } from "../format";
 import { useKeys } from "../keys";
 import { Code, type DiffMode, DiffView } from "../parts/code";
 import { type DrawnGraph, GraphView } from "../parts/graph";
 import { Statistics } from "../parts/statistics";
 import { StepDetail, StepsList, useSteps } from "../parts/steps";
 import { Choice, Header, Waiting } from "../parts/small";
-import { go, href, parseRoute, type Route, withQuery } from "../route";
+import { go, href, type Route, withQuery } from "../route";
 import { hueOf } from "./dataflow";
 import { useKernelKeys } from "./kernel";
 
@@ -20,13 +20,6 @@ const SHAPES = [
   ["after", "After"],
   ["graph", "Graph"],
 ] as const;
-
-const shapeOf = ({ query }: Route): Shape => SHAPES.find(([value]) => value === query["show"])?.[0] ?? "diff";
-const modeOf = ({ query }: Route): DiffMode => (query["mode"] === "inline" ? "inline" : "side");
-const stepOf = ({ query }: Route, steps: number): number | null => {
-  const step = Number(query["step"] ?? NaN);
-  return step >= 0 && step < steps ? Math.floor(step) : null;
-};
 
 interface Neighbour {
   path: string;
@@ -44,6 +37,8 @@ interface RewritesProps {
   steps: number;
   before: Neighbour | null;
   next: Neighbour | null;
+  /** What the pass raised. */
+  error?: string | undefined;
 }
 
 export function PassView({ program, route, number }: { program: Program; route: Route; number: number }) {
@@ -62,6 +57,7 @@ export function PassView({ program, route, number }: { program: Program; route: 
       base={pass.id}
       baseBefore={program.passes[number - 1]?.id ?? null}
       steps={pass.steps}
+      error={pass.error}
       before={neighbour(number - 1)}
       next={neighbour(number + 1)}
     />
@@ -107,12 +103,13 @@ function drawn(graph: Graph): DrawnGraph {
 }
 
 function Rewrites(props: RewritesProps) {
-  const { route, title, sub, base, baseBefore, steps, before, next } = props;
+  const { route, title, sub, base, baseBefore, steps, before, next, error } = props;
   const { index } = useRecording();
-  const shape = shapeOf(route);
-  const mode = modeOf(route);
+  const shape: Shape = SHAPES.find(([value]) => value === route.query["show"])?.[0] ?? "diff";
+  const mode: DiffMode = route.query["mode"] === "inline" ? "inline" : "side";
   const panel = route.query["panel"] === "rules" ? "rules" : "steps";
-  const step = stepOf(route, steps);
+  const asked = Math.floor(Number(route.query["step"] ?? NaN));
+  const step = asked >= 0 && asked < steps ? asked : null;
   const document = useDocument<StageDocument>(`${base}.json`);
   // The earlier document has the graph that a step's nodes belong to.
   const wantsEarlier = baseBefore !== null && shape === "graph";
@@ -121,47 +118,43 @@ function Rewrites(props: RewritesProps) {
   const list = useSteps(base, steps);
   const current = step === null ? null : list.step(step);
 
-  // A key that is held repeats faster than the page draws: it goes on from the address, not from what is drawn.
-  const here = () => parseRoute(location.hash);
-  const change = (changes: Record<string, string | number | null>) => go(withQuery(here(), changes), true);
+  const change = (changes: Record<string, string | number | null>) => go(withQuery(route, changes), true);
   const toStep = (place: number | null) => change({ step: place === null ? null : Math.min(steps - 1, Math.max(0, place)) });
   const kept = { show: route.query["show"], mode: route.query["mode"], panel: route.query["panel"] };
   const to = (neighbour: Neighbour | null) => neighbour !== null && go(href(neighbour.path, kept));
-  const turn = () => change({ show: SHAPES[(SHAPES.findIndex(([value]) => value === shapeOf(here())) + 1) % SHAPES.length]![0] });
-  const onward = () => {
-    const at = stepOf(here(), steps);
-    if (steps > 0) toStep(at === null ? 0 : list.after(at));
-  };
-  const backward = () => {
-    const at = stepOf(here(), steps);
-    if (at !== null) toStep(list.before(at));
-  };
+  const turn = () => change({ show: SHAPES[(SHAPES.findIndex(([value]) => value === shape) + 1) % SHAPES.length]![0] });
   useKeys([
-    { keys: ["j", "ArrowDown"], does: "next rewrite", run: onward },
-    { keys: ["k", "ArrowUp"], does: "rewrite before", run: backward },
+    { keys: ["j", "ArrowDown"], does: "next rewrite", run: () => steps > 0 && toStep(step === null ? 0 : step + 1) },
+    { keys: ["k", "ArrowUp"], does: "rewrite before", run: () => step !== null && toStep(step - 1) },
+    { keys: ["J"], does: "next rewrite by another rule", run: () => steps > 0 && toStep(step === null ? 0 : list.beyond(step)) },
+    { keys: ["K"], does: "rewrite before, by another rule", run: () => step !== null && toStep(list.ahead(step)) },
     { keys: ["Home"], does: "first rewrite", run: () => steps > 0 && toStep(0) },
     { keys: ["End"], does: "last rewrite", run: () => steps > 0 && toStep(steps - 1) },
     { keys: ["n", "ArrowRight"], does: "next pass or stage", run: () => to(next) },
     { keys: ["p", "ArrowLeft"], does: "pass or stage before", run: () => to(before) },
     { keys: ["Escape"], does: "from the rewrite back to the whole", run: () => toStep(null) },
     { keys: ["v"], does: "diff, before, after, graph", run: turn },
-    { keys: ["s"], does: "side by side or inline", run: () => change({ mode: modeOf(here()) === "side" ? "inline" : null }) },
+    { keys: ["s"], does: "side by side or inline", run: () => change({ mode: mode === "side" ? "inline" : null }) },
   ]);
 
-  const marked = useMemo(() => (current === null ? undefined : new Set([String(current[1])])), [current]);
-  // The node that a rewrite replaced is in the graph before, or was made on the way: then what it became may be in the one after.
-  const inGraph = (graph: Graph | null | undefined) => graph?.nodes.some(({ id }) => marked?.has(String(id)));
   const side = route.query["side"] === "before" ? "before" : "after";
-  const early = step === null ? side === "before" && earlier.value !== null : inGraph(earlier.value?.graph);
-  const graph = early ? earlier.value?.graph : document.value?.graph;
+  // Before a rewrite lies what the one before it left.
+  const previous = useDocument<StepDocument>(shape === "graph" && side === "before" && step !== null && step > 0 ? `${base}/step/${step - 1}.json` : null);
+  const marked = useMemo(() => {
+    if (current === null) return undefined;
+    return new Set(((side === "before" ? current[6] : current[9]) ?? [current[1] ?? ""]).map(String));
+  }, [current, side]);
+  const early = side === "before" && earlier.value !== null;
+  const ofStep = side === "before" ? (step === 0 ? earlier : previous).value?.graph : whole.value?.graph;
+  const graph = step === null ? (early ? earlier : document).value?.graph : ofStep;
   const picture = useMemo(() => (graph ? drawn(graph) : null), [graph]);
   const only = useMemo(() => {
     const other = early ? document.value?.graph : earlier.value?.graph;
-    if (!graph || !other) return undefined;
+    if (step !== null || !graph || !other) return undefined;
     const known = new Set(other.nodes.map(({ id }) => String(id)));
     const ids = new Set(graph.nodes.map(({ id }) => String(id)).filter((id) => !known.has(id)));
     return { ids, tone: early ? ("bad" as const) : ("good" as const) };
-  }, [graph, early, document.value, earlier.value]);
+  }, [graph, early, step, document.value, earlier.value]);
 
   const loaded = step === null ? document : whole;
   const texts =
@@ -183,7 +176,7 @@ function Rewrites(props: RewritesProps) {
             onChange={(value) => change({ mode: value === "side" ? null : value })}
           />
         )}
-        {shape === "graph" && step === null && baseBefore !== null && (
+        {shape === "graph" && (baseBefore !== null || step !== null) && (
           <Choice
             label="Which graph"
             options={[["before", "Before"], ["after", "After"]]}
@@ -196,6 +189,7 @@ function Rewrites(props: RewritesProps) {
           <button type="button" disabled={next === null} onClick={() => to(next)} title={next?.name} aria-label="Next">→</button>
         </span>
       </Header>
+      {error && <pre class="notice bad" role="alert">{error}</pre>}
       {document.value?.note && <p class="note">{document.value.note}</p>}
       <div class="rewrites">
         <div class="pane">
@@ -203,20 +197,20 @@ function Rewrites(props: RewritesProps) {
           {step !== null && (
             <p class="step-bar" role="status">
               Rewrite <b>{count(step + 1)}</b> of {count(steps)}
-              {current !== null && <> · <b class="mono">{index.rules[current[0]]?.name ?? current[0]}</b> · {microseconds(current[7])}</>}
+              {current !== null && <> · <b>{ruleName(index.rules[current[0]]?.name ?? current[0])}</b> · {microseconds(current[7])}</>}
               <button type="button" class="small" onClick={() => toStep(null)}>Whole {baseBefore?.includes("/pass/") || base.includes("/pass/") ? "pass" : "stage"}</button>
             </p>
           )}
           {shape === "graph" ? (
             picture === null ? (
-              document.value === null ? <Waiting loaded={document} /> : <p class="notice">{document.value.graph === null ? "No graph was recorded here; the text has it all." : "Loading…"}</p>
+              document.value === null ? <Waiting loaded={document} /> : <p class="notice">{step === null || whole.value !== null ? "No graph was recorded here; the text has it all." : whole.problem ?? "Loading…"}</p>
             ) : (
               <GraphView graph={picture} label={label} marked={marked} only={only} leftOut={graph?.left_out ?? 0} />
             )
           ) : !ready ? (
             <Waiting loaded={loaded} />
           ) : shape === "diff" ? (
-            <DiffView before={texts.before} after={texts.after} mode={mode} label={label} />
+            <DiffView before={texts.before} after={texts.after} mode={mode} label={label} language={document.value?.language ?? "uop"} />
           ) : (
             <Code text={texts[shape]} label={label} language={document.value?.language} />
           )}

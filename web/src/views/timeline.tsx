@@ -87,11 +87,11 @@ export function TimelineView({ program, route }: { program: Program; route: Rout
     const most = kernels[0]?.us ?? 0;
     return [
       { key: "name", title: "kernel", width: "minmax(160px, 2fr)", by: (entry) => entry.name, cell: (entry) => <span class="mono">{entry.name}</span> },
-      { key: "runs", from: 620, title: "runs", width: "56px", number: true, by: (entry) => entry.runs, cell: (entry) => entry.runs },
+      { key: "runs", from: 690, title: "runs", width: "56px", number: true, by: (entry) => entry.runs, cell: (entry) => entry.runs },
       { key: "us", title: "time", width: "110px", number: true, by: (entry) => entry.us, cell: (entry) => <Bar part={entry.us} whole={most}>{microseconds(entry.us)}</Bar> },
       { key: "share", from: 560, title: "share", width: "70px", number: true, by: (entry) => entry.share, cell: (entry) => percent(entry.share, 1) },
       { key: "gflops", title: "GFLOP/s", width: "80px", number: true, by: (entry) => entry.flops / entry.us, cell: (entry) => rate(entry.flops / entry.us / 1e3, "") },
-      { key: "gbs", from: 700, title: "GB/s", width: "70px", number: true, by: (entry) => entry.bytes / entry.us, cell: (entry) => rate(entry.bytes / entry.us / 1e3, "") },
+      { key: "gbs", from: 780, title: "GB/s", width: "70px", number: true, by: (entry) => entry.bytes / entry.us, cell: (entry) => rate(entry.bytes / entry.us / 1e3, "") },
       { key: "roof", title: "of roofline", width: "100px", number: true, by: (entry) => attained(entry, roofline), cell: (entry) => { const part = attained(entry, roofline); return part === null ? "–" : <Bar part={part} whole={1}>{percent(part, 1)}</Bar>; } },
     ];
   }, [kernels, roofline]);

@@ -29,10 +29,10 @@ export function WhyView({ program, kernel }: { program: Program; kernel: KernelE
           <table class="plain-table">
             <thead><tr><th scope="col">action</th><th scope="col">taken</th><th scope="col" class="number">estimate</th><th scope="col">because</th></tr></thead>
             <tbody>
-              {schedule.map(({ action, taken, reason, estimate_us, effect }, place) => (
+              {schedule.map(({ action, taken, legal = true, reason, estimate_us, effect }, place) => (
                 <tr key={place}>
                   <td class="mono">{action}</td>
-                  <td>{taken ? <b class="plus">taken</b> : <b class="minus">refused</b>}</td>
+                  <td>{taken ? <b class="plus">taken</b> : legal ? <span class="muted">not taken</span> : <b class="minus">refused</b>}</td>
                   <td class="number">{microseconds(estimate_us)}</td>
                   <td class="wrap">{reason}{effect && <div class="muted">{effect}</div>}</td>
                 </tr>

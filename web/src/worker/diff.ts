@@ -84,14 +84,22 @@ export function diffRows(before: string, after: string): Diff {
   const exact = numbered ? matched(...expressions(old, now), 0, 0) : matched(old, now, 0, 0);
   const pairs = numbered ? refined(exact, old, now) : exact;
   const names: Record<string, string> = {};
+  const rename = (left: number, right: number) => {
+    const [defined, defines] = [DEFINITION.exec(old[left]!)?.[1], DEFINITION.exec(now[right]!)?.[1]];
+    if (defined !== undefined && defines !== undefined) names[defined] = defines;
+  };
   const rows: DiffRow[] = [];
   let [added, removed] = [0, 0];
   let gone: number[] = [];
   let came: number[] = [];
   const settle = () => {
-    // What went and what came in its place stand beside each other.
-    for (let line = 0; line < Math.max(gone.length, came.length); line++) {
-      const [left, right] = [gone[line] ?? null, came[line] ?? null];
+    // What went and what came in its place stand beside each other. A definition comes after those it needs, so that the
+    // last of the new ones is what the old one became: its users are unchanged.
+    const height = Math.max(gone.length, came.length);
+    const [skipGone, skipCame] = numbered ? [height - gone.length, height - came.length] : [0, 0];
+    for (let line = 0; line < height; line++) {
+      const [left, right] = [gone[line - skipGone] ?? null, came[line - skipCame] ?? null];
+      if (left !== null && right !== null) rename(left, right);
       rows.push({ before: left, after: right, kind: left === null ? "added" : right === null ? "removed" : "changed" });
     }
     removed += gone.length;
@@ -101,11 +109,9 @@ export function diffRows(before: string, after: string): Diff {
   };
   for (const [left, right] of pairs) {
     if (left !== null && right !== null) {
-      const [a, b] = [old[left]!, now[right]!];
-      const [defined, defines] = [DEFINITION.exec(a)?.[1], DEFINITION.exec(b)?.[1]];
-      if (defined !== undefined && defines !== undefined) names[defined] = defines;
-      if (a === b || a.replace(NAME, (name) => names[name] ?? name) === b) {
-        settle();
+      settle();
+      rename(left, right);
+      if (old[left]!.replace(NAME, (name) => names[name] ?? name) === now[right]!) {
         rows.push({ before: left, after: right, kind: "same" });
         continue;
       }

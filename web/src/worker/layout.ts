@@ -49,13 +49,22 @@ function byRanks({ nodes, edges, direction }: LayoutRequest): Layout {
     waiting[to]!++;
   }
   const rank = new Int32Array(nodes.length);
-  const ready = [...waiting.keys()].filter((node) => waiting[node] === 0);
-  for (let next = 0; next < ready.length; next++) {
-    for (const consumer of consumers[ready[next]!]!) {
-      rank[consumer] = Math.max(rank[consumer]!, rank[ready[next]!]! + 1);
-      if (--waiting[consumer]! === 0) ready.push(consumer);
+  const settled = new Uint8Array(nodes.length);
+  const settle = (first: number) => {
+    const ready = [first];
+    for (let node = ready.pop(); node !== undefined; node = ready.pop()) {
+      settled[node] = 1;
+      for (const consumer of consumers[node]!) {
+        // A way back to what is above, as of a kernel that runs again, moves nothing.
+        if (settled[consumer] === 1) continue;
+        rank[consumer] = Math.max(rank[consumer]!, rank[node]! + 1);
+        if (--waiting[consumer]! === 0) ready.push(consumer);
+      }
     }
-  }
+  };
+  waiting.forEach((producersLeft, node) => producersLeft === 0 && settled[node] === 0 && settle(node));
+  // What waits for itself begins where the graph names it first.
+  settled.forEach((done, node) => done === 0 && settle(node));
   const ranks: number[][] = [];
   rank.forEach((level, node) => (ranks[level] ??= []).push(node));
   const across = new Float32Array(nodes.length);
