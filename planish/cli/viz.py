@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Final
 from planish.cli.console import FAILED, OK, CommandError, Console, Options, UsageError, examples
 from planish.cli.script import divide, run_script
 from planish.cli.sources import add_source_arguments, is_function, is_model, read_program
+from planish.config import current
 from planish.errors import PlanishError
+from planish.target import find as find_target
 from planish.viz.storage import SUFFIX, StoredRecording, is_recording
 
 if TYPE_CHECKING:
@@ -155,6 +157,9 @@ def _compile(args: argparse.Namespace, source: str, console: Console, errors: li
 
     program = read_program(argparse.Namespace(**{**vars(args), "file": source}), console)
     try:
+        if find_target(current().target).is_gpu:  # to be looked at, it needs none
+            compiler.lower(program)
+            return OK
         made = compiler.compile(program)
         made(*made_up(made))
     except PlanishError as error:

@@ -16,10 +16,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
+from planish.collector import collector_off
 from planish.errors import PlanishError
+from planish.uop.text import print_lines
 from planish.viz import schema
 from planish.viz.documents import plain, problems, read_as
-from planish.viz.journey import Journey, load, stored
+from planish.viz.journey import Journey, StageData, load, numbered, stored
 from planish.viz.kernel_view import KernelFacts, KernelView
 from planish.viz.process import SUFFIX
 from planish.viz.recording import Document, Documents, Recording
@@ -36,7 +38,7 @@ def save(recording: Recording, path: Path) -> None:
     """Write a recording beside its place and move it there, so that it is whole or absent."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+    with collector_off(), zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
 
         def put(name: str, document: Document) -> None:
             archive.writestr(name, json.dumps(plain(document), separators=(",", ":")))
@@ -50,12 +52,13 @@ def save(recording: Recording, path: Path) -> None:
                     put(f"{each.id}/{_STEPS}", steps)
         for view in recording.programs:
             for number, kernel in view.kernels.items():
-                place = f"{view.id}/k/{number}"
-                journey = kernel.fresh_journey()
-                stages = [] if journey is None else stored(journey.stages)
-                put(f"{place}/kernel.json", {"facts": plain(kernel.facts), "stages": stages})
-                if journey is not None:
-                    archive.writestr(f"{place}/nodes.uop", journey.text())
+                place, stages = f"{view.id}/k/{number}", list[StageData]()
+                recorded = view.program.kernels.get(int(number))
+                if recorded is not None:
+                    nodes, stages = numbered(recorded, recording.rules.uop, view.epoch)
+                    archive.writestr(f"{place}/nodes.uop", print_lines(nodes))
+                known = {"facts": plain(kernel.facts), "stages": stored(stages)}
+                archive.writestr(f"{place}/kernel.json", json.dumps(known, separators=(",", ":")))
         put(_INDEX, recording.index)
     part.replace(path)
 

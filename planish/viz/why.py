@@ -194,13 +194,13 @@ def _widths(view: KernelView) -> dict[tuple[int, bool], int]:
 
 def _width_reason(access: Access, lanes: int, target: Target) -> tuple[bool, str]:
     """Whether an access is wide, and why."""
-    most = target.lanes(access.dtype)
+    most = max(target.widths(access.dtype), default=1)
     if lanes > 1:
         side = [name_of(axis) for axis in access.lanes if access.steps.get(axis) == 1]
         along = f" along {', '.join(side)}" if side else ""
-        return True, f"{lanes} neighbouring elements{along}; a register of {target.name} holds {most}"
+        return True, f"{lanes} neighbouring elements{along}; an access of {target.name} moves up to {most}"
     if most == 1:
-        return False, f"{target.name} works on single elements"
+        return False, f"an access of {target.name} moves one element"
     if not access.lanes:
         loops = ", ".join(name_of(axis) for axis in access.loops) or "no loop"
         return False, f"no axis around it is in lanes: {loops}; upcast or unroll one that it moves along by 1"

@@ -13,6 +13,8 @@ from planish.actions.base import Action
 from planish.compiler.observer import NOBODY, CompilationObserver, observer, observing
 from planish.errors import PlanishError
 from planish.llir.text import print_program
+from planish.ptir.literal_text import literal_text
+from planish.ptir.ops.literal import Literal
 from planish.stages.pipeline import Step
 from planish.uop.node import UOp
 from planish.uop.trial import active, installed, trial
@@ -151,6 +153,25 @@ func @f(%x: tensor<f32, 4x8>, %y: tensor<f32, 4x8>) -> (tensor<f32, 4x8>, tensor
   return %d, %s
 }
 """
+
+
+def test_data_of_large_constants_is_not_recorded():
+    made = Recorder()
+    weights = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    text = f"""\
+ptir 1
+func @f(%x: tensor<f32, 64x64>) -> tensor<f32, 64x1> {{
+  %w = constant {literal_text(Literal(weights))} : tensor<f32, 64x64>
+  %y = add %x, %w : tensor<f32, 64x64>
+  %z = reduce_sum %y {{axes=[1], keepdims=true}} : tensor<f32, 64x1>
+  return %z
+}}
+"""
+    with observing(made), pn.settings(cache=False):
+        compiler.lower(ptir.parse(text).entry)
+    texts = [each.text for each in made.programs[0].passes if each.text]
+    assert "constant <4096 elements> : tensor<f32, 64x64>" in texts[0]
+    assert all(len(text) < 2000 for text in texts)
 
 
 def test_the_cache_does_not_hide_a_compilation(tmp_path):
