@@ -17,9 +17,24 @@ from planish.uop.node import Table, UOp
 from planish.uop.rewrite import Lines
 from planish.uop.text import arg_nodes, copy_nodes, parse_lines
 from planish.viz.recorder import RecordedKernel
+from planish.viz.rules import KnownRule
 from planish.viz.trace import TracedStage
 
 _INLINE: Final = frozenset({"CONST", "INVALID"})
+
+
+RuleId = Callable[[Rule | KnownRule], str]
+"""What a rule is called in steps."""
+
+
+class RuleNumbers:
+    """Rules by the order in which they turn up."""
+
+    def __init__(self) -> None:
+        self.known: dict[Rule | KnownRule, str] = {}
+
+    def __call__(self, rule: Rule | KnownRule) -> str:
+        return self.known.setdefault(rule, str(len(self.known)))
 
 
 class StepData(NamedTuple):
@@ -100,7 +115,7 @@ class Journey:
         return found
 
 
-def journey_of(kernel: RecordedKernel, rule_id: Callable[[Rule], str], epoch: int = 0) -> Journey:
+def journey_of(kernel: RecordedKernel, rule_id: RuleId, epoch: int = 0) -> Journey:
     """The journey of a recorded kernel; `epoch` is the time that steps count from, in nanoseconds."""
     ordered, stages = numbered(kernel, rule_id, epoch)
     table = Table()
@@ -109,9 +124,7 @@ def journey_of(kernel: RecordedKernel, rule_id: Callable[[Rule], str], epoch: in
     return Journey([made[node] for node in ordered], stages, table)
 
 
-def numbered(
-    kernel: RecordedKernel, rule_id: Callable[[Rule], str], epoch: int
-) -> tuple[list[UOp], list[StageData]]:
+def numbered(kernel: RecordedKernel, rule_id: RuleId, epoch: int) -> tuple[list[UOp], list[StageData]]:
     """All nodes of a recorded kernel, as they are, and its stages by their numbers."""
     roots: dict[UOp, None] = {}
     for recorded in kernel.stages:
@@ -159,7 +172,7 @@ def _all_below(roots: Iterable[UOp]) -> list[UOp]:
 
 
 def _traced(
-    trace: TracedStage, numbers: dict[UOp, int], rule_id: Callable[[Rule], str], epoch: int
+    trace: TracedStage, numbers: dict[UOp, int], rule_id: RuleId, epoch: int
 ) -> tuple[tuple[StepData, ...], tuple[RunData, ...], tuple[CountData, ...]]:
     steps = tuple(
         StepData(
