@@ -1,7 +1,7 @@
 """Recordings as files: a zip archive of JSON and text. Nothing in it is executed, whoever it comes from.
 
 index.json                 as the page reads it
-p0/pass/3.json, …          documents of programs; p0/pass/3/step.json: those of all single steps of a pass
+p0/pass/3.json, …          documents of programs; p0/pass/3/replay.json: what each step of a pass did to its lines
 p0/k/12/kernel.json        what is known of a kernel, and its stages and steps by the numbers of nodes
 p0/k/12/nodes.uop          all nodes it ever had, as text: documents of kernels are made from these when asked for
 """
@@ -23,12 +23,12 @@ from planish.viz import schema
 from planish.viz.documents import plain, problems, read_as
 from planish.viz.journey import Journey, StageData, load, numbered, stored
 from planish.viz.kernel_view import KernelFacts, KernelView
+from planish.viz.pass_replay import PassReplay
 from planish.viz.process import SUFFIX
 from planish.viz.recording import Document, Documents, Recording
 
 _INDEX: Final = "index.json"
-_STEPS: Final = "step.json"
-"""All single steps of a pass, in a list."""
+_REPLAY: Final = "replay.json"
 _STEP: Final = re.compile(r"(p\d+/pass/\d+)/step/(\d+)\.json")
 _KEPT: Final = 64
 """Kernels of a file that stay in memory."""
@@ -45,12 +45,10 @@ def save(recording: Recording, path: Path) -> None:
 
         for name in recording.program_paths():
             put(name, recording.document(name))
-        for program in recording.index.programs:
-            for each in program.passes:
-                steps = [recording.document(f"{each.id}/step/{step}.json") for step in range(each.steps)]
-                if steps:
-                    put(f"{each.id}/{_STEPS}", steps)
         for view in recording.programs:
+            for position, each in enumerate(view.program.passes):
+                if each.steps:
+                    put(f"{view.id}/pass/{position}/{_REPLAY}", view.passes.replay(position))
             for number, kernel in view.kernels.items():
                 place, stages = f"{view.id}/k/{number}", list[StageData]()
                 recorded = view.program.kernels.get(int(number))
@@ -96,6 +94,7 @@ class StoredRecording(Documents):
             raise PlanishError(f"{path} is no recording: {problem}", remedy="record it again")
         self._index = read_as(raw, schema.Index)
         self._kernel = lru_cache(_KEPT)(self._read_kernel)
+        self._replay = lru_cache(_KEPT)(self._read_replay)
 
     def __repr__(self) -> str:
         return f"<recording {self.path}: {len(self._index.programs)} programs>"
@@ -111,9 +110,12 @@ class StoredRecording(Documents):
         step = _STEP.fullmatch(path)
         if step is None:
             return self._json(path) if path in self._names else None
-        member, number = f"{step[1]}/{_STEPS}", int(step[2])
-        steps = self._json(member) if member in self._names else []
-        return steps[number] if number < len(steps) else None
+        member = f"{step[1]}/{_REPLAY}"
+        replay = self._replay(member) if member in self._names else None
+        return None if replay is None else replay.step(int(step[2]))
+
+    def _read_replay(self, member: str) -> PassReplay:
+        return read_as(self._json(member), PassReplay)
 
     def kernel(self, program: str, number: str) -> KernelView | None:
         return self._kernel(f"p{program}/k/{number}")

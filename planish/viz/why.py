@@ -34,12 +34,14 @@ _WEIGHED: Final = 24
 """Of the actions that fit, those that the model weighs."""
 
 
-def why(view: KernelView) -> schema.Why | None:
-    """The explanation of a kernel's schedule; None for a loop that was made of other kernels."""
+def why(view: KernelView) -> schema.Why:
+    """The explanation of a kernel's schedule; of a loop that was made of other kernels, why it was."""
     sink = view.before_schedule()
+    facts = view.facts
     if sink is None:
-        return None
-    facts, target = view.facts, view.target
+        note = "a loop that became a kernel: its code is made of that of its parts"
+        return schema.Why(facts.origin, facts.because, "", [], [], schema.LoopNest([], []), [], note)
+    target = view.target
     threads = available_cores()
     told = explain(
         facts.name, sink, view.actions, facts.reasons, facts.origin, target, attempts(target), threads,

@@ -23,7 +23,7 @@ from planish.uop.node import UOp
 from planish.uop.trial import active, installed, trial
 from planish.viz import schema
 from planish.viz.journey import journey_of
-from planish.viz.pass_replay import program_after
+from planish.viz.pass_replay import replay_of, replayed
 from planish.viz.recorder import Recorder
 from planish.viz.recording import Recording
 from planish.viz.replay import moment
@@ -135,10 +135,11 @@ def test_the_rewrites_of_a_pass_lead_from_its_text_to_the_next():
     for each in passes[1:]:
         if not each.changed:
             continue
-        assert program_after(start.lines, start.names, []) == start.text
-        if each.steps:
-            assert program_after(start.lines, start.names, each.steps) == each.text, each.name
-            seen += len(each.steps)
+        replay = replay_of(start, each, [step.pattern for step in each.steps])
+        assert replay.start is not None, each.name
+        assert replayed(replay.start, []) == start.text
+        assert replayed(replay.start, replay.steps) == each.text
+        seen += len(each.steps)
         start = each
     assert seen > 5
 
