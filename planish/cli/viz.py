@@ -1,9 +1,9 @@
 """`planish viz`: record a compilation and look at it.
 
-planish viz script.py                   run a script (its own words behind --), then open a page of what it compiled
-planish viz model.onnx                  compile a model
-planish viz prog.ptir --export out.html write the page to one file that can be mailed
-planish viz old.planish new.planish     two recordings side by side
+planish viz script.py                      run a script (its own words behind --), then open a page of what it compiled
+planish viz model.onnx                     compile a model
+planish viz prog.ptir --export out.html    write the page to one file that can be mailed
+planish viz old.planish new.planish        two recordings side by side
 """
 
 from __future__ import annotations
