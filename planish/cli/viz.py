@@ -1,23 +1,30 @@
 """`planish viz`: record a compilation and look at it.
 
-planish viz script.py                    run a script (words behind it are its own), then open a page of what it compiled
-planish viz model.onnx                   compile a model
-planish viz prog.ptir --export out.html  write the page to one file that can be mailed
-planish viz old.planish new.planish      two recordings side by side
+planish viz script.py                      run a script (its own words behind --), then open a page of what it compiled
+planish viz model.onnx                     compile a model
+planish viz prog.ptir --export out.html    write the page to one file that can be mailed
+planish viz old.planish new.planish        two recordings side by side
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import sys
 import webbrowser
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from planish.cli.console import FAILED, OK, CommandError, Console, Options, UsageError, examples
 from planish.cli.script import divide, run_script
 from planish.cli.sources import add_source_arguments, is_function, is_model, read_program
+from planish.config import current
 from planish.errors import PlanishError
+from planish.target import find as find_target
+from planish.viz.documents import plain
 from planish.viz.storage import SUFFIX, StoredRecording, is_recording
 
 if TYPE_CHECKING:
@@ -34,7 +41,7 @@ def parser() -> Options:
         "other",
         nargs="?",
         metavar="B",
-        help="a second one, to be compared (not behind a script: words there are its own)",
+        help="a second one, to be compared (not behind a script: words that are no options of viz are its own)",
     )
     made.add_argument("--export", metavar="FILE.html", help="write a page of one file instead of serving one")
     made.add_argument("--save", metavar="FILE.planish", help="keep the recording, to be opened later")
@@ -56,9 +63,9 @@ def _port(text: str) -> int:
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    own, words = divide(arguments, options)
+    own, words = divided(arguments, options)
     args = options.parse(own, console)
-    recording, status = opened(args, args.source, words or (), console)
+    recording, status = opened(args, args.source, words, console)
     if args.other is not None:
         from planish.viz.recording import Comparison
 
@@ -73,11 +80,33 @@ def run(arguments: Sequence[str], console: Console) -> int:
 
         export(recording, Path(args.export))
         console.say(f"written to {args.export}")
-    elif not args.no_serve:
+    if (
+        args.json
+    ):  # for those who read it by program: all other documents are in what --save and --export write
+        console.write(json.dumps(plain(recording.index), indent=1) + "\n")
+    elif args.export is None and not args.no_serve:
         from planish.viz.server import serve
 
         serve(recording, args.port, lambda url: _show(url, console, browse=not args.no_open))
     return status
+
+
+def divided(arguments: Sequence[str], options: Options) -> tuple[list[str], list[str]]:
+    """Our words, and those of a script: what we do not know behind its name, and all behind `--`."""
+    own, rest = divide(arguments, options)
+    words: list[str] = []
+    given = iter(rest or ())
+    for word in given:
+        action = options._option_string_actions.get(word.partition("=")[0]) if word.startswith("-") else None
+        if word == "--":
+            words += given
+        elif action is None:
+            words.append(word)
+        elif action.nargs == 0 or "=" in word:
+            own.append(word)
+        else:
+            own += [word, *islice(given, 1)]
+    return own, words
 
 
 def _save(recording: Documents, path: Path, console: Console) -> None:
@@ -93,8 +122,14 @@ def _save(recording: Documents, path: Path, console: Console) -> None:
 
 def _show(url: str, console: Console, *, browse: bool) -> None:
     console.say(f"open {url}\n(Ctrl-C ends it)")
-    if browse:
+    sys.stderr.flush()  # whoever reads it from a pipe waits for it
+    if browse and _has_display():
         webbrowser.open(url)
+
+
+def _has_display() -> bool:
+    """Whether a browser would be seen: one in a terminal could not show the page."""
+    return sys.platform in {"darwin", "win32"} or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
 
 
 # -- what is looked at -------------------------------------------------------------------------------------------------
@@ -155,6 +190,9 @@ def _compile(args: argparse.Namespace, source: str, console: Console, errors: li
 
     program = read_program(argparse.Namespace(**{**vars(args), "file": source}), console)
     try:
+        if find_target(current().target).is_gpu:  # to be looked at, it needs none
+            compiler.lower(program)
+            return OK
         made = compiler.compile(program)
         made(*made_up(made))
     except PlanishError as error:

@@ -139,6 +139,8 @@ class _LoweredKernel(NamedTuple):
     choice: ScheduleChoice
     key: str = ""
     image: bytes | None = None
+    told: bytes = b""
+    """What an observer heard in that process."""
 
 
 def _make_kernels(
@@ -172,6 +174,7 @@ def _make_kernels(
 
     def complete(number: int) -> _LoweredKernel:
         made = lowered(number)
+        made = made._replace(told=observer().told(number))
         if compiled_for is None or number in waiting:
             return made
         text = source(made.program, sharing.aliased[number])
@@ -198,14 +201,17 @@ def _make_kernels(
         for number in range(count):
             report(number, count)
             # a search measures: nobody else is to work meanwhile
-            alone = current().beam or observer().wants_kernels
-            hands = 1 if alone else is_worth_sharing(count - number, number, perf_counter() - started)
+            hands = (
+                1 if current().beam else is_worth_sharing(count - number, number, perf_counter() - started)
+            )
             if hands > 1:
                 # the largest first: whoever comes last has little left to wait for
                 sizes = {n: len(plan.kernels[n].sink.toposort()) for n in range(number, count)}
                 order = sorted(sizes, key=lambda n: -sizes[n])
                 found |= shared(order, complete, hands, partial(_taken, number, count))
                 for each in range(number, count):
+                    new = found[each]
+                    observer().hears(each, plan.kernels[each], new.told, new.choice, new.program)
                     if each not in waiting:
                         compiled(each, sharing.aliased[each])
                 break

@@ -34,8 +34,6 @@ class CompilationObserver:
 
     wants_fresh = False
     """Whether functions are to be compiled even if the cache has them."""
-    wants_kernels = False
-    """Whether kernels are to be made in this process: what others make is not heard."""
 
     def program(
         self, function: Function | Program, target: Target, donate: frozenset[int]
@@ -64,6 +62,15 @@ class CompilationObserver:
 
     def scheduled(self, choice: ScheduleChoice, program: LlirProgram) -> None:
         """The kernel has a schedule, and is in LLIR."""
+
+    def told(self, number: int) -> bytes:
+        """What was heard of a kernel, for the process that this one is a fork of; nothing where it is none."""
+        return b""
+
+    def hears(
+        self, number: int, kernel: Kernel, told: bytes, choice: ScheduleChoice, program: LlirProgram
+    ) -> None:
+        """What a fork has told of a kernel that it made."""
 
     def lowered(self, lowered: Lowered) -> None:
         """All kernels of the function are there."""

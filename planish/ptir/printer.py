@@ -11,13 +11,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 from types import MappingProxyType
 from typing import Final
 
 from planish.errors import Location
 from planish.ptir.fields import record_of
 from planish.ptir.function import Function, Inst, Program, Region, Value
-from planish.ptir.literal_text import literal_text
+from planish.ptir.literal_text import MAX_LISTED, literal_text
 from planish.ptir.ops.collective import Layout
 from planish.ptir.ops.control import CallAttrs
 from planish.ptir.ops.definition import Attrs, ConstantAttrs, NoAttrs
@@ -57,13 +58,21 @@ class FunctionPrinter:
     """The lines of one function, and on which of them each instruction stands."""
 
     def __init__(
-        self, function: Function, *, locations: bool = False, ids: bool = False, lenient: bool = False
+        self,
+        function: Function,
+        *,
+        locations: bool = False,
+        ids: bool = False,
+        lenient: bool = False,
+        brief: bool = False,
     ) -> None:
         self.function = function
         self.locations = locations
         self.ids = ids
         self.lenient = lenient
         """Show attributes that are not what they should be, instead of failing."""
+        self.brief = brief
+        """Leave out data that would be printed as bytes: to be looked at, not to be read back."""
         self.lines: list[str] = []
         self.line_of: dict[Inst, int] = {}
         """The index of the line an instruction (or the end of a region) begins on."""
@@ -198,6 +207,8 @@ class FunctionPrinter:
             literal = attrs.literal
             if stated is not None and stated.dtype is literal.dtype and stated.dims == literal.shape:
                 hidden = ["literal", "quant"] if attrs.quant == stated.quant else ["literal"]
+                if self.brief and not literal.splat and prod(literal.shape) > MAX_LISTED:
+                    return f"<{prod(literal.shape)} elements>", ""
                 return literal_text(literal), ", ".join(record_of(kind).written(attrs, hidden))
         known = self._attrs.get(id(attrs))
         if known is not None:
@@ -255,9 +266,9 @@ def print_program(item: Program | Function, *, locations: bool = False, ids: boo
     return "\n".join(lines) + "\n"
 
 
-def print_inst(inst: Inst, names: Mapping[Value, str] = MappingProxyType({})) -> str:
+def print_inst(inst: Inst, names: Mapping[Value, str] = MappingProxyType({}), *, brief: bool = False) -> str:
     """One instruction on one line, values by id, or by the names they are given: for logs and messages. Regions are left out."""
-    lead, attrs = FunctionPrinter(inst.function)._attributes(inst) if inst.parent else ("", "")
+    lead, attrs = FunctionPrinter(inst.function, brief=brief)._attributes(inst) if inst.parent else ("", "")
     results = ", ".join(names.get(value) or f"%{value.id}" for value in inst.results)
     operands = ", ".join(names.get(value) or f"%{value.id}" for value in inst.operands)
     types = ", ".join(str(value.type) for value in inst.results)

@@ -10,15 +10,31 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import Final, NamedTuple, cast
 
+from planish.collector import collector_off
 from planish.records import dataclass
 from planish.uop.matcher import Rule
 from planish.uop.node import Table, UOp
 from planish.uop.rewrite import Lines
-from planish.uop.text import arg_nodes, copy_nodes, parse_lines, print_lines
+from planish.uop.text import arg_nodes, copy_nodes, parse_lines
 from planish.viz.recorder import RecordedKernel
+from planish.viz.rules import KnownRule
 from planish.viz.trace import TracedStage
 
 _INLINE: Final = frozenset({"CONST", "INVALID"})
+
+
+RuleId = Callable[[Rule | KnownRule], str]
+"""What a rule is called in steps."""
+
+
+class RuleNumbers:
+    """Rules by the order in which they turn up."""
+
+    def __init__(self) -> None:
+        self.known: dict[Rule | KnownRule, str] = {}
+
+    def __call__(self, rule: Rule | KnownRule) -> str:
+        return self.known.setdefault(rule, str(len(self.known)))
 
 
 class StepData(NamedTuple):
@@ -98,13 +114,18 @@ class Journey:
             self.nodes.append(node)
         return found
 
-    def text(self) -> str:
-        """Its nodes as `load` reads them."""
-        return print_lines(self.nodes)
 
-
-def journey_of(kernel: RecordedKernel, rule_id: Callable[[Rule], str], epoch: int = 0) -> Journey:
+def journey_of(kernel: RecordedKernel, rule_id: RuleId, epoch: int = 0) -> Journey:
     """The journey of a recorded kernel; `epoch` is the time that steps count from, in nanoseconds."""
+    ordered, stages = numbered(kernel, rule_id, epoch)
+    table = Table()
+    with collector_off():
+        made = copy_nodes(ordered, table)
+    return Journey([made[node] for node in ordered], stages, table)
+
+
+def numbered(kernel: RecordedKernel, rule_id: RuleId, epoch: int) -> tuple[list[UOp], list[StageData]]:
+    """All nodes of a recorded kernel, as they are, and its stages by their numbers."""
     roots: dict[UOp, None] = {}
     for recorded in kernel.stages:
         forms = recorded.form if isinstance(recorded.form, list) else [recorded.form]
@@ -117,8 +138,6 @@ def journey_of(kernel: RecordedKernel, rule_id: Callable[[Rule], str], epoch: in
             if run.result is not None:
                 roots[run.result] = None
     ordered = _all_below(roots)
-    table = Table()
-    made = copy_nodes(ordered, table)
     numbers = {node: number for number, node in enumerate(ordered)}
     stages = []
     for recorded in kernel.stages:
@@ -130,7 +149,7 @@ def journey_of(kernel: RecordedKernel, rule_id: Callable[[Rule], str], epoch: in
                 tuple(numbers[node] for node in form), lines, *_traced(recorded.trace, numbers, rule_id, epoch),
             )
         )  # fmt: skip
-    return Journey([made[node] for node in ordered], stages, table)
+    return ordered, stages
 
 
 def _results(after: object) -> Sequence[UOp]:
@@ -153,7 +172,7 @@ def _all_below(roots: Iterable[UOp]) -> list[UOp]:
 
 
 def _traced(
-    trace: TracedStage, numbers: dict[UOp, int], rule_id: Callable[[Rule], str], epoch: int
+    trace: TracedStage, numbers: dict[UOp, int], rule_id: RuleId, epoch: int
 ) -> tuple[tuple[StepData, ...], tuple[RunData, ...], tuple[CountData, ...]]:
     steps = tuple(
         StepData(
@@ -198,7 +217,9 @@ def load(text: str, stages: Sequence[Sequence[object]]) -> Journey:
                 tuple(CountData(*count) for count in cast("list[tuple[str, int, int, float]]", counts)),
             )
         )  # fmt: skip
-    return Journey(parse_lines(text, table), made, table)
+    with collector_off():
+        nodes = parse_lines(text, table)
+    return Journey(nodes, made, table)
 
 
 def stored(stages: Sequence[StageData]) -> list[list[object]]:

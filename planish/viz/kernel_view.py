@@ -93,10 +93,6 @@ class KernelView:
         """None for a loop that was made of other kernels."""
         return self._journey()
 
-    def fresh_journey(self) -> Journey | None:
-        """Its journey as it was recorded, without what looking at it has added; not kept."""
-        return self._journey()
-
     @cached_property
     def target(self) -> Target:
         """Which machine it is for, as this process knows that."""

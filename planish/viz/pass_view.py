@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from planish.viz import schema
 from planish.viz.graphs import PAGE, folded, pages
-from planish.viz.pass_replay import program_after
+from planish.viz.pass_replay import PassReplay, replay_of
 from planish.viz.passes import InstNode, TracedPass
 from planish.viz.rules import RuleBook
 
@@ -19,6 +19,7 @@ class PassView:
         self.passes = passes
         self.rules = rules
         self.epoch = epoch
+        self._replays: dict[int, PassReplay] = {}
 
     def level(self, number: int) -> schema.Level | None:
         """The program before and after a pass."""
@@ -82,32 +83,20 @@ class PassView:
         return schema.StepPage(page * PAGE, rows, folded([step.pattern for step in shown], page * PAGE))
 
     def step(self, number: int, step: int) -> schema.SingleStep | None:
-        """The instructions before and after one rewrite of a pass."""
-        passes = self.passes
-        if not 0 <= number < len(passes) or not 0 <= step < len(passes[number].steps):
+        """The program before and after one rewrite of a pass."""
+        replay = self.replay(number)
+        return None if replay is None else replay.step(step)
+
+    def replay(self, number: int) -> PassReplay | None:
+        """A pass, to be taken up to any of its steps."""
+        if not 0 <= number < len(self.passes):
             return None
-        made = passes[number].steps[step]
-        start = next((p for p in reversed(passes[:number]) if p.lines), None)
-        whole = [] if start is None else [
-            program_after(start.lines, start.names, passes[number].steps[:last]) for last in (step, step + 1)
-        ]  # fmt: skip
-        gone = {state.id: state for state in (made.before, *made.erased)}
-        if None in whole or not whole:
-            before = "".join(f"{gone[id].text()}\n" for id in sorted(gone))
-            after = "".join(f"{state.text()}\n" for state in made.after)
-        else:
-            before, after = (str(text) for text in whole)
-        return schema.SingleStep(
-            step,
-            len(passes[number].steps),
-            self.rules.pattern(made.pattern),
-            before,
-            after,
-            sorted(gone),
-            [state.id for state in made.after],
-            bool(whole) and None not in whole,
-            round((made.end - made.start) / 1e3, 2),
-        )
+        if number not in self._replays:
+            made = self.passes[number]
+            start = next((p for p in reversed(self.passes[:number]) if p.lines), None)
+            rules = [self.rules.pattern(step.pattern) for step in made.steps]
+            self._replays[number] = replay_of(start, made, rules)
+        return self._replays[number]
 
     def patterns(self) -> list[schema.PatternUse]:
         """Every pattern that was tried: how often, and why it did not apply."""

@@ -62,7 +62,7 @@ class InstState(NamedTuple):
         copy.results = self.results
         region = next((v.owner for v in self.operands if v.owner is not None), None)
         copy.parent = region or _NOWHERE.body
-        return print_inst(copy, names)
+        return print_inst(copy, names, brief=True)
 
 
 _NOWHERE: Final = Function("nowhere")
@@ -254,7 +254,7 @@ class PassTrace(Instrument, Listener):
 
 def look(program: Program, made: TracedPass) -> None:
     """The text and the graph of a program at this moment."""
-    printed = [FunctionPrinter(function, ids=True) for function in program]
+    printed = [FunctionPrinter(function, ids=True, brief=True) for function in program]
     made.lines = [(None, HEADER)]
     for position, printer in enumerate(printed):
         lines = printer.print()

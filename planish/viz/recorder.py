@@ -6,6 +6,7 @@ candidates that a search throws away are no part of a kernel's journey.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +51,8 @@ class RecordedKernel:
 
     number: int
     kernel: Kernel
-    stages: list[RecordedStage] = field(default_factory=list)
+    heard: list[RecordedStage] = field(default_factory=list)
+    """Its stages, as long as it was not made by another process."""
     chosen_on: UOp | None = None
     """The kernel that its schedule was chosen for."""
     choice: ScheduleChoice | None = None
@@ -59,6 +61,17 @@ class RecordedKernel:
     choosing: float = 0.0
     """Of these, how long its schedule took to be found."""
     error: str = ""
+    packed: bytes = field(default=b"", repr=False)
+    """What another process heard of it, not yet looked at."""
+
+    @property
+    def stages(self) -> list[RecordedStage]:
+        """The stages that it went through."""
+        if self.packed:
+            from planish.viz.packing import unpacked
+
+            self.heard, self.packed = unpacked(self.packed), b""
+        return self.heard
 
 
 @dataclass(slots=True)
@@ -91,7 +104,6 @@ class Recorder(CompilationObserver):
     """Keeps what every compilation does, in any thread."""
 
     wants_fresh = True
-    wants_kernels = True
 
     def __init__(self) -> None:
         self.programs: list[RecordedProgram] = []
@@ -99,6 +111,7 @@ class Recorder(CompilationObserver):
         self.epoch = perf_counter_ns()
         """What the times of steps are counted from."""
         self._here = threading.local()
+        self._process = os.getpid()
 
     # -- where this thread is --------------------------------------------------------------------------------------
 
@@ -162,7 +175,7 @@ class Recorder(CompilationObserver):
             yield from steps
             return
         trace = self._trace()
-        kernel.stages.append(RecordedStage(0, "planned", kernel.kernel.sink, 0.0, True, TracedStage()))
+        kernel.heard.append(RecordedStage(0, "planned", kernel.kernel.sink, 0.0, True, TracedStage()))
         number = 1
         while True:
             seen = trace.enter(number)
@@ -172,7 +185,7 @@ class Recorder(CompilationObserver):
             if step is None:
                 return
             number = step.stage.number + 1
-            kernel.stages.append(
+            kernel.heard.append(
                 RecordedStage(step.stage.number, step.stage.name, step.form, step.seconds, step.changed, seen)
             )
             yield step
@@ -196,6 +209,26 @@ class Recorder(CompilationObserver):
     def scheduled(self, choice: ScheduleChoice, program: LlirProgram) -> None:
         if self._kernel is not None:
             self._kernel.choice, self._kernel.program = choice, program
+
+    def told(self, number: int) -> bytes:
+        if os.getpid() == self._process:
+            return b""
+        from planish.viz.packing import packed
+
+        made = self._open[-1].kernels[number]
+        return packed(made)
+
+    def hears(
+        self, number: int, kernel: Kernel, told: bytes, choice: ScheduleChoice, program: LlirProgram
+    ) -> None:
+        if not told:
+            return
+        from planish.viz.packing import seconds_of
+
+        seconds, choosing = seconds_of(told)
+        self._open[-1].kernels[number] = RecordedKernel(
+            number, kernel, choice=choice, program=program, seconds=seconds, choosing=choosing, packed=told
+        )
 
     def lowered(self, lowered: Lowered) -> None:
         self._open[-1].lowered = lowered

@@ -7,7 +7,7 @@ import re
 import sys
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from planish.ptir.passes import PATTERNS, canonicalization_patterns
 from planish.uop.matcher import Rule
@@ -16,24 +16,44 @@ from planish.viz.schema import RuleEntry
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 
 
+class KnownRule(NamedTuple):
+    """A rule as it is told: by this process, or by another one that made a kernel."""
+
+    name: str
+    equation: str
+    file: str
+    line: int
+
+
+def described(rule: Rule | KnownRule) -> KnownRule:
+    """What is told of a rule that rewrites kernels."""
+    if isinstance(rule, KnownRule):
+        return rule
+    function = rule.right if callable(rule.right) else rule.when
+    file, line = (rule.file, rule.line) if function is None else _place(function)
+    name = getattr(function, "__name__", "") if function is not None else ""
+    shown = name.strip("_").replace("_", " ") if name and name != "<lambda>" else rule.name
+    return KnownRule(shown, rule.name, _relative(file), line)
+
+
 class RuleBook:
     """Gives rules ids as they turn up: `u17` for one of kernels, `g3` for a pattern of the graph IR."""
 
     def __init__(self) -> None:
         self.entries: dict[str, RuleEntry] = {}
-        self._uop: dict[Rule, str] = {}
+        self._uop: dict[Rule | KnownRule, str] = {}
         self._patterns: dict[str, str] = {}
 
-    def uop(self, rule: Rule) -> str:
+    def uop(self, rule: Rule | KnownRule) -> str:
         """The id of a rule that rewrites kernels."""
         found = self._uop.get(rule)
         if found is None:
-            found = self._uop[rule] = f"u{len(self._uop)}"
-            function = rule.right if callable(rule.right) else rule.when
-            file, line = (rule.file, rule.line) if function is None else _place(function)
-            name = getattr(function, "__name__", "") if function is not None else ""
-            shown = name.strip("_").replace("_", " ") if name and name != "<lambda>" else rule.name
-            self.entries[found] = RuleEntry(shown, rule.name, _relative(file), line, "uop")
+            told = described(rule)
+            found = self._uop.get(told)
+            if found is None:
+                found = self._uop[told] = f"u{sum(entry.engine == 'uop' for entry in self.entries.values())}"
+                self.entries[found] = RuleEntry(*told, "uop")
+            self._uop[rule] = found
         return found
 
     def pattern(self, name: str) -> str:

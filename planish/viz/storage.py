@@ -1,7 +1,7 @@
 """Recordings as files: a zip archive of JSON and text. Nothing in it is executed, whoever it comes from.
 
 index.json                 as the page reads it
-p0/pass/3.json, …          documents of programs; p0/pass/3/step.json: those of all single steps of a pass
+p0/pass/3.json, …          documents of programs; p0/pass/3/replay.json: what each step of a pass did to its lines
 p0/k/12/kernel.json        what is known of a kernel, and its stages and steps by the numbers of nodes
 p0/k/12/nodes.uop          all nodes it ever had, as text: documents of kernels are made from these when asked for
 """
@@ -16,17 +16,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
+from planish.collector import collector_off
 from planish.errors import PlanishError
+from planish.uop.text import print_lines
 from planish.viz import schema
 from planish.viz.documents import plain, problems, read_as
-from planish.viz.journey import Journey, load, stored
+from planish.viz.journey import Journey, StageData, load, numbered, stored
 from planish.viz.kernel_view import KernelFacts, KernelView
+from planish.viz.pass_replay import PassReplay
 from planish.viz.process import SUFFIX
 from planish.viz.recording import Document, Documents, Recording
 
 _INDEX: Final = "index.json"
-_STEPS: Final = "step.json"
-"""All single steps of a pass, in a list."""
+_REPLAY: Final = "replay.json"
 _STEP: Final = re.compile(r"(p\d+/pass/\d+)/step/(\d+)\.json")
 _KEPT: Final = 64
 """Kernels of a file that stay in memory."""
@@ -36,26 +38,25 @@ def save(recording: Recording, path: Path) -> None:
     """Write a recording beside its place and move it there, so that it is whole or absent."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+    with collector_off(), zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
 
         def put(name: str, document: Document) -> None:
             archive.writestr(name, json.dumps(plain(document), separators=(",", ":")))
 
         for name in recording.program_paths():
             put(name, recording.document(name))
-        for program in recording.index.programs:
-            for each in program.passes:
-                steps = [recording.document(f"{each.id}/step/{step}.json") for step in range(each.steps)]
-                if steps:
-                    put(f"{each.id}/{_STEPS}", steps)
         for view in recording.programs:
+            for position, each in enumerate(view.program.passes):
+                if each.steps:
+                    put(f"{view.id}/pass/{position}/{_REPLAY}", view.passes.replay(position))
             for number, kernel in view.kernels.items():
-                place = f"{view.id}/k/{number}"
-                journey = kernel.fresh_journey()
-                stages = [] if journey is None else stored(journey.stages)
-                put(f"{place}/kernel.json", {"facts": plain(kernel.facts), "stages": stages})
-                if journey is not None:
-                    archive.writestr(f"{place}/nodes.uop", journey.text())
+                place, stages = f"{view.id}/k/{number}", list[StageData]()
+                recorded = view.program.kernels.get(int(number))
+                if recorded is not None:
+                    nodes, stages = numbered(recorded, recording.rules.uop, view.epoch)
+                    archive.writestr(f"{place}/nodes.uop", print_lines(nodes))
+                known = {"facts": plain(kernel.facts), "stages": stored(stages)}
+                archive.writestr(f"{place}/kernel.json", json.dumps(known, separators=(",", ":")))
         put(_INDEX, recording.index)
     part.replace(path)
 
@@ -93,6 +94,7 @@ class StoredRecording(Documents):
             raise PlanishError(f"{path} is no recording: {problem}", remedy="record it again")
         self._index = read_as(raw, schema.Index)
         self._kernel = lru_cache(_KEPT)(self._read_kernel)
+        self._replay = lru_cache(_KEPT)(self._read_replay)
 
     def __repr__(self) -> str:
         return f"<recording {self.path}: {len(self._index.programs)} programs>"
@@ -108,9 +110,12 @@ class StoredRecording(Documents):
         step = _STEP.fullmatch(path)
         if step is None:
             return self._json(path) if path in self._names else None
-        member, number = f"{step[1]}/{_STEPS}", int(step[2])
-        steps = self._json(member) if member in self._names else []
-        return steps[number] if number < len(steps) else None
+        member = f"{step[1]}/{_REPLAY}"
+        replay = self._replay(member) if member in self._names else None
+        return None if replay is None else replay.step(int(step[2]))
+
+    def _read_replay(self, member: str) -> PassReplay:
+        return read_as(self._json(member), PassReplay)
 
     def kernel(self, program: str, number: str) -> KernelView | None:
         return self._kernel(f"p{program}/k/{number}")

@@ -20,6 +20,7 @@ from planish.uop.matcher import Decisions, Matcher, Rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.trial import Trial
+from planish.viz.rules import KnownRule
 
 _SAMPLE: Final = 31
 """Of the offers of a form, those whose number ends in no bits of this are timed rule by rule."""
@@ -29,7 +30,7 @@ _OPS: Final = tuple(Ops)
 class TracedStep(NamedTuple):
     """One application of a rule."""
 
-    rule: Rule
+    rule: Rule | KnownRule
     before: UOp
     after: object
     """A node; of a list of lines, what takes the place of one."""
@@ -56,7 +57,7 @@ class TracedRun:
 class RuleCount(NamedTuple):
     """What one rule did in a stage."""
 
-    rule: Rule
+    rule: Rule | KnownRule
     tried: int
     applied: int
     seconds: float

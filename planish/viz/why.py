@@ -34,12 +34,14 @@ _WEIGHED: Final = 24
 """Of the actions that fit, those that the model weighs."""
 
 
-def why(view: KernelView) -> schema.Why | None:
-    """The explanation of a kernel's schedule; None for a loop that was made of other kernels."""
+def why(view: KernelView) -> schema.Why:
+    """The explanation of a kernel's schedule; of a loop that was made of other kernels, why it was."""
     sink = view.before_schedule()
+    facts = view.facts
     if sink is None:
-        return None
-    facts, target = view.facts, view.target
+        note = "a loop that became a kernel: its code is made of that of its parts"
+        return schema.Why(facts.origin, facts.because, "", [], [], schema.LoopNest([], []), [], note)
+    target = view.target
     threads = available_cores()
     told = explain(
         facts.name, sink, view.actions, facts.reasons, facts.origin, target, attempts(target), threads,
@@ -194,13 +196,13 @@ def _widths(view: KernelView) -> dict[tuple[int, bool], int]:
 
 def _width_reason(access: Access, lanes: int, target: Target) -> tuple[bool, str]:
     """Whether an access is wide, and why."""
-    most = target.lanes(access.dtype)
+    most = max(target.widths(access.dtype), default=1)
     if lanes > 1:
         side = [name_of(axis) for axis in access.lanes if access.steps.get(axis) == 1]
         along = f" along {', '.join(side)}" if side else ""
-        return True, f"{lanes} neighbouring elements{along}; a register of {target.name} holds {most}"
+        return True, f"{lanes} neighbouring elements{along}; an access of {target.name} moves up to {most}"
     if most == 1:
-        return False, f"{target.name} works on single elements"
+        return False, f"an access of {target.name} moves one element"
     if not access.lanes:
         loops = ", ".join(name_of(axis) for axis in access.loops) or "no loop"
         return False, f"no axis around it is in lanes: {loops}; upcast or unroll one that it moves along by 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -41,9 +42,9 @@ def script(tmp_path: Path) -> Path:
 
 def test_a_script_is_run_with_its_own_words(cli: Cli, script: Path, tmp_path: Path):
     kept = tmp_path / "a.planish"
-    ran = cli("viz", "--no-serve", "--save", str(kept), str(script), "--export", "7")
+    ran = cli("viz", str(script), "7", "--no-serve", "--own", "--save", str(kept), "--", "--export", "x.html")
     assert ran.status == 0, ran.err
-    assert "words ['--export', '7'] __main__" in ran.out
+    assert "words ['7', '--own', '--export', 'x.html'] __main__" in ran.out
     assert kept.is_file()
     again = cli("viz", str(kept), "--export", str(tmp_path / "a.html"))
     assert again.status == 0, again.err
@@ -52,7 +53,7 @@ def test_a_script_is_run_with_its_own_words(cli: Cli, script: Path, tmp_path: Pa
 
 def test_a_script_that_raises_is_recorded_until_there(cli: Cli, script: Path, tmp_path: Path):
     page = tmp_path / "a.html"
-    ran = cli("viz", "--export", str(page), str(script), "fail")
+    ran = cli("viz", str(script), f"--export={page}", "fail")
     assert ran.status == 1
     assert "ValueError: not today" in ran.err
     assert "runpy" not in ran.err
@@ -67,6 +68,15 @@ def test_a_program_and_two_of_them(cli: Cli, tmp_path: Path):
     ran = cli("viz", str(tmp_path / "prog.ptir"), str(tmp_path / "prog.ptir"), "--export", str(page))
     assert ran.status == 0, ran.err
     assert 'data-path="b/p0/pass/0.json"' in page.read_text()
+
+
+def test_json_is_the_index(cli: Cli, tmp_path: Path):
+    (tmp_path / "prog.ptir").write_text(SMALL)
+    ran = cli("viz", str(tmp_path / "prog.ptir"), "--json")
+    assert ran.status == 0, ran.err
+    index = json.loads(ran.out)
+    assert index["title"] == "prog.ptir"
+    assert index["programs"][0]["kernels"]
 
 
 @pytest.mark.parametrize(

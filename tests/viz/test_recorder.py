@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -10,15 +11,21 @@ import pytest
 import planish as pn
 from planish import compiler, ptir
 from planish.actions.base import Action
+from planish.compiler import lowering, parallel
 from planish.compiler.observer import NOBODY, CompilationObserver, observer, observing
 from planish.errors import PlanishError
 from planish.llir.text import print_program
+from planish.ptir.literal_text import literal_text
+from planish.ptir.ops.literal import Literal
+from planish.stages.boundaries import text_of
 from planish.stages.pipeline import Step
 from planish.uop.node import UOp
 from planish.uop.trial import active, installed, trial
+from planish.viz import schema
 from planish.viz.journey import journey_of
-from planish.viz.pass_replay import program_after
+from planish.viz.pass_replay import replay_of, replayed
 from planish.viz.recorder import Recorder
+from planish.viz.recording import Recording
 from planish.viz.replay import moment
 from planish.viz.runs import MOST_CALLS
 from tests.viz.conftest import arrays, traced
@@ -128,10 +135,11 @@ def test_the_rewrites_of_a_pass_lead_from_its_text_to_the_next():
     for each in passes[1:]:
         if not each.changed:
             continue
-        assert program_after(start.lines, start.names, []) == start.text
-        if each.steps:
-            assert program_after(start.lines, start.names, each.steps) == each.text, each.name
-            seen += len(each.steps)
+        replay = replay_of(start, each, [step.pattern for step in each.steps])
+        assert replay.start is not None, each.name
+        assert replayed(replay.start, []) == start.text
+        assert replayed(replay.start, replay.steps) == each.text
+        seen += len(each.steps)
         start = each
     assert seen > 5
 
@@ -151,6 +159,65 @@ func @f(%x: tensor<f32, 4x8>, %y: tensor<f32, 4x8>) -> (tensor<f32, 4x8>, tensor
   return %d, %s
 }
 """
+
+
+def test_what_forks_hear_is_told(recorder: Recorder, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lowering, "is_worth_sharing", lambda left, done, seconds: 2)
+    # this process takes none: all are made by the other one
+    monkeypatch.setattr(parallel, "_tickets", _only_in_forks(parallel._tickets))
+    waits = parallel._ended
+    monkeypatch.setattr(parallel, "_ended", lambda process, limit: waits(process, limit + 60.0))
+    made = Recorder()
+    with observing(made), pn.settings(cache=False, threads=2):
+        compiler.compile(traced())
+    kernels = made.programs[0].kernels
+    assert any(kernel.packed for kernel in kernels.values())
+    one, other = Recording(recorder, "one"), Recording(made, "other")
+    assert [k.name for k in one.index.programs[0].kernels] == [
+        k.name for k in other.index.programs[0].kernels
+    ]
+    for number in kernels:
+        mine, theirs = recorder.programs[0].kernels[number], kernels[number]
+        assert theirs.seconds > theirs.choosing > 0
+        for before, after in zip(mine.stages, theirs.stages, strict=True):
+            assert (before.number, before.changed) == (after.number, after.changed)
+            assert text_of(before.form) == text_of(after.form)
+        for stage in (9, 14):
+            path = f"p0/k/{number}/stage/{stage}/step/0.json"
+            first, second = one.document(path), other.document(path)
+            assert isinstance(first, schema.SingleStep)
+            assert isinstance(second, schema.SingleStep)
+            assert (first.before, first.after) == (second.before, second.after)
+            rule = one.index.rules[first.rule]
+            assert rule == other.index.rules[second.rule]
+
+
+def _only_in_forks(tickets: Callable[[int], Iterator[int]]) -> Callable[[int], Iterator[int]]:
+    owner = os.getpid()
+
+    def taken(source: int) -> Iterator[int]:
+        return iter(()) if os.getpid() == owner else tickets(source)
+
+    return taken
+
+
+def test_data_of_large_constants_is_not_recorded():
+    made = Recorder()
+    weights = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    text = f"""\
+ptir 1
+func @f(%x: tensor<f32, 64x64>) -> tensor<f32, 64x1> {{
+  %w = constant {literal_text(Literal(weights))} : tensor<f32, 64x64>
+  %y = add %x, %w : tensor<f32, 64x64>
+  %z = reduce_sum %y {{axes=[1], keepdims=true}} : tensor<f32, 64x1>
+  return %z
+}}
+"""
+    with observing(made), pn.settings(cache=False):
+        compiler.lower(ptir.parse(text).entry)
+    texts = [each.text for each in made.programs[0].passes if each.text]
+    assert "constant <4096 elements> : tensor<f32, 64x64>" in texts[0]
+    assert all(len(text) < 2000 for text in texts)
 
 
 def test_the_cache_does_not_hide_a_compilation(tmp_path):
