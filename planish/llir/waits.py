@@ -36,14 +36,9 @@ def waited_together(program: Program) -> Program:
 
 def _earlier(rest: Sequence[Instruction], first: Tile) -> list[Instruction] | None:
     """What follows a product, with the next one before all that it does not need; None if it cannot be so."""
-    for number, each in enumerate(rest):
-        if isinstance(each, Tile):
-            break
-        if not isinstance(each, _PURE):
-            return None
-    else:
-        return None
-    if not each.tile.in_memory("b"):
+    number = next((at for at, each in enumerate(rest) if not isinstance(each, _PURE)), len(rest))
+    each = rest[number] if number < len(rest) else None
+    if not isinstance(each, Tile) or not each.tile.in_memory("b"):
         return None
     needed: list[Instruction] = [each]
     wanted = set(each.operands)
