@@ -246,3 +246,13 @@ def test_bad_values_are_refused_and_the_tensor_stays_as_it_was() -> None:
     with pytest.raises(TypeError, match=r"1\.5 cannot be an element of a int64 tensor"):
         pn.arange(3)[0:1] = 1.5
     assert x.tolist() == X.tolist()
+
+
+def test_bounds_that_are_tensors_count_by_their_values():
+    """Calls of equal types are not equal calls: the bounds of a slice decide on its shape."""
+    x = pn.arange(5)
+    start = pn.asarray(0, dtype=pn.int32)
+    for number, count in enumerate(pn.asarray([1, 2, 0, 2], dtype=pn.int32)):
+        part = x[start : start + count]
+        assert part.tolist() == [[0], [1, 2], [], [3, 4]][number]
+        start = start + count

@@ -167,8 +167,9 @@ def _read(args: Sequence[Any], key: list[Hashable], given: list[LazyValue]) -> b
                 return False
         elif kind is slice:
             key.append(kind)
-            if not _read((arg.start, arg.stop, arg.step), key, given):
-                return False
+            tensors = len(given)
+            if not _read((arg.start, arg.stop, arg.step), key, given) or len(given) > tensors:
+                return False  # (the bounds decide on the shape, so their values count)
         elif kind is float and -1024 <= arg <= 1024 and (2 * arg).is_integer():
             # other floats are such as change from call to call
             key.append(kind)
