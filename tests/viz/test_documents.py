@@ -223,7 +223,9 @@ def test_a_search_is_a_tree():
     assert by_schedule["a(i, 2)"].kept
     assert by_schedule["a(i, 2); b(j, 4)"].parent == by_schedule["a(i, 2)"].id
     assert by_schedule["a(i, 2); b(j, 4)"].action == "b(j, 4)"
-    assert by_schedule["c(k, 2); b(j, 4)"].parent == 0
+    assert by_schedule["c(k, 2); b(j, 4)"].parent == by_schedule["c(k, 2)"].id
+    assert by_schedule["c(k, 2)"].outcome == "on the way to others"
+    assert [node.id for node in made.nodes if node.kept] == [0, by_schedule["a(i, 2)"].id]
     assert list(documents.problems(plain(made), schema.Beam)) == []
 
 
