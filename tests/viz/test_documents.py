@@ -109,6 +109,14 @@ def test_kernels_that_are_two_say_why(recording: Recording):
     assert "product of matrices" in pair.reason
 
 
+def test_kernels_say_what_they_come_from(recording: Recording):
+    product, rows = recording.index.programs[0].kernels
+    assert product.origin.endswith("dot_general")
+    assert "exp" in rows.origin
+    assert "dot_general" not in rows.origin
+    assert "conftest.py:" in product.origin
+
+
 def test_accesses_say_how_wide_they_are(recording: Recording):
     for kernel in recording.index.programs[0].kernels:
         why = recording.document(f"{kernel.id}/why.json")
