@@ -13,6 +13,14 @@ from planish.ptir.function import Inst, Value
 from planish.records import dataclass
 from planish.schedule.plan import Kernel
 from planish.uop.node import UOp
+from planish.uop.ops import MOVEMENT, Ops
+
+
+def _below_views(node: UOp) -> UOp:
+    """What a tensor is a view of."""
+    while node.op in MOVEMENT:
+        node = node.src[0]
+    return node
 
 
 @dataclass(slots=True)
@@ -30,6 +38,9 @@ class Origins:
         for value in inst.results:
             if value in values:
                 self._makers.setdefault(values[value], inst)
+                below = _below_views(values[value])
+                if below.src and below.op is not Ops.INDEX:  # what is computed, not a parameter
+                    self._makers.setdefault(below, inst)
 
     def made(self, kernel: Kernel, makes: Sequence[UOp], reads: Collection[UOp]) -> None:
         """A kernel computes nodes from others that are in memory."""
@@ -38,7 +49,7 @@ class Origins:
         while stack:
             node = stack.pop()
             maker = self._makers.get(node)
-            if maker is not None:
+            if maker is not None and _below_views(node) not in reads:
                 found[maker] = None
             for source in node.src:
                 if source not in seen and source not in reads:

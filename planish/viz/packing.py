@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 import struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from planish.collector import collector_off
 from planish.uop.node import Table, UOp
@@ -84,8 +84,8 @@ def _restored(arg: object, nodes: list[UOp]) -> object:
     return arg
 
 
-def _stage(raw: tuple[object, ...], nodes: list[UOp], told: list[KnownRule]) -> RecordedStage:
-    number, name, ms, changed, form, is_lines, steps, runs, counts = raw  # type: ignore[misc]
+def _stage(raw: tuple[Any, ...], nodes: list[UOp], told: list[KnownRule]) -> RecordedStage:
+    number, name, ms, changed, form, is_lines, steps, runs, counts = raw
     trace = TracedStage(
         [
             TracedStep(

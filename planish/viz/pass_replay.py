@@ -6,7 +6,7 @@ inside of a region that was itself put in), there is no whole text, and what a s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from planish.ptir.function import Inst, Value
@@ -83,7 +83,9 @@ def replay_of(start: TracedPass | None, made: TracedPass, rules: Sequence[str]) 
     return PassReplay(lines if replayed(lines, steps) == made.text else None, steps)
 
 
-def _step(step: RewriteStep, rule: str, key: object, names: Mapping[Value, str]) -> PassStep:
+def _step(
+    step: RewriteStep, rule: str, key: Callable[[Inst | None], int], names: Mapping[Value, str]
+) -> PassStep:
     gone = {state.id: state for state in (step.before, *step.erased)}
     return PassStep(
         rule,
@@ -95,9 +97,9 @@ def _step(step: RewriteStep, rule: str, key: object, names: Mapping[Value, str])
         [
             LineChange(
                 change.kind,
-                key(change.inst),  # type: ignore[operator]
+                key(change.inst),
                 "" if change.kind == "-" else line_of(change.state, names),
-                key(change.before),  # type: ignore[operator]
+                key(change.before),
                 bool(change.inst.regions),
             )
             for change in step.changes

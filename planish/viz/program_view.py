@@ -6,7 +6,7 @@ What is cheap is worked out at once, when somebody first looks; what belongs to 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -25,7 +25,7 @@ from planish.schedule.plan import Buffer, Role
 from planish.uop.node import Table, UOp
 from planish.uop.text import copy_nodes, in_order
 from planish.viz import schema
-from planish.viz.journey import RuleId, journey_of
+from planish.viz.journey import Journey, RuleId, journey_of
 from planish.viz.kernel_view import FIRST_SCHEDULED, KernelFacts, KernelView, SearchFacts, TrialFacts
 from planish.viz.pass_view import PassView
 from planish.viz.recorder import RecordedKernel, RecordedProgram
@@ -379,7 +379,7 @@ class ProgramView:
         return schema.MemoryPlan(found, last + 1, labels, memory.peak, memory.lower_bound, memory.unshared)
 
 
-def _journey(kernel: RecordedKernel, rule_id: RuleId, epoch: int):  # type: ignore[no-untyped-def]
+def _journey(kernel: RecordedKernel, rule_id: RuleId, epoch: int) -> Callable[[], Journey]:
     return lambda: journey_of(kernel, rule_id, epoch)
 
 

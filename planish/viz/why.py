@@ -254,27 +254,32 @@ def loops(sink: UOp) -> list[schema.Loop]:
 
 
 def beam(view: KernelView) -> schema.Beam | None:
-    """A search as a tree: a schedule hangs below the longest other one that it begins with."""
+    """A search as a tree: below a schedule are those that have one action more, tried or only on the way to others."""
     search = view.facts.search
     if search is None:
         return None
-    chosen = "; ".join(view.facts.schedule)
-    nodes = [schema.BeamNode(0, None, "no actions", "", None, None, True, "start")]
+    tried = {tuple(trial.schedule.split("; ")) if trial.schedule else (): trial for trial in search.trials}
+    chosen = tuple(view.facts.schedule)
     places: dict[tuple[str, ...], int] = {(): 0}
-    for trial in sorted(search.trials, key=lambda each: each.schedule.count(";") if each.schedule else -1):
-        steps = tuple(trial.schedule.split("; ")) if trial.schedule else ()
-        known = next(steps[:n] for n in range(max(0, len(steps) - 1), -1, -1) if steps[:n] in places)
-        rest = steps[len(known) :]
-        number = places.setdefault(steps, len(nodes))
-        measured = None if trial.seconds is None else round(trial.seconds * 1e6, 3)
-        made = schema.BeamNode(
-            number, None if number == 0 else places[known], "; ".join(rest) or "no actions", trial.schedule,
-            _us(view, trial.cycles), measured, trial.schedule == chosen, trial.outcome,
-        )  # fmt: skip
-        if number == len(nodes):
-            nodes.append(made)
-        else:
-            nodes[number] = made
+    for steps in tried:
+        for length in range(1, len(steps) + 1):
+            places.setdefault(steps[:length], len(places))
+    nodes = []
+    for steps, number in places.items():
+        trial = tried.get(steps)
+        measured = None if trial is None or trial.seconds is None else round(trial.seconds * 1e6, 3)
+        nodes.append(
+            schema.BeamNode(
+                number,
+                places[steps[:-1]] if steps else None,
+                steps[-1] if steps else "no actions",
+                "; ".join(steps),
+                None if trial is None else _us(view, trial.cycles),
+                measured,
+                chosen[: len(steps)] == steps,
+                "on the way to others" if trial is None else trial.outcome,
+            )
+        )
     return schema.Beam(
         nodes, search.considered, search.rounds, round(search.seconds, 3), search.ended, search.refusals
     )

@@ -109,6 +109,14 @@ def test_kernels_that_are_two_say_why(recording: Recording):
     assert "product of matrices" in pair.reason
 
 
+def test_kernels_say_what_they_come_from(recording: Recording):
+    product, rows = recording.index.programs[0].kernels
+    assert product.origin.endswith("dot_general")
+    assert "exp" in rows.origin
+    assert "dot_general" not in rows.origin
+    assert "conftest.py:" in product.origin
+
+
 def test_accesses_say_how_wide_they_are(recording: Recording):
     for kernel in recording.index.programs[0].kernels:
         why = recording.document(f"{kernel.id}/why.json")
@@ -223,7 +231,9 @@ def test_a_search_is_a_tree():
     assert by_schedule["a(i, 2)"].kept
     assert by_schedule["a(i, 2); b(j, 4)"].parent == by_schedule["a(i, 2)"].id
     assert by_schedule["a(i, 2); b(j, 4)"].action == "b(j, 4)"
-    assert by_schedule["c(k, 2); b(j, 4)"].parent == 0
+    assert by_schedule["c(k, 2); b(j, 4)"].parent == by_schedule["c(k, 2)"].id
+    assert by_schedule["c(k, 2)"].outcome == "on the way to others"
+    assert [node.id for node in made.nodes if node.kept] == [0, by_schedule["a(i, 2)"].id]
     assert list(documents.problems(plain(made), schema.Beam)) == []
 
 
