@@ -66,7 +66,7 @@ def _by_channel(x: V, groups: int, count: int, eps: float) -> tuple[V, V, V]:
         return values.reduce_sum(space).reshape((batch, groups, -1)).reduce_sum([2], True).div(float(count))
 
     def pixels(of_groups: V) -> V:
-        each = spread(of_groups, (batch, groups, channels // groups)).reshape((batch, channels))  # type: ignore[operator]
+        each = spread(of_groups, (batch, groups, channels // groups)).reshape((batch, channels))
         return spread(each.reshape((batch, channels, *[1] * len(space))), x.dims)
 
     middle = mean(x)
