@@ -26,7 +26,7 @@ def data(*shape: int) -> Any:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-EXTREMES = np.float32(
+EXTREMES = np.array(
     [
         [1, 3, 3, -2],
         [-0.0, 0, -0.0, 0],
@@ -34,7 +34,8 @@ EXTREMES = np.float32(
         [2, np.nan, 9, np.nan],
         [-np.inf, np.inf, np.inf, -np.inf],
         [-1, -3, -3, -2],
-    ]
+    ],
+    np.float32,
 )
 
 
@@ -92,7 +93,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     ),
     "argmin of unsigned": (
         lambda x: pn.argmin(x, axis=1),
-        (np.uint32([[7, 2**32 - 1, 0, 0], [2**31, 1, 1, 5]]),),
+        (np.array([[7, 2**32 - 1, 0, 0], [2**31, 1, 1, 5]], np.uint32),),
         "",
     ),
     "scan": (lambda x: pn.cumulative_sum(x, axis=1), (data(8, 20),), ""),

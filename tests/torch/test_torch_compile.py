@@ -289,10 +289,10 @@ def test_fractional_pooling_takes_its_windows_from_the_samples(shape):
 
 
 @pytest.mark.parametrize("shape", [(2, 12, 9, 8), (3, 8, 100)])
-def test_groups_of_channels_are_normalised_pixels_first_on_a_gpu(shape, monkeypatch):
+def test_groups_of_channels_that_lie_last_are_normalised_pixels_first(shape, monkeypatch):
     from planish.torch.ops import normalization
 
-    monkeypatch.setattr(normalization, "on_gpu", lambda at: True)
+    monkeypatch.setattr(normalization, "channels_lie_last", lambda at: True)
     torch.manual_seed(0)
     model, x = torch.nn.GroupNorm(4, shape[1]), torch.randn(shape) + 3
     torch.nn.init.normal_(model.weight)

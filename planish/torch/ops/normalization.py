@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+import torch
+from torch import fx
+
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue as V
@@ -44,8 +47,14 @@ _IMAGE: Final = 64
 """Pixels of a channel from which on its sum is worth a kernel."""
 
 
-def on_gpu(at: NodeSite) -> bool:
-    return at.fakes[0].device.type == "cuda"
+def channels_lie_last(at: NodeSite) -> bool:
+    """Whether what is normalised is made of a convolution's result on a GPU, element by element: it lies as that does."""
+    node = at.node.args[0]
+    if at.fakes[0].device.type != "cuda":
+        return False
+    while isinstance(node, fx.Node) and torch.Tag.pointwise in getattr(node.target, "tags", ()):
+        node = node.all_input_nodes[0]
+    return isinstance(node, fx.Node) and str(node.target).startswith("aten.convolution")
 
 
 def _by_channel(x: V, groups: int, count: int, eps: float) -> tuple[V, V, V]:
@@ -57,7 +66,7 @@ def _by_channel(x: V, groups: int, count: int, eps: float) -> tuple[V, V, V]:
         return values.reduce_sum(space).reshape((batch, groups, -1)).reduce_sum([2], True).div(float(count))
 
     def pixels(of_groups: V) -> V:
-        each = spread(of_groups, (batch, groups, channels // groups)).reshape((batch, channels))  # type: ignore[operator]
+        each = spread(of_groups, (batch, groups, channels // groups)).reshape((batch, channels))
         return spread(each.reshape((batch, channels, *[1] * len(space))), x.dims)
 
     middle = mean(x)
@@ -79,7 +88,7 @@ def native_group_norm(
     eps: float,
 ) -> tuple[V, V, V]:
     wide, count = cast(x, _wide(x.dtype)), (channels // group) * area
-    if on_gpu(at) and area >= _IMAGE:
+    if channels_lie_last(at) and area >= _IMAGE:
         found, middle, scale = _by_channel(wide, group, count, eps)
     else:
         rows = wide.reshape((batch, group, count))
