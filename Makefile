@@ -113,5 +113,5 @@ bench: $(BENCH)
 	done
 
 clean:
-	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist web/node_modules *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find planish tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -155,6 +155,10 @@ def test_keys_alone_reach_everything(tab: Tab):
     tab.sees("h1", "rows_128_0001")
     tab.press("]", "]")
     tab.sees("h1", "reduce_256_0003")
+    page.go_back()
+    tab.sees("h1", "onerror")
+    page.go_back()
+    tab.sees("h1", "rows_128_0001")
     tab.press("?")
     tab.sees("dialog[open]", "kernel before")
     tab.press("Escape")
@@ -306,6 +310,17 @@ def test_a_million_steps_open_lazily_and_scroll(tab: Tab):
     tab.sees(".steps .entry", "divide 1")
     tab.press("End")
     tab.sees(".step-bar", "Rewrite 500 of 500")
+
+
+@pytest.mark.parametrize("tab", [lambda: Synthetic(1, 2_000_000, 20, live=True)], indirect=True)
+def test_a_list_longer_than_a_browser_can_scroll_is_walked_to_its_end(tab: Tab):
+    page = tab.go("#/p0/k/0/stage/9")
+    tab.sees(".steps .entry", "divide 1")
+    tab.press("End")
+    tab.sees(".steps .entry.on", "1,000,000")
+    tab.press("k", "k")
+    tab.sees(".steps .entry.on", "999,998")
+    assert page.locator(".steps .entry").count() < 80
 
 
 SCROLL = """async (selector) => {
