@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from planish import compiler, ptir
 from planish.cli.console import CommandError, Console, UsageError
 from planish.cli.deployment import Port
-from planish.cli.files import check_input, parse_source, read_source
 from planish.cli.lower import enter
 from planish.cli.models import DimSizes, random_inputs, read_dims
 from planish.cli.run import open_model
-from planish.cli.sources import find_function, function_program, is_function, is_model
+from planish.cli.sources import find_function, function_program, is_function, is_model, read_text
 from planish.compiler import Executable
 from planish.runtime.pool import wanted_threads
 
@@ -56,8 +55,7 @@ def work_of(args: argparse.Namespace, console: Console) -> Work:
         function = function_program(args.program, args.args)
         program = ptir.Program([function])
     else:
-        program = parse_source(read_source(args.program, console))
-        check_input(program, console)
+        program = read_text(args.program, console)
         enter(program, args.entry)
     ports = [
         Port(f"argument {n}", type.dtype.numpy.name, tuple(d if isinstance(d, int) else str(d) for d in type.dims))

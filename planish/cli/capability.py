@@ -1,7 +1,7 @@
 """`planish info --measure`: what the machine can do. Rates of loops that do nothing else, and of products as planish compiles them.
 
 The peak is that of multiply-adds in registers, which exist for float32 and float64; a product of matrices tells what of it, or of units
-that work on tiles, a program gets. Bytes are read again and again, so that they come from one cache, or from memory.
+that work on tiles, a program gets. One core reads as many bytes as a cache holds again and again; all of them read from memory.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from planish.config import settings
 from planish.dtypes import DType, bfloat16, float16, float32, float64, int8, int32
 from planish.errors import PlanishError
 from planish.frontend.devices import CPU, CUDA, devices
+from planish.runtime.calibrate import read_rates
 from planish.runtime.limits import Meter
 from planish.runtime.pool import wanted_threads
 from planish.runtime.sandbox import Sandbox
@@ -62,19 +63,15 @@ def _cores() -> dict[str, Any]:
         report(0, 0, "multiply-adds")
         peak = {f"float{bits}": _round(meter.flops(bits) / 1e9) for bits in (32, 64)}
         report(0, 0, "caches and memory")
-        # Half of a cache is surely in it; each core has the nearer ones to itself.
-        shared = len(machine.caches) - 1
-        sizes = [size // 2 * (threads if level < shared else 1) for level, size in enumerate(machine.caches)]
-        reads = {f"L{level}": _round(meter.bandwidth(size) / 1e9) for level, size in enumerate(sizes, 1)}
-        reads["memory"] = _round(meter.limits().bandwidth / 1e9)
+        memory = _round(meter.limits().bandwidth / 1e9)
     caches = {f"L{level}": size for level, size in enumerate(machine.caches, 1)}
-    return {
-        "target": machine.name,
-        "threads": threads,
-        "caches": caches,
-        "peak_gflops": peak,
-        "read_gbytes": reads,
+    reads = {
+        name: _round(rate / 1e9) for name, rate in zip((*caches, "memory"), read_rates(machine), strict=True)
     }
+    return {
+        "target": machine.name, "threads": threads, "caches": caches, "peak_gflops": peak,
+        "core_read_gbytes": reads, "memory_gbytes": max(memory, reads["memory"]),  # no less than one core alone
+    }  # fmt: skip
 
 
 def _gpu(device: str) -> dict[str, Any]:

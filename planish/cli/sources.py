@@ -65,9 +65,30 @@ def read_program(args: argparse.Namespace, console: Console) -> Program:
         )
     if is_model(word):
         return Program([model_function(word, read_dims(args.dim))])
+    return read_text(word, console)
+
+
+def read_text(word: str, console: Console) -> Program:
+    """A program from a file of text or JSON, verified."""
+    if word.endswith(".py") and Path(word).is_file():
+        names = _functions(Path(word))
+        listed = f"it has {', '.join(names[:8])}" if names else "it has no functions"
+        raise UsageError(
+            f"{word} is a Python file: name a function of it, as {word}:{(names or ['FUNCTION'])[0]}",
+            remedy=listed,
+        )
     program = parse_source(read_source(word, console))
     check_input(program, console)
     return program
+
+
+def _functions(path: Path) -> list[str]:
+    """The functions at the top of a file, which is read and not run."""
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return []
+    return [node.name for node in body if isinstance(node, ast.FunctionDef)]
 
 
 def model_function(path: str, sizes: DimSizes) -> Any:
@@ -179,7 +200,7 @@ def _argument(text: str) -> Any:
     if tensor is None:
         try:
             return ast.literal_eval(text)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             raise UsageError(
                 f"--args: {text!r} is neither a tensor nor a value",
                 remedy="write f32[64, 64], or a number, text or tuple",
@@ -209,5 +230,5 @@ def _dims(text: str) -> list[Any]:
 
 __all__ = [
     "SOURCE_HELP", "add_source_arguments", "find_function", "function_program", "is_function", "is_model", "model_function",
-    "read_arguments", "read_program",
+    "read_arguments", "read_program", "read_text",
 ]  # fmt: skip

@@ -91,6 +91,23 @@ def measure(target: Target, report: Callable[[int, int, str], None], *, rounds: 
     return numbers(best)
 
 
+def read_rates(target: Target, *, rounds: int = _ROUNDS) -> list[float]:
+    """Bytes per second that one core reads from each cache, and from memory."""
+    known = dict(probes(target))
+    loads = known["loads"]
+    reads = [name for name in sorted(known) if name.startswith("bytes_per_cycle")]
+    wanted = [loads._replace(amount=loads.amount * target.register_bytes), *(known[name] for name in reads)]
+    best = [float("inf")] * len(wanted)
+    with Sandbox(_places(0), 1, workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox:
+        for _ in range(rounds):
+            for number, probe in enumerate(wanted):
+                sandbox.use(_places(probe.nbytes))
+                kernel = TimedKernel(probe.source, cpu.host(), (0, 1), (), (1,), 0, 1_000_000_000)
+                (found,) = sandbox.time([kernel])
+                best[number] = min(best[number], found.seconds / probe.amount)
+    return [1.0 / seconds for seconds in best]
+
+
 def numbers(seconds: Mapping[str, float]) -> Numbers:
     """Of the seconds of each probe: rates per cycle, or cycles."""
     cycle = seconds["clock"]

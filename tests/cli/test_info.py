@@ -74,19 +74,16 @@ def test_what_the_machine_can_do_is_measured_on_request(cli: Cli, monkeypatch: p
         def flops(self, bits: int) -> float:
             return 3.2e12 / bits
 
-        def bandwidth(self, nbytes: int) -> float:
-            return 1e15 / nbytes
-
         def limits(self) -> Limits:
             return Limits(1e11, 1.23456e10)
 
     monkeypatch.setattr("planish.cli.capability.Meter", FakeMeter)
+    monkeypatch.setattr("planish.cli.capability.read_rates", lambda m: [1e12] * len(m.caches) + [1e9])
     monkeypatch.setattr("planish.cli.capability._SIDE", {"cpu": 16})
     record = json.loads(cli("info", "--measure", "--json").out)["measured"]["cpu"]
     assert record["peak_gflops"] == {"float32": 100.0, "float64": 50.0}
-    assert record["read_gbytes"]["memory"] == 12.3
-    levels = [name for name in record["read_gbytes"] if name != "memory"]
-    assert levels == list(record["caches"])
+    assert record["memory_gbytes"] == 12.3
+    assert list(record["core_read_gbytes"]) == [*record["caches"], "memory"]
     assert set(record["product_gflops"]) == {"float64", "float32", "bfloat16", "float16", "int8"}
     assert all(rate > 0 for rate in record["product_gflops"].values())
     assert "measured on cpu:" in cli("info", "--measure").out

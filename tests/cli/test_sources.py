@@ -112,6 +112,14 @@ def test_what_is_no_function_is_told(cli: Cli, word: str, message: str):
     assert "bug in planish" not in ran.err
 
 
+@pytest.mark.parametrize("command", [("lower", "--to", "ptir"), ("bench",), ("bisect",), ("profile",)])
+def test_a_python_file_alone_is_told_which_functions_it_has(cli: Cli, command: tuple[str, ...]):
+    ran = cli(*command, "mlp_of_tests.py")
+    assert ran.status == 2
+    assert "name a function of it, as mlp_of_tests.py:forward" in ran.err
+    assert "help: it has forward, compiled, broken, peer\n" in ran.err
+
+
 def test_args_need_a_function(cli: Cli):
     ran = cli("lower", "-", "--args", "f32[8]", "--to", "ptir")
     assert ran.status == 2

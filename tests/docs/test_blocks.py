@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from planish.ptir.passes import COST_MODELS, PASSES, PATTERNS
 from tools.docs.blocks import blocks_of, run_block
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +28,17 @@ PAGES = [
     for page in (*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md")
     if (blocks := list(blocks_of(page)))
 ]
+
+
+@pytest.fixture(autouse=True)
+def _own_registrations() -> Iterator[None]:
+    """What a page registers is gone afterwards."""
+    tables: list[Any] = [PASSES, PATTERNS, COST_MODELS]
+    before = [dict(table) for table in tables]
+    yield
+    for table, kept in zip(tables, before, strict=True):
+        table.clear()
+        table.update(kept)
 
 
 @pytest.mark.parametrize("page", PAGES)
