@@ -11,12 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from planish.llir.program import Address, Compute, Instruction, Lanes, Load, Program, Tile
-
-_PURE: Final = (Address, Compute, Lanes, Load)
-"""What a product may be begun before."""
 
 
 def waited_together(program: Program) -> Program:
@@ -36,16 +32,21 @@ def waited_together(program: Program) -> Program:
 
 def _earlier(rest: Sequence[Instruction], first: Tile) -> list[Instruction] | None:
     """What follows a product, with the next one before all that it does not need; None if it cannot be so."""
-    number = next((at for at, each in enumerate(rest) if not isinstance(each, _PURE)), len(rest))
-    each = rest[number] if number < len(rest) else None
-    if not isinstance(each, Tile) or not each.tile.in_memory("b"):
+    between: list[Address | Compute | Lanes | Load] = []
+    for each in rest:
+        if isinstance(each, Tile):
+            break
+        if not isinstance(each, Address | Compute | Lanes | Load):  # it has effects
+            return None
+        between.append(each)
+    else:
         return None
-    needed: list[Instruction] = [each]
-    wanted = set(each.operands)
-    for before in reversed(rest[:number]):
+    needed, wanted = list[Instruction](), set(each.operands)
+    for before in reversed(between):
         if before.result in wanted:
             needed.insert(0, before)
             wanted.update(before.operands)
-    if first.result in wanted:
+    if first.result in wanted or not each.tile.in_memory("b"):
         return None
-    return [*needed, *(i for i in rest[:number] if i not in needed), *rest[number + 1 :]]
+    others = [i for i in between if i not in needed]
+    return [*needed, each, *others, *rest[len(between) + 1 :]]
