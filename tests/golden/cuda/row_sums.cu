@@ -43,7 +43,7 @@ static inline int32_t shl_i32(int32_t x, int32_t by) {
   return (uint64_t)by < 32 ? (int32_t)((uint64_t)x << by) : 0;  // beyond the width every bit moves out
 }
 
-extern "C" __global__ void __launch_bounds__(128) reduce_64_d877c3(float *__restrict__ arg0, const float *__restrict__ arg1) {
+extern "C" __global__ void __launch_bounds__(128) reduce_64_aa2bfb(float *__restrict__ arg0, const float *__restrict__ arg1) {
   __shared__ __align__(64) uint8_t arena[16];
   float *const local0 = (float *)(arena + 0);
   float acc1[1];
