@@ -175,31 +175,38 @@ def attentions() -> list[Row]:
                 4.0 * heads[0] * heads[1] * heads[2] * keys[2] * heads[3] / (2 if causal else 1),
             )
         )
-    q, k, v, w = (4, 16, 4096, 128), (4, 16, 4096, 128), (4, 16, 4096, 128), (4, 16, 4096, 128)
-    found.append(
-        Row(
-            "attention, gradients",
-            _gradients,
-            _torch_gradients,
-            (q, k, v, w),
-            7.0,
-            14.0 * 4 * 16 * 4096**2 * 128,
+    for name, heads, keys, causal in (
+        ("128", (4, 16, 4096, 128), (4, 16, 4096, 128), False),
+        ("128 causal", (4, 16, 4096, 128), (4, 16, 4096, 128), True),
+        ("64", (4, 32, 4096, 64), (4, 32, 4096, 64), False),
+        ("grouped heads", (4, 32, 4096, 128), (4, 8, 4096, 128), True),
+    ):
+        found.append(
+            Row(
+                f"attention, gradients {name}",
+                partial(_gradients, causal=causal),
+                partial(_torch_gradients, causal=causal),
+                (heads, keys, keys, heads),
+                7.0,
+                14.0 * heads[0] * heads[1] * heads[2] * keys[2] * heads[3] / (2 if causal else 1),
+            )
         )
-    )
     return found
 
 
-def _gradients(q: Any, k: Any, v: Any, w: Any) -> Any:
+def _gradients(q: Any, k: Any, v: Any, w: Any, causal: bool) -> Any:
     def weighed(q: Any, k: Any, v: Any) -> Any:
-        return pn.sum(nn.scaled_dot_product_attention(q, k, v).astype(pn.float32) * w.astype(pn.float32))
+        made = nn.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return pn.sum(made.astype(pn.float32) * w.astype(pn.float32))
 
-    return pn.stack(pn.grad(weighed, argnums=(0, 1, 2))(q, k, v))
+    return pn.concat([x.reshape((-1,)) for x in pn.grad(weighed, argnums=(0, 1, 2))(q, k, v)])
 
 
-def _torch_gradients(q: Any, k: Any, v: Any, w: Any) -> Any:
+def _torch_gradients(q: Any, k: Any, v: Any, w: Any, causal: bool) -> Any:
     leaves = [each.detach().requires_grad_() for each in (q, k, v)]
-    F.scaled_dot_product_attention(*leaves).backward(w)
-    return torch.stack([each.grad for each in leaves])
+    shared = q.shape[1] != k.shape[1]
+    F.scaled_dot_product_attention(*leaves, is_causal=causal, enable_gqa=shared).backward(w)
+    return torch.cat([each.grad.reshape(-1) for each in leaves])
 
 
 class Timer:

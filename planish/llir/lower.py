@@ -30,7 +30,6 @@ from planish.llir.program import (
 )
 from planish.llir.reuse import reused
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
-from planish.llir.waits import waited_together
 from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, Axis, Box, Combine, Exchange, Ops, TensorCore
@@ -433,5 +432,5 @@ def lower(
     params = sorted((b for b in buffers if b.space is AddrSpace.GLOBAL), key=lambda b: int(b.name[3:]))
     own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
-    made = waited_together(fetched(Program(name, tuple(params), own, tuple(body), tuple(state.variables))))
+    made = fetched(Program(name, tuple(params), own, tuple(body), tuple(state.variables)))
     return reused(made) if state.aligned else made

@@ -113,8 +113,7 @@ class _Cut:
         new = [node for node in dict.fromkeys(wanted) if node not in realised]
         smaller = split_reductions(self.tensors, new)
         # a scan in parts is a reshape of them, and they are what is stored; so for rows of a walk, which other results are made of
-        below = _BELOW | ({Ops.RESHAPE} if walks(self.tensors.target) else set())
-        whole = {each: _below_reshape(smaller[each]) if each.op in below else smaller[each] for each in new}
+        whole = {each: self._stored(each, smaller[each]) for each in new}
         roots = list(dict.fromkeys(whole.values()))
         before = frozenset(realised)
         self.graph = TensorGraph(roots, realised)
@@ -131,6 +130,12 @@ class _Cut:
         for node in new:
             realised[node] = reshape(realised[whole[node]], shape(node))
         return in_running_order(self.made)
+
+    def _stored(self, wanted: UOp, node: UOp) -> UOp:
+        """What is stored of a result: of a reshape, what has the same elements and other results are perhaps made of."""
+        below = _below_reshape(node)
+        alike = walks(self.tensors.target) and wanted.op is Ops.RESHAPE
+        return below if wanted.op in _BELOW or (alike and _long_dims(below) == _long_dims(node)) else node
 
     def _realise(self, node: UOp, reason: Reason) -> None:
         """Give a tensor memory; a kernel will fill it."""

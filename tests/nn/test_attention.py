@@ -9,6 +9,7 @@ import pytest
 
 import planish as pn
 from planish import nn
+from planish.nn.attention import attention_weights
 from tests.nn.compare import arrays, close, interpreted, same_function, torch
 
 theirs = torch.nn.functional.scaled_dot_product_attention
@@ -133,3 +134,45 @@ def test_mistakes(shapes: Any, complaint: str):
     query, key, value = (pn.ones(shape) for shape in shapes)
     with pytest.raises(pn.PlanishError, match=complaint):
         ours(query, key, value)
+
+
+def in_steps(q: Any, k: Any, v: Any, bias: Any, causal: bool, soft_cap: float | None) -> Any:
+    """The same without a rule of its own: every step has its derivative."""
+    shared = q.shape[1] // k.shape[1]
+    weights = attention_weights(q, k, bias, causal, soft_cap=soft_cap)
+    return weights @ pn.repeat(v, shared, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("groups", "causal", "soft_cap"),
+    [
+        (2, True, 3.0),
+        pytest.param(4, False, None, marks=pytest.mark.slow),
+        pytest.param(1, True, None, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_its_own_derivatives_are_those_of_its_steps(groups: int, causal: bool, soft_cap: float | None):
+    given = [*map(pn.asarray, three((2,), 4, groups, 5)), pn.asarray(arrays([(4, 1, 5)])[0])]
+    moved = [pn.asarray(x) for x in arrays([x.shape for x in given])]
+
+    def derivatives(function: Any) -> list[Any]:
+        def weighed(*operands: Any) -> Any:
+            return pn.sum(pn.sin(function(*operands)))
+
+        def along(*operands: Any) -> Any:
+            return pn.jvp(weighed, operands, tuple(moved))[1]
+
+        def all_of_them(*operands: Any) -> Any:
+            return (
+                *pn.grad(weighed, argnums=(0, 1, 2, 3))(*operands),
+                along(*operands),
+                pn.grad(along)(*operands),
+            )
+
+        return list(pn.jit(all_of_them)(*given))
+
+    mine = derivatives(lambda q, k, v, b: ours(q, k, v, b, is_causal=causal, soft_cap=soft_cap))
+    wanted = derivatives(lambda q, k, v, b: in_steps(q, k, v, b, causal, soft_cap))
+    for found, exact in zip(mine, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(found), np.asarray(exact), rtol=1e-9, atol=1e-9)
