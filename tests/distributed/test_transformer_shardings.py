@@ -32,7 +32,7 @@ class Block(nn.Module):
         parts = [
             pn.permute_dims(f(y).reshape(shape), (0, 2, 1, 3)) for f in (self.query, self.key, self.value)
         ]
-        mixed = nn.scaled_dot_product_attention(*parts, is_causal=True)
+        mixed = nn.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=True)
         x = x + self.out(pn.permute_dims(mixed, (0, 2, 1, 3)).reshape(BATCH, CONTEXT, WIDTH))
         return x + self.narrow(nn.gelu(self.wide(self.norm2(x))))
 

@@ -7,5 +7,6 @@ from __future__ import annotations
 
 from planish.frontend.sharding.arrays import Sharded, shard, with_sharding
 from planish.frontend.sharding.mesh import Mesh, P, Sharding
+from planish.frontend.sharding.pipeline import pipeline
 
-__all__ = ["Mesh", "P", "Sharded", "Sharding", "shard", "with_sharding"]
+__all__ = ["Mesh", "P", "Sharded", "Sharding", "pipeline", "shard", "with_sharding"]

@@ -86,12 +86,14 @@ class Sharded:
 
 def cut(array: Any, mesh: Mesh, spec: SpecAxes, rank: int) -> Any:
     """What a rank has of an array (or a tensor)."""
+    if not any(spec):
+        return array
     index: list[slice] = []
     for size, names in zip(array.shape, spec, strict=True):
         part = size // group_size(mesh.axes, names)
         start = part * place_of(mesh.axes, names, rank)
         index.append(slice(start, start + part))
-    return array[tuple(index)] if any(spec) else array
+    return array[tuple(index)]
 
 
 def joined(parts: dict[int, Array], mesh: Mesh, spec: SpecAxes) -> Array:

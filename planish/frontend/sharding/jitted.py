@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from planish import compiler
 from planish.config import current
@@ -69,6 +72,9 @@ class _Code:
     ) -> None:
         self.function = function
         self.traced = traced
+        self.ranks = list(ranks)
+        self.types = function.result_types
+        self.wholes = traced.function.result_types
         self.virtual = len(ranks) > 1
         self.settings = current()
         self.place = running(default_device(), self.settings)
@@ -99,6 +105,7 @@ class ShardedFunction:
         self._in, self._out, self._mesh = in_shardings, out_shardings, mesh
         self._passes = passes
         self._codes: dict[object, _Code] = {}
+        self._quick: dict[object, tuple[_Code, CallParts, Mesh]] = {}
 
     def __repr__(self) -> str:
         return f"<sharded jit of {self._signature.name}>"
@@ -106,13 +113,39 @@ class ShardedFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_scope() is not None:
             return self._traced_function(self._mesh, None)(*args, **kwargs)
+        quick = self._quick_key(args, kwargs)
+        found = None if quick is None else self._quick.get(quick[0])
+        if found is not None and quick is not None:
+            code, call, mesh = found
+            ranks, leaves = own_ranks(mesh), quick[1]
+            if ranks == code.ranks:
+                return _run(code, mesh, ranks, self._inputs(code, call, leaves, mesh, ranks))
         call, leaves, mesh, specs = self._apart(args, kwargs)
         ranks = own_ranks(mesh)
         key = (call.key, specs, mesh, tuple(ranks))
-        code = self._codes.get(key)
-        if code is None:
-            code = self._codes[key] = self._compiled(call, mesh, specs, ranks)
+        known = self._codes.get(key)
+        code = self._codes[key] = known or self._compiled(call, mesh, specs, ranks)
+        if quick is not None:
+            # what it was called with is not kept alive
+            self._quick[quick[0]] = code, replace(call, leaves=[]), mesh
         return _run(code, mesh, ranks, self._inputs(code, call, leaves, mesh, ranks))
+
+    def _quick_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[object, list[Any]] | None:
+        """What calls that need the same code have in common, without taking arguments apart by name; and the leaves."""
+        if self._signature.static:
+            return None
+        leaves, structure = tree.flatten((args, dict(sorted(kwargs.items()))))
+        kinds: list[object] = []
+        for leaf in leaves:
+            if type(leaf) is Tensor:
+                kinds.append((leaf._value.type, leaf._value.device))
+            elif type(leaf) is Sharded:
+                kinds.append((leaf.mesh, leaf.spec, leaf.shape, leaf.dtype))
+            elif type(leaf) is np.ndarray:
+                kinds.append((leaf.shape, leaf.dtype))
+            else:
+                return None
+        return (structure, tuple(kinds), SESSION.plans.settings_number(current()), current_mesh()), leaves
 
     def lower(self, *args: Any, **kwargs: Any) -> Function:
         """The program that each rank runs for such arguments; nothing is run. Print it with `planish.ptir.print`."""
@@ -184,12 +217,13 @@ class ShardedFunction:
             elif kind is None:
                 parts = {rank: cut(leaf, mesh, spec, rank) for rank in ranks}
             else:
-                array = leaf if isinstance(leaf, Tensor) else asarray(array_of(leaf, kind))
+                array = leaf if type(leaf) is Tensor else asarray(array_of(leaf, kind))
                 parts = {rank: cut(array, mesh, spec, rank) for rank in ranks}
             for row, rank in zip(rows, ranks, strict=True):
                 part = parts[rank]
                 if isinstance(part, Tensor):
-                    evaluate([part._value])
+                    if part._value.storage is None:
+                        evaluate([part._value])
                     part = part.numpy() if code.virtual else part._value.storage
                 row.append(part)
         return rows
@@ -296,14 +330,11 @@ def _run(code: _Code, mesh: Mesh, ranks: Sequence[int], rows: list[list[Any]]) -
     except PlanishError as error:
         error.location = error.location or Location.caller()
         raise
-    wholes = code.traced.function.result_types
     leaves: list[Any] = []
     for number in code.traced.order:
-        spec, type = code.layout.results[number], wholes[number]
+        spec, type = code.layout.results[number], code.wholes[number]
         parts = {
-            rank: asarray(row[number])
-            if code.virtual
-            else computed(code.function.result_types[number], row[number], None)
+            rank: asarray(row[number]) if code.virtual else computed(code.types[number], row[number], None)
             for rank, row in zip(ranks, made, strict=True)
         }
         if any(spec):

@@ -22,6 +22,7 @@ from planish.ptir.ops.collective import (
 from planish.ptir.rewrite.listener import Listener
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.sharding.factors import Factors, factors_of
+from planish.ptir.sharding.shifts import join_shifts
 from planish.ptir.sharding.specs import can_cut, is_remade
 
 Names = tuple[str, ...]
@@ -90,7 +91,8 @@ class Specs:
 
 
 def propagate(function: Function, mesh: MeshAxes) -> Specs:
-    """The specs of all values."""
+    """The specs of all values; shifts along an axis are written so that they can be cut."""
+    join_shifts(function)
     specs = Specs(mesh)
     rules: dict[Inst, Factors] = {}
     near: dict[Value, list[Inst]] = {}
