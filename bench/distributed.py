@@ -65,7 +65,12 @@ def main() -> None:
                     MPI.COMM_WORLD.Allreduce(given, made)
 
             rows += report.compare(
-                name, size, "µs", slowest(lambda run=run, given=given: run(given), times), {"mpi4py": slowest(peer, times)}, options.repeats
+                name,
+                size,
+                "µs",
+                slowest(lambda run=run, given=given: run(given), times),
+                {"mpi4py": slowest(peer, times)},
+                options.repeats,
             )
     if world.rank == 0:
         report.finish(rows, options.json)

@@ -24,8 +24,8 @@ from planish.records import dataclass
 from planish.runtime import native, ranks
 from planish.runtime.elf import Loaded
 from planish.runtime.ranks import CollectiveError, Groups, World, handle_of
-from planish.schedule.collectives import KINDS, key_of, reduction_of
-from planish.schedule.plan import Host, walk
+from planish.schedule.collectives import KINDS, collectives_in, key_of, reduction_of
+from planish.schedule.plan import Host
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
@@ -105,13 +105,18 @@ class _Known:
 class Binding:
     """The library of MPI, and the C that calls it, in this process."""
 
-    world: World
     code: Loaded
+    is_connected: bool = False
     records: list[Record] = field(default_factory=list)
     known: dict[int, _Known] = field(default_factory=dict)
     alive: list[Any] = field(default_factory=list)
     """What C has addresses of."""
     failure: BaseException | None = None
+
+    @property
+    def world(self) -> World:
+        """The ranks that there are: a program may have run before they were found."""
+        return ranks.world()
 
     def call(self, name: str, *arguments: Any) -> None:
         """A function of the C, on numbers and addresses."""
@@ -126,6 +131,8 @@ class Binding:
             *found, _address(library, "MPI_Test"), ctypes.cast(failed, ctypes.c_void_p).value or 0
         )
         self.alive += [library, failed]
+        self.is_connected = True
+        ranks.on_timeout(lambda seconds: self.call("collectives_patience", int(seconds * 1e9)))
         self.call("collectives_connect", ctypes.addressof(pointers), int(self.world.patience * 1e9))
 
     def failed(self, number: int, code: int) -> None:
@@ -144,6 +151,8 @@ class Binding:
 
     def register(self, steps: Iterable[tuple[Host, _Known]]) -> None:
         """Records for collectives, in a table that C searches by key."""
+        if not self.is_connected and self.world.communicator is not None:
+            self.connect()
         there = {record.key for record in self.records}
         for step, known in steps:
             key = key_of(step.op.name, step.attrs, step.input_types)
@@ -235,13 +244,8 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 @cache
 def binding() -> Binding:
     """The one of this process."""
-    world = ranks.world()
     raised = ctypes.cast(ctypes.pythonapi.PyErr_SetObject, ctypes.c_void_p).value or 0
-    made = Binding(world, Loaded(object_of(native.source("collectives")), {"PyErr_SetObject": raised}))
-    if world.communicator is not None:
-        made.connect()
-        ranks.on_timeout(lambda seconds: made.call("collectives_patience", int(seconds * 1e9)))
-    return made
+    return Binding(Loaded(object_of(native.source("collectives")), {"PyErr_SetObject": raised}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,26 +272,21 @@ def address_of(routine: str) -> int | None:
     return None if name is None else binding().code.address(name)
 
 
-def collectives_in(lowered: Lowered) -> list[Host]:
-    """The steps of a plan that need other ranks."""
-    return [step for step in walk(lowered.plan.steps) if isinstance(step, Host) and step.op.name in KINDS]
-
-
-def prepare(lowered: Lowered, device: str = "cpu") -> None:
-    """Before a program with collectives runs: all ranks have the same one, and its groups and records are there."""
-    steps = collectives_in(lowered)
+def prepare(lowered: Lowered) -> None:
+    """Before a program with collectives runs: all ranks have the same one, for devices of one kind, and its groups and records are there."""
+    steps = collectives_in(lowered.plan)
     name = lowered.arguments.function
     world = ranks.world()
     for step in steps:
         attrs = cast("ops.CollectiveAttrs", step.attrs)
         if ops.group_size(attrs.mesh, attrs.over) > 1:
             ops.transport_for(step.op.name, attrs.mesh)
-    agree(world, name, ptir.print(lowered.function), device)
+    agree(world, name, ptir.print(lowered.function), "a GPU" if lowered.target.is_gpu else "the CPU")
     lines = lines_of(lowered.source)
     known = [
         (step, _Known(step, name, lines.get(step.op.name, ()))) for step in steps if step.call is not None
     ]
-    if known:
+    if known and not lowered.target.is_gpu:
         binding().register(known)
 
 

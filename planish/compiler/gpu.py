@@ -28,6 +28,7 @@ from planish.runtime.cuda.launch import LoadedKernel
 from planish.runtime.cuda.memory import Pool
 from planish.runtime.fastcall import Builtin
 from planish.runtime.grid import GridKernel
+from planish.schedule.collectives import collectives_in
 from planish.schedule.memory import elements
 from planish.schedule.plan import Role
 from planish.target import TARGETS, Target
@@ -147,6 +148,10 @@ def array_at(device: str, pointer: int, dtype: np.dtype[Any], shape: tuple[int, 
 
 def on_device(lowered: Lowered, device: str | None) -> GpuExecutable:
     """The function, to be run by a GPU."""
+    if collectives_in(lowered.plan):
+        from planish.compiler.collectives import prepare
+
+        prepare(lowered)
     return GpuExecutable(lowered, gpu(number_of(device or "cuda:0")))
 
 

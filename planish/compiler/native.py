@@ -30,13 +30,12 @@ from planish.compiler.object_code import (
     threads,
 )
 from planish.errors import InternalError, ShapeError
-from planish.ptir.ops.definition import OpKey
 from planish.runtime import entry, fastcall
 from planish.runtime.elf import Loaded
 from planish.runtime.plan import Calculate, Call, Code, Host, KernelCall, PlanState, Read
 from planish.runtime.processors import LEVELS, Processor, check_runs_here, processor
-from planish.schedule import plan as planned
-from planish.schedule.plan import Role, walk
+from planish.schedule.collectives import collectives_in
+from planish.schedule.plan import Role
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
@@ -113,11 +112,7 @@ class NativeCode:
         symbols |= linked()
         homes = lowered.memory.homes
         hosts = [i for i in self.code.instructions if isinstance(i, Host)]
-        if any(
-            step.op.key is OpKey.COLLECTIVE
-            for step in walk(lowered.plan.steps)
-            if isinstance(step, planned.Host)
-        ):
+        if collectives_in(lowered.plan):
             from planish.compiler.collectives import prepare
 
             prepare(lowered)

@@ -14,10 +14,10 @@ from typing import Final, cast
 from planish.dtypes import DType
 from planish.ptir.dims import DimLike, product
 from planish.ptir.ops import collective as ops
-from planish.ptir.ops.definition import Attrs
+from planish.ptir.ops.definition import Attrs, OpKey
 from planish.ptir.types import TensorType
 from planish.records import dataclass
-from planish.schedule.plan import RoutineCall
+from planish.schedule.plan import Host, Plan, RoutineCall, walk
 
 KINDS: Final = {
     name: number
@@ -26,6 +26,11 @@ KINDS: Final = {
     )
 }
 """As the C counts them."""
+
+
+def collectives_in(plan: Plan) -> list[Host]:
+    """The steps of a plan that need other ranks."""
+    return [step for step in walk(plan.steps) if isinstance(step, Host) and step.op.key is OpKey.COLLECTIVE]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from planish.compiler.collectives import agree
+from planish.distributed import CollectiveError, World
 from planish.distributed.launch import environment, launcher
 from planish.errors import PlanishError
 
@@ -91,3 +96,22 @@ def test_a_gpt_has_the_same_losses_whatever_the_specs_and_goes_on_where_it_stopp
     assert two["resumed"] == two["sequence"]
     for mode in ("data", "tensor", "sequence"):
         assert two[mode] == pytest.approx(alone["data"], rel=1e-4)
+
+
+@dataclass
+class _Told:
+    """A world whose ranks say what is given, whatever this one says."""
+
+    others: list[str]
+
+    def agree(self, what: str, told: bytes) -> list[bytes]:
+        return [told, *(other.encode() for other in self.others)]
+
+
+def test_ranks_on_devices_of_two_kinds_are_told_so() -> None:
+    digest = hashlib.blake2b(b"text", digest_size=16).hexdigest()
+    agree(cast("World", _Told([f"{digest}\nthe CPU\nf"])), "f", "text", "the CPU")
+    with pytest.raises(CollectiveError, match="devices of one kind: rank 0: the CPU; ranks 1, 2: a GPU"):
+        agree(cast("World", _Told(["x\na GPU\nf"] * 2)), "f", "text", "the CPU")
+    with pytest.raises(CollectiveError, match=r"the same program: rank 0: @f .*; rank 1: @g"):
+        agree(cast("World", _Told(["x\nthe CPU\ng"])), "f", "text", "the CPU")
