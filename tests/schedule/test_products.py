@@ -57,7 +57,7 @@ CASES: dict[str, tuple[tuple[int, int, int], Any, int]] = {
     "rows padded": ((65, 67, 69), ml_dtypes.bfloat16, 3),
     "parts": ((64, 64, 256), ml_dtypes.bfloat16, 2),
     "turned": ((64, 64, 64), np.float32, 2),
-    "parts by threads": ((64, 64, 256), np.float32, 2),
+    "parts by threads": ((32, 32, 256), np.float32, 2),
 }
 
 

@@ -15,6 +15,7 @@ from planish.actions.accumulators import Accumulators
 from planish.actions.align import Align
 from planish.actions.base import Action, OneAxis
 from planish.actions.block import Block
+from planish.actions.claim import Claim
 from planish.actions.group import Group
 from planish.actions.hold import Hold
 from planish.actions.join import Join
@@ -79,6 +80,10 @@ def test_a_sample_of_sequences_keeps_results() -> None:
     chosen = (*rare, *rare, Upcast, Unroll, Split, Thread, Join)
     for seed in range(40):
         found.append(fuzz(seed, kernels=kernels, targets=CPUS, chosen=chosen, tries=20, counts=counts))
+    for seed in range(12):
+        found.append(
+            fuzz(seed, kernels=("scatter",), targets=GPUS, chosen=(Claim, Local), tries=20, counts=counts)
+        )
     mistakes = [str(mistake) for mistake in found if mistake is not None]
     assert not mistakes, "\n".join(mistakes)
     # the sample is worth something: nearly every action was applied
