@@ -102,7 +102,7 @@ QUADS = [
     (40, 64, 64, ("i8", "i8"), 0, False),
     (37, 50, 33, ("i8", "i8"), 0, False),  # no multiple of anything
     (37, 50, 35, ("i8", "i8"), -7, True),
-    (9, 300, 1030, ("i8", "i8"), 0, True),
+    pytest.param(9, 300, 1030, ("i8", "i8"), 0, True, marks=pytest.mark.slow),
 ]
 
 

@@ -118,7 +118,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("target", [pytest.param("sm_80", marks=pytest.mark.slow), "sm_90"])
 def test_templates(name: str, target: str) -> None:
     function, arrays, expected = CASES[name]
     traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
@@ -166,7 +166,7 @@ def test_few_queries_over_long_keys_share_them_out() -> None:
     assert together.name.startswith("reduce_32x128")
 
 
-@pytest.mark.parametrize("axes", [(2, 3), (0, 2, 3)])
+@pytest.mark.parametrize("axes", [pytest.param((2, 3), marks=pytest.mark.slow), (0, 2, 3)])
 def test_pixels_of_a_convolution_are_summed_up_by_channel(axes: tuple[int, ...], monkeypatch: Any) -> None:
     """Channels lie last there: the sum over pixels is one of columns, in a kernel of its own, whatever becomes of the sums."""
     monkeypatch.setattr("planish.schedule.lowering.channels_last._LEAST", 1)
@@ -213,7 +213,9 @@ STORED: dict[str, tuple[Any, int, int, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "two" in name else []) for name in STORED]
+)
 def test_few_rows_of_stored_weights(name: str) -> None:
     unpack, rows, depth, kind, expected = STORED[name]
     w = RNG.integers(0 if kind is np.uint8 else -128, 256 if kind is np.uint8 else 128, (64, depth)).astype(

@@ -48,7 +48,12 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+_LARGE = ("3 x 3",)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in _LARGE else []) for name in CASES]
+)
 def test_convolutions(name: str) -> None:
     function, arrays, expected = CASES[name]
     traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
@@ -101,7 +106,7 @@ def test_channels_come_last_in_memory(name: str, monkeypatch: pytest.MonkeyPatch
         np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=2e-2, atol=1)
 
 
-@pytest.mark.parametrize("side", [7, 6])
+@pytest.mark.parametrize("side", [7, pytest.param(6, marks=pytest.mark.slow)])
 def test_results_are_written_along_pixels(side: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the pixels of a result lie together, as many are stored at once as do everywhere."""
     monkeypatch.setattr(channels_last, "_LEAST", 0)
@@ -155,6 +160,7 @@ def test_everything_that_is_turned_is_read_through_tiles() -> None:
     assert sum("stage" in str(action) for action in choice.actions) == 2
 
 
+@pytest.mark.slow
 def test_products_of_threads_join_axes_too() -> None:
     arrays = data(2, 8, 8, 8, dtype=np.float32), data(32, 3, 3, 8, dtype=np.float32)
     traced = pn.jit(nhwc(padding=1)).lower(*map(pn.asarray, arrays)).function
