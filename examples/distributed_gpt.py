@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> list[float]:
     )
     for name, default in (
         ("steps", 20),
-        ("batch", 16),
+        ("batch", 64),
         ("context", 64),
         ("layers", 2),
         ("heads", 4),
