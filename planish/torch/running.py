@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from planish import compiler, ptir
+from planish.compiler.object_code import pool
 from planish.config import settings
 from planish.torch.any_size import NamedSizes
 from planish.torch.forms import Array, Form, array_of, form_like, tensor_of
@@ -64,8 +65,11 @@ def _on_threads(made: compiler.Executable, threads: int) -> Callable[..., Sequen
     if builtin is None:
         return settings(threads=threads)(made)
     count = threads if made.is_parallel else 1
+    workers = pool()
 
     def run(*arrays: Array, _alive: compiler.Executable = made) -> Sequence[Array]:
+        if workers.workers < count - 1:  # at first, and in a process that was forked
+            workers.prepare(count)
         return builtin(count, *arrays)
 
     return run

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -416,3 +418,17 @@ def test_results_that_are_others_in_another_shape_are_views():
     for one, other in zip(found, function(x), strict=True):
         torch.testing.assert_close(one, other)
     assert len({each.data_ptr() for each in found}) == 2
+
+
+def test_so_many_threads_are_there():
+    """In a process in which nothing else has started them."""
+    program = """
+import threading
+import torch
+import planish.torch
+f = planish.torch.compile(lambda a, b: a @ b, threads=3)
+f(torch.ones(512, 512), torch.ones(512, 512))
+print(sum(t.name.startswith("planish-") for t in threading.enumerate()))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.stdout.strip() == "2", ran.stderr
