@@ -412,6 +412,12 @@ def jit(
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
         if in_shardings is not None or out_shardings is not None or mesh is not None:
+            if device is not None or schedule is not None:
+                raise PlanishError(
+                    f"jit: {'device' if device is not None else 'schedule'} cannot be given beside shardings",
+                    location=Location.caller(),
+                    remedy="a sharded function runs where its mesh's parts are, by schedules that are chosen: leave it out",
+                )
             from planish.frontend.sharding.jitted import ShardedFunction
 
             named = CallSignature(function, *options)

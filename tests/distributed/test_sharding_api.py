@@ -194,3 +194,9 @@ def test_a_sharding_holds_mesh_and_spec():
     y = many(x)
     assert y.spec == (("model",),)
     np.testing.assert_allclose(y.numpy(), x.sum(0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("option", [{"device": "cpu"}, {"schedule": "upcast(i, 4)"}])
+def test_what_a_sharded_function_does_not_take_is_refused(option):
+    with pytest.raises(PlanishError, match=r"cannot be given beside shardings.*leave it out"):
+        pn.jit(step, mesh=MESH, **option)
