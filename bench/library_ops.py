@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -24,7 +23,7 @@ if _THREADS == 1:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 import numpy as np  # noqa: E402
-from report import Row, compare, finish, parser  # noqa: E402
+from report import Row, compare, finish, microseconds, parser  # noqa: E402
 
 import planish as pn  # noqa: E402
 import planish.onnx  # noqa: E402
@@ -40,19 +39,6 @@ class Case(NamedTuple):
     ours: Call
     peer_name: str
     peer: Call
-
-
-def _us(call: Call, seconds: float = 0.03) -> float:
-    """Microseconds of a call: the least of a turn."""
-    call()
-    best, end = float("inf"), perf_counter() + seconds
-    while True:
-        begin = perf_counter()
-        call()
-        now = perf_counter()
-        best = min(best, now - begin)
-        if now > end:
-            return best * 1e6
 
 
 def _random(*shape: int, seed: int = 0) -> Any:
@@ -213,8 +199,8 @@ def main() -> None:
                 if "torch" in sys.modules:
                     sys.modules["torch"].set_num_threads(chosen.threads)
                 rows += compare(
-                    case.name, case.size, "µs", partial(_us, case.ours),
-                    {case.peer_name: partial(_us, case.peer)}, chosen.repeats,
+                    case.name, case.size, "µs", partial(microseconds, case.ours),
+                    {case.peer_name: partial(microseconds, case.peer)}, chosen.repeats,
                 )  # fmt: skip
                 print(f"{case.name:34} {rows[-1].ours:10.1f} {rows[-1].peer:10.1f} µs", flush=True)
     finish(rows, chosen.json)

@@ -13,13 +13,12 @@ from collections.abc import Callable
 from math import exp, log
 from pathlib import Path
 from statistics import fmean, median
-from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from report import Row, finish, parser
+from report import Row, finish, microseconds, parser
 
 import planish as pn
 from planish import nn
@@ -102,17 +101,6 @@ CASES: Final[dict[str, Case]] = {
 }  # fmt: skip
 
 
-def _microseconds(call: Callable[[], object], seconds: float = 0.04) -> float:
-    best, end = float("inf"), perf_counter() + seconds
-    while True:
-        begin = perf_counter()
-        call()
-        now = perf_counter()
-        best = min(best, now - begin)
-        if now > end:
-            return best * 1e6
-
-
 def measured(name: str, repeats: int) -> Row:
     """One case: results compared, then both timed in turn."""
     case = CASES[name]
@@ -121,7 +109,7 @@ def measured(name: str, repeats: int) -> Row:
     named = pn.jit(case.function, dims={0: case.names})
     for ours, wanted in zip(pn.tree.leaves(named(x)), pn.tree.leaves(fixed(x)), strict=True):
         np.testing.assert_allclose(ours.numpy(), wanted.numpy(), rtol=1e-4, atol=1e-4)
-    turns = [(_microseconds(lambda: named(x)), _microseconds(lambda: fixed(x))) for _ in range(repeats)]
+    turns = [(microseconds(lambda: named(x)), microseconds(lambda: fixed(x))) for _ in range(repeats)]
     ratios = [ours / peer for ours, peer in turns]
     ratio = median(ratios)
     spread = max(abs(r - ratio) for r in ratios) / ratio
