@@ -77,14 +77,14 @@ def mean_surprise(scores: pn.Tensor, letters: pn.Tensor) -> pn.Tensor:
     return -pn.mean(pn.sum(chosen, axis=-1))
 
 
-def spec_of(name: str, shape: tuple[int, ...]) -> pn.P:
-    """How a parameter is cut in tensor parallel training, by its name; so are the averages that the optimiser has of it."""
+def spec_of(name: str, shape: tuple[int, ...]) -> pn.P | None:
+    """How a parameter is cut in tensor parallel training, by its name; None leaves it to what it is computed with, as the optimiser's averages are."""
     layers = name.replace("[", ".").replace("]", "").split(".")
     if any(layer in layers for layer in CUT_OUTPUTS):
         return pn.P("model", None) if len(shape) == 2 else pn.P("model")
     if any(layer in layers for layer in CUT_INPUTS) and len(shape) == 2:
         return pn.P(None, "model")
-    return pn.P()
+    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> list[float]:
