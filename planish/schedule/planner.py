@@ -29,6 +29,7 @@ from planish.schedule import counted
 from planish.schedule import tensors as tensor_level
 from planish.schedule.kernels import cut
 from planish.schedule.lowering import lower_inst
+from planish.schedule.numbers import with_tables
 from planish.schedule.origins import Origins
 from planish.schedule.plan import (
     Bind,
@@ -465,7 +466,10 @@ class _Planner:
 
     def finish(self, results: Sequence[int]) -> Plan:
         """The plan, its buffers numbered in the order of their appearance."""
-        steps = renamed(self.block, self.resolve)
+        steps, kernels = tuple(self.block), self.made
+        if not self.tensors.target.is_gpu:
+            steps, kernels = with_tables(steps, kernels, self.tensors.table, self.constant)
+        steps = renamed(steps, self.resolve)
         order: dict[int, int] = {}
         for number, buffer in list(self.buffers.items()):
             if buffer.role is Role.PARAMETER:
@@ -475,7 +479,7 @@ class _Planner:
         numbered = tuple(number_of(number) for number in results)
         buffers = tuple(self.describe(number) for number in order)
         dims = tuple(value.type.dims for value in self.function.results)
-        return Plan(steps, tuple(self.made), buffers, numbered, dims)
+        return Plan(steps, tuple(kernels), buffers, numbered, dims)
 
 
 _CONTROL: Final[dict[str, Callable[[_Planner, Inst], None]]] = {

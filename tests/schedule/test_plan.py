@@ -18,7 +18,9 @@ Array = NDArray[Any]
 
 
 def agree(
-    program: ptir.Program | str, *arguments: Sequence[Array], passes: str | None = compiler.PIPELINE
+    program: ptir.Program | ptir.Function | str,
+    *arguments: Sequence[Array],
+    passes: str | None = compiler.PIPELINE,
 ) -> compiler.Lowered:
     """A program gives the same in all ways, for every set of arguments. What is returned has its loops as loops of launches."""
     program = ptir.parse(program) if isinstance(program, str) else program
