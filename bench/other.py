@@ -1,6 +1,8 @@
 """Programs that stand in no other benchmark: each beside torch, jax and onnxruntime in one process, worst first.
 
-    python bench/other.py [--threads 1] [--only int8,norm] [--repeats 7] [--json FILE]
+    python bench/other.py [--threads 1] [--only int8,norm] [--repeats 7] [--inductor] [--json FILE]
+
+`--inductor` lets `torch.compile` take part, which takes it seconds for each.
 
 Everyone computes the same from the same numbers, in turns; a figure is the least time of a call in any turn, and a ratio that of the
 best peer by ours (above 1 is ahead). Results are compared with torch's in float64, integers bit by bit: `!` marks one that is off.
@@ -11,6 +13,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
+from math import exp, log
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -29,20 +33,25 @@ TURN = 0.02
 ALLOWED = 3e-5
 
 
-def prepared(program: Program, given: list[Any], threads: int) -> dict[str, Callable[[], Any]]:
+def prepared(
+    program: Program, given: list[Any], threads: int, inductor: bool
+) -> dict[str, Callable[[], Any]]:
     """Everyone who computes a program, ready to be called."""
     found: dict[str, Callable[[], Any]] = {}
     ours, arrays = pn.jit(program.ours), [pn.asarray(a) for a in given]
     found["planish"] = lambda: ours(*arrays)
     tensors = [torch.from_numpy(a) for a in given]
 
-    def by_torch() -> Any:
+    def by_torch(function: Callable[..., Any]) -> Any:
         if program.gradient:
-            return program.torch(*tensors)
+            return function(*tensors)
         with torch.inference_mode():
-            return program.torch(*tensors)
+            return function(*tensors)
 
-    found["torch"] = by_torch
+    found["torch"] = partial(by_torch, program.torch)
+    if inductor:
+        torch._dynamo.reset()
+        found["inductor"] = partial(by_torch, torch.compile(program.torch))
     if program.jax is not None:
         import jax
 
@@ -110,13 +119,13 @@ def turn(run: Callable[[], Any]) -> float:
     return best
 
 
-def measure(name: str, program: Program, repeats: int, threads: int) -> list[Row]:
+def measure(name: str, program: Program, repeats: int, threads: int, inductor: bool) -> list[Row]:
     """One row for each peer."""
     rng = np.random.default_rng(7)
     given = [make(rng) for make in program.inputs]
     exact = [torch.from_numpy(a.astype(np.float64) if a.dtype == np.float32 else a) for a in given]
     wanted = as_arrays(program.torch(*exact))
-    sides = prepared(program, given, threads)
+    sides = prepared(program, given, threads, inductor)
     wrong = {side: error(as_arrays(run()), wanted) > ALLOWED for side, run in sides.items()}
     figures: dict[str, list[float]] = {side: [] for side in sides}
     for _ in range(repeats):
@@ -137,6 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--only", default="", help="parts of names, separated by commas")
     options.add_argument("--leave", default="", help="parts of names that are left out")
+    options.add_argument("--inductor", action="store_true")
     chosen = options.parse_args(arguments)
     wanted = chosen.only.split(",")
     unwanted = [part for part in chosen.leave.split(",") if part]
@@ -149,12 +159,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name, program in PROGRAMS.items():
             if any(part in name for part in wanted) and not any(part in name for part in unwanted):
                 try:
-                    rows += measure(name, program, chosen.repeats, chosen.threads)
+                    rows += measure(name, program, chosen.repeats, chosen.threads, chosen.inductor)
                 except Exception as problem:  # noqa: BLE001 - the others are measured all the same
                     print(f"{name}: {type(problem).__name__}: {str(problem)[:300]}", file=sys.stderr)
                 else:
                     print(f"{rows[-1].ratio or 0:6.2f}x {rows[-1].ours:9.3f} ms  {name}", file=sys.stderr)
     report.finish(sorted(rows, key=lambda row: row.ratio or 0.0), chosen.json)
+    ratios = [row.ours / row.peer for row in rows if row.peer]
+    if ratios:
+        mean, above = exp(sum(map(log, ratios)) / len(ratios)), sum(ratio > 1.3 for ratio in ratios)
+        print(f"ours / best: geometric mean {mean:.2f} of {len(ratios)} programs, {above} above 1.3")
 
 
 if __name__ == "__main__":

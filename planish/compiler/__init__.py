@@ -99,7 +99,7 @@ class Lowered:
             rest = self.__dict__.get("_rest")
             if rest is None or name not in compilation_cache.LATER:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            self.__dict__.update(rest())
+            rest(name)
             return self.__dict__[name]
 
     @property

@@ -1,17 +1,18 @@
 """A lowered function in the compilation cache: what a second process needs to run it without lowering anything.
 
 The key is the text of the function, the target, the passes and the settings that change code. The value is the plan and what a
-call needs to know of its kernels; behind it, to be read when somebody asks, the function after the passes and the LLIR of the
-kernels as text, and their schedules. Object code has entries of its own. All of it is plain data (`plain`): what is no entry of
-this make is not there.
+call needs to know of its kernels; behind it, to be read when somebody asks, the function after the passes as text and the
+schedules of its kernels. Their LLIR follows from these, and is made once more for whoever wants to see it: writing it would take a
+twentieth of all compiling. Object code has entries of its own. All of it is plain data (`plain`): what is no entry of this make is not there.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence, Sized
+from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -19,11 +20,12 @@ from planish import ptir
 from planish.compiler import plan_json
 from planish.compiler.arguments import Arguments
 from planish.compiler.observer import observer
-from planish.config import current
+from planish.config import Changes, Settings, current, settings
 from planish.errors import InternalError, PlanishError
 from planish.ptir.dims import bounds
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.grid import GridKernel
+from planish.runtime.pool import available_cores
 from planish.runtime.processors import processor
 from planish.schedule.memory import Sharing
 from planish.schedule.plan import Host, Launch, Plan, Role, Rolled, walk
@@ -86,11 +88,10 @@ def save(where: str, lowered: Lowered) -> None:
     if not cache.usable:
         return
     from planish.actions.text import print_schedule
-    from planish.llir.text import print_program
 
     now = {name: (kind, getattr(lowered, name)) for name, kind in _NOW.items()}
     choices = [[print_schedule(choice.actions), choice.reasons, choice.origin] for choice in lowered.choices]
-    later = [ptir.print(lowered.function), [print_program(p) for p in lowered.programs], choices]
+    later = [ptir.print(lowered.function), choices, available_cores()]
     try:
         data = plan_json.pack(now, later)
     except (plan_json.Malformed, InternalError):
@@ -130,7 +131,9 @@ def _read(raw: bytes, arguments: Arguments, target: Target) -> Lowered | None:
         # a record of another make: lower it again
         return None
     found = object.__new__(Lowered)
-    found.__dict__.update(kept, target=target, arguments=arguments, _rest=partial(_later, later, target))
+    found.__dict__.update(
+        kept, target=target, arguments=arguments, _rest=partial(_later, later, found, current())
+    )
     return found
 
 
@@ -220,21 +223,27 @@ def _check(
             raise plan_json.Malformed("a grid has no three axes")
 
 
-def _later(data: bytes, target: Target) -> dict[str, object]:
-    """What is read when it is asked for. The digest of the entry holds for it too."""
+def _later(data: bytes, found: Lowered, at: Settings, name: str) -> None:
+    """Read what is asked for: the function and the schedules, or make the kernels by them, under the settings they were found for.
+
+    The digest of the entry holds for it too.
+    """
     from planish.actions.text import parse_schedule
-    from planish.compiler.functions import with_functions
+    from planish.compiler.lowering import relowered
     from planish.compiler.scheduling import ScheduleChoice
-    from planish.llir.text import parse
 
     try:
-        text, programs, choices = json.loads(data)
-        made = tuple(
-            ScheduleChoice(parse_schedule(schedule), tuple(reasons), origin)
-            for schedule, reasons, origin in choices
-        )
-        parsed = tuple(with_functions(parse(program), target) for program in programs)
-        return dict(zip(LATER, (ptir.parse(text).entry, parsed, made), strict=True))
+        text, choices, cores = json.loads(data)
+        if "function" not in found.__dict__:
+            made = tuple(
+                ScheduleChoice(parse_schedule(schedule), tuple(reasons), origin)
+                for schedule, reasons, origin in choices
+            )
+            found.__dict__.update(function=ptir.parse(text).entry, choices=made)
+        if name == "programs":
+            then = {each.name: getattr(at, each.name) for each in fields(at)}
+            with settings(**cast("Changes", then | {"debug": "none", "dump_dir": None})):
+                found.__dict__["programs"] = relowered(found, cores)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise PlanishError(
             f"the kept form of a function cannot be read: {error}",

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from planish import ptir
+from planish.collector import collector_off
 from planish.compiler import Lowered, prepare
 from planish.compiler.arguments import Arguments
 from planish.compiler.functions import with_functions
@@ -20,19 +21,19 @@ from planish.compiler.loops import Rolling, candidates, launched, roll
 from planish.compiler.native import source_of
 from planish.compiler.non_temporal import streamed
 from planish.compiler.object_code import object_key, object_of
-from planish.compiler.observer import CompilationObserver, observer
+from planish.compiler.observer import NOBODY, CompilationObserver, observer, observing
 from planish.compiler.parallel import Beside, is_worth_sharing, shared
 from planish.compiler.progress import report
 from planish.compiler.scheduling import ScheduleChoice, check_given, scheduled
 from planish.config import current
-from planish.errors import ShapeError
+from planish.errors import InternalError, ShapeError
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Program
 from planish.llir.streaming import with_streaming
 from planish.runtime import cpu
 from planish.runtime.pool import available_cores
 from planish.schedule.memory import Sharing
-from planish.schedule.plan import Launch, Plan, Step, mapped
+from planish.schedule.plan import Launch, Plan, Role, Step, mapped
 from planish.schedule.planner import plan as make_plan
 from planish.schedule.sharing import settled, share
 from planish.schedule.verify import verify
@@ -143,14 +144,39 @@ class _LoweredKernel(NamedTuple):
     """What an observer heard in that process."""
 
 
+def relowered(lowered: Lowered, cores: int) -> tuple[Program, ...]:
+    """The kernels of a function whose LLIR was not kept: cut once more, with the schedules that were chosen for so many cores."""
+    donated = frozenset(b.position for b in lowered.plan.buffers if b.role is Role.PARAMETER and b.donated)
+    with observing(NOBODY), collector_off(), Table() as table:
+        plan = make_plan(lowered.function, table, donated, lowered.target)
+        sharing = share(plan)
+        plan = settled(plan, sharing)
+        made, _, rolling = _make_kernels(
+            plan, sharing, lowered.target, None, True, choices=lowered.choices, cores=cores
+        )
+    programs = [each.program for each in made]
+    _, _, numbers = _renumbered(plan, sharing, rolling, programs)
+    if numbers != lowered.origins:
+        raise InternalError(f"{lowered.function.name} is cut into other kernels than those that were kept")
+    return tuple(programs[number] for number in numbers)
+
+
 def _make_kernels(
-    plan: Plan, sharing: Sharing, target: Target, compiled_for: cpu.Processor | None, loops: bool
+    plan: Plan,
+    sharing: Sharing,
+    target: Target,
+    compiled_for: cpu.Processor | None,
+    loops: bool,
+    *,
+    choices: Sequence[ScheduleChoice] | None = None,
+    cores: int | None = None,
 ) -> tuple[list[_LoweredKernel], dict[int, Callable[[], bytes]] | None, Rolling]:
     """The kernels of a plan, then those of its loops, and for a processor their objects: perhaps still in the making.
 
-    What may become part of a loop waits to be compiled until that is known.
+    What may become part of a loop waits to be compiled until that is known. `choices` are schedules that were chosen before.
     """
-    check_given([kernel.name for kernel in plan.kernels])
+    if choices is None:
+        check_given([kernel.name for kernel in plan.kernels])
     streams = streamed(plan, sharing, target)
 
     def lowered(number: int) -> _LoweredKernel:
@@ -162,6 +188,7 @@ def _make_kernels(
                 kernel.name,
                 in_place=bool(sharing.aliased[number]),
                 streams=bool(streams[number]),
+                choice=None if choices is None else choices[number],
             )
             program = with_functions(lower_to_llir(kernel.name, lines), target)
             program = with_streaming(program, target, streams[number])
@@ -220,7 +247,7 @@ def _make_kernels(
                 compiled(number, sharing.aliased[number])
         report(count, count)
         programs = [found[number].program for number in range(count)]
-        rolling = roll(plan, sharing, programs, target, available_cores(), loops)
+        rolling = roll(plan, sharing, programs, target, cores or available_cores(), loops)
         found |= {
             count + n: _LoweredKernel(each.program, ScheduleChoice(origin="loop"))
             for n, each in enumerate(rolling.made)

@@ -58,28 +58,36 @@ class Scheduled(NamedTuple):
 
 
 def scheduled(
-    sink: UOp, target: Target, name: str = "kernel", *, in_place: bool = False, streams: bool = True
+    sink: UOp,
+    target: Target,
+    name: str = "kernel",
+    *,
+    in_place: bool = False,
+    streams: bool = True,
+    choice: ScheduleChoice | None = None,
 ) -> Scheduled:
     """A kernel through the stages; whether it writes over what it reads, and past the caches.
 
-    Its schedule is chosen when it comes to stage 7, unless that is left out.
+    Its schedule is chosen when it comes to stage 7, unless that is left out, or it was chosen before.
     """
-    choice = ScheduleChoice(origin=f"stage {FIRST} is disabled")
+    made = choice or ScheduleChoice(origin=f"stage {FIRST} is disabled")
 
     watching = observer()
 
     def chosen(kernel: UOp) -> Sequence[Action]:
-        nonlocal choice
-        choice = given(kernel, name, target, in_place=in_place) or choose(
-            kernel, target, in_place=in_place, streams=streams
+        nonlocal made
+        made = (
+            choice
+            or given(kernel, name, target, in_place=in_place)
+            or choose(kernel, target, in_place=in_place, streams=streams)
         )
-        return choice.actions
+        return made.actions
 
     machine = pipeline.Machine(target, lambda kernel: watching.choosing(kernel, chosen))
     form: pipeline.Form = [sink]
     for step in watching.stages(pipeline.steps(sink, machine, name)):
         form = step.form
-    return Scheduled(form if isinstance(form, list) else [form], choice)
+    return Scheduled(form if isinstance(form, list) else [form], made)
 
 
 def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool = True) -> ScheduleChoice:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
 from planish import compiler, ptir
 from planish.compiler.progress import ProgressLine, report
@@ -331,38 +331,26 @@ def disable_jit() -> AbstractContextManager[object]:
     return with_settings(jit=False)
 
 
+class JitOptions(TypedDict, total=False):
+    """What `jit` takes beside a function."""
+
+    static_argnums: int | Sequence[int]
+    static_argnames: str | Sequence[str]
+    donate_argnums: int | Sequence[int]
+    donate_argnames: str | Sequence[str]
+    dims: Mapping[str | int, DimSpec] | None
+    passes: Passes
+    device: str | None
+    schedule: str | PathLike[str] | Mapping[str, str] | None
+    in_shardings: object
+    out_shardings: object
+    mesh: Mesh | None
+
+
 @overload
-def jit(
-    function: None = None,
-    *,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
-    donate_argnums: int | Sequence[int] = (),
-    donate_argnames: str | Sequence[str] = (),
-    dims: Mapping[str | int, DimSpec] | None = None,
-    passes: Passes = compiler.PIPELINE,
-    device: str | None = None,
-    schedule: str | PathLike[str] | Mapping[str, str] | None = None,
-    in_shardings: object = None,
-    out_shardings: object = None,
-    mesh: Mesh | None = None,
-) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+def jit(function: None = None, **options: Unpack[JitOptions]) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @overload
-def jit(
-    function: Callable[P, R],
-    *,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
-    donate_argnums: int | Sequence[int] = (),
-    donate_argnames: str | Sequence[str] = (),
-    dims: Mapping[str | int, DimSpec] | None = None,
-    passes: Passes = compiler.PIPELINE,
-    device: str | None = None,
-    schedule: str | PathLike[str] | Mapping[str, str] | None = None,
-    in_shardings: object = None,
-    out_shardings: object = None,
-    mesh: Mesh | None = None,
-) -> Jitted[P, R]: ...
+def jit(function: Callable[P, R], **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
 def jit(
     function: Callable[P, R] | None = None,
     *,

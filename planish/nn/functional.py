@@ -18,7 +18,7 @@ from planish.nn import (
     sampling,
     spatial,
     windows,
-)
+)  # fmt: skip
 from planish.nn.activations import *  # noqa: F403
 from planish.nn.attention import *  # noqa: F403
 from planish.nn.ctc import *  # noqa: F403
@@ -35,18 +35,8 @@ if not TYPE_CHECKING:
     # a type checker takes no list but a literal one, and without one what is imported
     __all__ = []
     for _chapter in (
-        activations,
-        attention,
-        ctc,
-        elementary,
-        losses,
-        margins,
-        normalization,
-        padding,
-        sampling,
-        spatial,
-        windows,
-    ):
+        activations, attention, ctc, elementary, losses, margins, normalization, padding, sampling, spatial, windows,
+    ):  # fmt: skip
         __all__ += _chapter.__all__
     for _name in __all__:
         if isinstance(globals()[_name], FunctionType):

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from planish.errors import GraphError, Location
-from planish.ptir.inst import CLEAN, Inst, InstId, Value, ValueId
+from planish.ptir.inst import CLEAN, Inst, InstId, Value, ValueId, set_operands
 from planish.ptir.ops.definition import NO_ATTRS, RETURN, Attrs, OpDef
 from planish.ptir.types import TensorType
 
@@ -412,22 +412,6 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<program: {', '.join(self.functions)}>"
-
-
-def set_operands(inst: Inst, operands: tuple[Value, ...]) -> None:
-    """Replace all operands and keep users right; no one is told. For the rewriter and the builders."""
-    for value in inst.operands:
-        users = value.users
-        left = users[inst] - 1
-        if left:
-            users[inst] = left
-        else:
-            del users[inst]
-    for value in operands:
-        users = value.users
-        users[inst] = users.get(inst, 0) + 1
-    inst.operands = operands
-    inst.version += 1
 
 
 def clone_region_body(

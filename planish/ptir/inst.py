@@ -213,4 +213,20 @@ class Inst:
         return f"{results} = {self.op.name}({operands})" if results else f"{self.op.name}({operands})"
 
 
-__all__ = ["CLEAN", "Inst", "InstId", "Value", "ValueId"]
+def set_operands(inst: Inst, operands: tuple[Value, ...]) -> None:
+    """Replace all operands and keep users right; no one is told. For the rewriter and the builders."""
+    for value in inst.operands:
+        users = value.users
+        left = users[inst] - 1
+        if left:
+            users[inst] = left
+        else:
+            del users[inst]
+    for value in operands:
+        users = value.users
+        users[inst] = users.get(inst, 0) + 1
+    inst.operands = operands
+    inst.version += 1
+
+
+__all__ = ["CLEAN", "Inst", "InstId", "Value", "ValueId", "set_operands"]

@@ -35,16 +35,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from planish.errors import Location, PlanishError, VerifyError
+from planish.errors import PlanishError, VerifyError
 from planish.ptir.fields import record_of
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.ops.checking import ALL, FLOATS, INTS
 from planish.ptir.ops.control import CallAttrs, CustomCallAttrs
 from planish.ptir.ops.definition import RETURN, NoAttrs, arity_text
 from planish.ptir.ops.sizes import BindDimAttrs
-from planish.ptir.printer import FunctionPrinter, symbols_in
+from planish.ptir.printer import symbols_in
+from planish.ptir.problems import Problem, is_tangled, windows
 from planish.ptir.types import Dim, DimLike, Quant, Symbol, TensorType
-from planish.records import dataclass
 
 RULES: Final = (
     "links", "regions", "ids", "definition", "uses", "terminator", "dominance", "visibility", "arity", "attributes",
@@ -52,32 +52,6 @@ RULES: Final = (
 )  # fmt: skip
 
 _BINDS_SIZES: Final = (BindDimAttrs, CallAttrs, CustomCallAttrs)
-_CONTEXT: Final = 2
-"""Lines shown around an offending one."""
-_MAX_SHOWN: Final = 20
-"""Problems shown in windows; the error lists all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One broken invariant."""
-
-    rule: str
-    message: str
-    function: Function | None = None
-    inst: Inst | None = None
-    """The instruction, or the end of the region, that it is about; None for the function as a whole."""
-
-    @property
-    def location(self) -> Location | None:
-        if self.inst is not None and self.inst.loc is not None:
-            return self.inst.loc
-        return None if self.function is None else self.function.loc
-
-    def __str__(self) -> str:
-        where = "" if self.function is None else f"@{self.function.name}: "
-        what = f"{where}{self.rule}: {self.message}"
-        return what if self.location is None else f"{what}; at {self.location}"
 
 
 def verify(item: Program | Function) -> None:
@@ -108,7 +82,7 @@ def problems(item: Program | Function) -> list[Problem]:
     for function in item.functions.values():
         its = _FunctionVerifier(function).run()
         found += its
-        if not _is_tangled(its):
+        if not is_tangled(its):
             found += _call_problems(function, item)
             found += _layout_problems(function)
     return found
@@ -125,11 +99,6 @@ def _layout_problems(function: Function) -> Iterator[Problem]:
     ):
         if [value.type.rank for value in values] != [len(spec) for spec in specs]:
             yield Problem("functions", f"the layout has {specs} for {what} of other ranks", function)
-
-
-def _is_tangled(found: Sequence[Problem]) -> bool:
-    """Whether a plain walk over the function might not end."""
-    return any(problem.rule in ("links", "regions") for problem in found)
 
 
 # --- one function -----------------------------------------------------------------------------------------
@@ -467,46 +436,6 @@ def _mismatch(
     if [wanted.substitute(sizes) for wanted in formal] != list(actual):
         return f"{verb} {_show(formal)}, not {_show(actual)}"
     return None
-
-
-# --- windows ----------------------------------------------------------------------------------------------
-
-
-def windows(found: Sequence[Problem]) -> Iterator[str]:
-    """For each function with problems, its offending lines with the problems under them."""
-    by_function: dict[Function, list[Problem]] = {}
-    for problem in found[:_MAX_SHOWN]:
-        if problem.function is not None:
-            by_function.setdefault(problem.function, []).append(problem)
-    for function, its in by_function.items():
-        if _is_tangled([problem for problem in found if problem.function is function]):
-            continue
-        yield _window(function, its)
-
-
-def _window(function: Function, found: Sequence[Problem]) -> str:
-    printer = FunctionPrinter(function, ids=True, lenient=True)
-    lines = printer.print()
-    under: dict[int, list[str]] = {}
-    for problem in found:
-        line = 0 if problem.inst is None else printer.line_of.get(problem.inst, 0)
-        under.setdefault(line, []).append(f"{problem.rule}: {problem.message}")
-    shown = sorted(
-        {n for line in under for n in range(line - _CONTEXT, line + _CONTEXT + 1) if 0 <= n < len(lines)}
-    )
-    width = len(str(len(lines)))
-    text = [f"in @{function.name}:"]
-    previous = -1
-    for number in shown:
-        if number != previous + 1:
-            text.append(f"  {'...':>{width}}")
-        previous = number
-        text.append(f"  {number + 1:>{width}} | {lines[number]}")
-        indent = " " * (len(lines[number]) - len(lines[number].lstrip()))
-        text += [f"  {' ' * width} | {indent}^ {message}" for message in under.get(number, ())]
-    if shown[-1] != len(lines) - 1:
-        text.append(f"  {'...':>{width}}")
-    return "\n".join(text)
 
 
 __all__ = ["RULES", "Problem", "problems", "verify", "windows"]

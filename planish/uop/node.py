@@ -111,7 +111,7 @@ class Table:
         form: int | None = node.form
         for old, new in zip(node.src, src, strict=False):
             if new is not old:
-                if new.dtype is not old.dtype or new.table is not self:
+                if type(new) is not UOp or new.dtype is not old.dtype or new.table is not self:
                     return self.make(op, dtype, src, arg)
                 if new.op is not old.op:
                     form = None

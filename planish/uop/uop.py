@@ -239,6 +239,8 @@ class UOp(Operators):
         arg: object = ...,
     ) -> UOp:
         """This node with some fields changed."""
+        if op is None and dtype is None and arg is ... and type(src) is tuple:
+            return self.table.remake(self, src)
         return self.table.make(
             self.op if op is None else op,
             self.dtype if dtype is None else dtype,

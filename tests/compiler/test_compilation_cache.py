@@ -105,6 +105,22 @@ def test_loops_branches_and_host_ops_come_back(tmp_path: Path) -> None:
     check_same(lowered, given, tmp_path)
 
 
+def test_kernels_are_made_again_under_the_settings_they_were_made_for(tmp_path: Path) -> None:
+    given = program(SIZES.replace("cholesky", "exp"))
+    lowered = compiler.lower(given)
+    found = kept(lowered, given, tmp_path)
+    assert found is not None
+    (entry,) = (path for path in tmp_path.glob("00/*") if path.is_file())
+    assert b"llir 1" not in entry.read_bytes()
+    dumps = tmp_path / "dumps"
+    with settings(disable_stages="7", dump_dir=str(dumps)):
+        other = compiler.lower(given).programs
+        assert any(dumps.iterdir())
+        before = sorted(dumps.iterdir())
+        assert found.programs == lowered.programs != other
+        assert sorted(dumps.iterdir()) == before  # nobody asked to see them made
+
+
 def test_every_record_of_a_plan_has_a_plain_form() -> None:
     kinds = [*plan_json._RECORDS.values(), *get_args(planned.Step)]
     assert len(kinds) >= 17
