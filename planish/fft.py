@@ -30,17 +30,21 @@ from planish.frontend.tensor.pointwise import floating
 
 __all__ = [
     "fft",
+    "fft2",
     "fftfreq",
     "fftn",
     "fftshift",
     "hfft",
     "ifft",
+    "ifft2",
     "ifftn",
     "ifftshift",
     "ihfft",
     "irfft",
+    "irfft2",
     "irfftn",
     "rfft",
+    "rfft2",
     "rfftfreq",
     "rfftn",
 ]
@@ -118,12 +122,12 @@ def _transform(
     return _scale(name, op(fitted, tuple(places)), norm, math.prod(sizes), inverse)
 
 
-def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def fft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The transform along an axis."""
     return _transform("fft", x, None if n is None else [n], axis, norm, False)
 
 
-def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def ifft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The inverse transform along an axis."""
     return _transform("ifft", x, None if n is None else [n], axis, norm, True)
 
@@ -131,7 +135,6 @@ def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "ba
 def fftn(
     x: Tensor,
     /,
-    *,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
@@ -143,7 +146,6 @@ def fftn(
 def ifftn(
     x: Tensor,
     /,
-    *,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
@@ -175,12 +177,12 @@ def _from_half(
     return _scale(name, result, norm, math.prod(sizes), True)
 
 
-def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The transform of real numbers along an axis: its nonnegative frequencies."""
     return _to_half("rfft", x, None if n is None else [n], axis, norm)
 
 
-def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The inverse of `rfft`; `n` is the length of the result, by default an even one."""
     return _from_half("irfft", x, None if n is None else [n], axis, norm)
 
@@ -188,7 +190,6 @@ def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "b
 def rfftn(
     x: Tensor,
     /,
-    *,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
@@ -200,7 +201,6 @@ def rfftn(
 def irfftn(
     x: Tensor,
     /,
-    *,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
@@ -209,15 +209,59 @@ def irfftn(
     return _from_half("irfftn", x, s, None if axes is None else tuple(axes), norm)
 
 
+def fft2(
+    x: Tensor,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: Norm = "backward",
+) -> Tensor:
+    """The transform over two axes."""
+    return fftn(x, s, axes, norm)
+
+
+def ifft2(
+    x: Tensor,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: Norm = "backward",
+) -> Tensor:
+    """The inverse transform over two axes."""
+    return ifftn(x, s, axes, norm)
+
+
+def rfft2(
+    x: Tensor,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: Norm = "backward",
+) -> Tensor:
+    """The transform of real numbers over two axes; the last keeps its nonnegative frequencies."""
+    return rfftn(x, s, axes, norm)
+
+
+def irfft2(
+    x: Tensor,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: Norm = "backward",
+) -> Tensor:
+    """The inverse of `rfft2`."""
+    return irfftn(x, s, axes, norm)
+
+
 _OTHER: dict[Norm, Norm] = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The transform of a signal whose spectrum is real: half of it is given."""
     return irfft(conj(_complex("hfft", x)), n=n, axis=axis, norm=_OTHER[norm])
 
 
-def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def ihfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The inverse of `hfft`."""
     return conj(rfft(x, n=n, axis=axis, norm=_OTHER[norm]))
 
@@ -229,9 +273,7 @@ def _frequency_dtype(name: str, dtype: DTypeLike | None) -> DType:
     return kind
 
 
-def fftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None
-) -> Tensor:
+def fftfreq(n: int, /, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """The frequencies of a transform of n samples d apart."""
     kind = _frequency_dtype("fftfreq", dtype)
     number = iota((n,), 0)
@@ -239,9 +281,7 @@ def fftfreq(
     return placed(cast_to(cast_to(signed, dtypes.float64) / (n * d), kind), device)
 
 
-def rfftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None
-) -> Tensor:
+def rfftfreq(n: int, /, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """The frequencies of a transform of n real samples d apart."""
     kind = _frequency_dtype("rfftfreq", dtype)
     number = iota((n // 2 + 1,), 0)
@@ -255,11 +295,11 @@ def _shifted(name: str, x: Tensor, axes: Axis | Sequence[int], forth: bool) -> T
     return roll(given, shifts, axis=places)
 
 
-def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """Frequency zero in the middle."""
     return _shifted("fftshift", x, axes, True)
 
 
-def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+def ifftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """Frequency zero in front again."""
     return _shifted("ifftshift", x, axes, False)

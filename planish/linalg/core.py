@@ -8,7 +8,7 @@ call is made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, overload
 
 from planish import dtypes
 from planish.errors import DTypeError, ShapeError
@@ -42,6 +42,7 @@ from planish.frontend.tensor.operands import (
 from planish.frontend.tensor.pointwise import floating
 from planish.frontend.tensor.scalar_functions import log
 from planish.frontend.tensor.statistics import prod, sum, summed_dtype
+from planish.linalg.norms import Order, matrix_norm
 
 __all__ = [
     "EigResult",
@@ -142,8 +143,14 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
     return QRResult(*lapack.qr(lapack.matrices("qr", x), mode == "complete"))
 
 
-def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
-    """Singular values and vectors."""
+@overload
+def svd(x: Tensor, /, full_matrices: bool = True, compute_uv: Literal[True] = True) -> SVDResult: ...
+@overload
+def svd(x: Tensor, /, full_matrices: bool = True, *, compute_uv: Literal[False]) -> Tensor: ...
+def svd(x: Tensor, /, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Tensor:
+    """Singular values and vectors; the values alone without `compute_uv`."""
+    if not compute_uv:
+        return svdvals(x)
     return SVDResult(*lapack.svd(lapack.matrices("svd", x), full_matrices))
 
 
@@ -152,14 +159,17 @@ def svdvals(x: Tensor, /) -> Tensor:
     return lapack.singular_values(lapack.matrices("svdvals", x))
 
 
-def eigh(x: Tensor, /) -> EighResult:
-    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices."""
-    return EighResult(*lapack.eigh(lapack.matrices("eigh", x, square=True)))
+def eigh(x: Tensor, /, UPLO: Literal["L", "U"] = "L") -> EighResult:  # noqa: N803 - NumPy's
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, of which the lower or upper triangle is read."""
+    given = lapack.matrices("eigh", x, square=True)
+    if UPLO not in ("L", "U"):
+        raise mistake(ShapeError, "eigh", f"there is no triangle {UPLO!r}", "L or U")
+    return EighResult(*lapack.eigh(given if UPLO == "L" else _adjoint(given)))
 
 
-def eigvalsh(x: Tensor, /) -> Tensor:
+def eigvalsh(x: Tensor, /, UPLO: Literal["L", "U"] = "L") -> Tensor:  # noqa: N803 - NumPy's
     """Eigenvalues of symmetric or Hermitian matrices."""
-    return eigh(x).eigenvalues
+    return eigh(x, UPLO).eigenvalues
 
 
 def eig(x: Tensor, /) -> EigResult:
@@ -247,8 +257,9 @@ def inv(x: Tensor, /) -> Tensor:
     return _solved(a, broadcast_to(eye(size, dtype=a.dtype), a.shape))
 
 
-def lstsq(x1: Tensor, x2: Tensor, /, *, rtol: float | None = None) -> LstsqResult:
-    """What comes closest to x1·x = x2, and is shortest if several do."""
+def lstsq(x1: Tensor, x2: Tensor, /, rcond: float | None = None, *, rtol: float | None = None) -> LstsqResult:
+    """What comes closest to x1·x = x2, and is shortest if several do; `rcond` (or `rtol`) as in `pinv`."""
+    rtol = rcond if rtol is None else rtol
     a, b = promoted("lstsq", tensor("lstsq", x1), tensor("lstsq", x2))
     a, b = lapack.matrices("lstsq", a), floating("lstsq", b)
     is_vector = b.ndim == 1
@@ -292,8 +303,9 @@ def _longest(a: Tensor) -> int:
     return rows if rows > columns else columns
 
 
-def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """The pseudo-inverse; singular values below `rtol` times the largest count as zero."""
+def pinv(x: Tensor, /, rcond: float | Tensor | None = None, *, rtol: float | Tensor | None = None) -> Tensor:
+    """The pseudo-inverse; singular values below `rtol` (or `rcond`) times the largest count as zero."""
+    rtol = rcond if rtol is None else rtol
     a = lapack.matrices("pinv", x)
     if 0 in a.shape:
         return zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), dtype=a.dtype)
@@ -303,19 +315,24 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     return _adjoint(vh) @ (_column(factor, a) * _adjoint(u))
 
 
-def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """How many singular values are above `rtol` times the largest."""
+def matrix_rank(
+    x: Tensor, /, tol: float | Tensor | None = None, *, rtol: float | Tensor | None = None
+) -> Tensor:
+    """How many singular values are above `tol`, or above `rtol` times the largest."""
     a = lapack.matrices("matrix_rank", x)
     if 0 in a.shape:
         return zeros(a.shape[:-2], dtype=dtypes.int64)
     s = lapack.singular_values(a)
-    return sum(cast_to(s > _threshold(a, s, rtol), dtypes.int64), axis=-1)
+    least = _threshold(a, s, rtol) if tol is None else tol
+    return sum(cast_to(s > least, dtypes.int64), axis=-1)
 
 
-def cond(x: Tensor, /) -> Tensor:
-    """The largest singular value over the smallest."""
-    s = svdvals(x)
-    return s[..., 0] / s[..., -1]
+def cond(x: Tensor, /, p: Order | None = None) -> Tensor:
+    """The largest singular value over the smallest, or the norm `p` of a matrix times that of its inverse."""
+    if p in (None, 2, -2):
+        s = svdvals(x)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    return matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
 
 
 # --- determinants -----------------------------------------------------------------------------------------

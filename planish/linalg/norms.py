@@ -63,7 +63,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Order | None = "fr
     return best(sums, axis=pair, keepdims=keepdims)
 
 
-def norm(x: Tensor, /, *, ord: Order | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def norm(x: Tensor, /, ord: Order | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """NumPy's: a vector norm over one axis, a matrix norm over two, of all elements if nothing is said."""
     given = tensor("norm", x)
     if axis is None and ord is None:

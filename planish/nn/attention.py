@@ -27,10 +27,11 @@ def scaled_dot_product_attention(
     offset: Tensor | int = 0,
     soft_cap: float | None = None,
     rng: Tensor | None = None,
+    enable_gqa: bool = True,
 ) -> Tensor:
     """softmax(query · keyᵀ · scale + mask) · value over the last two axes: (…, H, L, D), (…, G, S, D) and (…, G, S, E).
 
-    G may divide H: consecutive query heads then share a key head. The mask broadcasts to (…, H, L, S) and is True where a key
+    G may divide H, unless `enable_gqa` is False: consecutive query heads then share a key head. The mask broadcasts to (…, H, L, S) and is True where a key
     may be looked at, or numbers to be added. Causal: query i sees keys up to i + offset, where the offset is how many keys there are
     before the first query (a cache). A query that may look at nothing gives 0. `dropout_p` needs the random key `rng`.
     """
@@ -49,7 +50,11 @@ def scaled_dot_product_attention(
     length, size = query.shape[-2], key.shape[-2]
     heads = query.shape[-3] if query.ndim > 2 else 1
     groups = key.shape[-3] if key.ndim > 2 else 1
-    if heads % groups or (value.ndim > 2 and value.shape[-3] != groups):
+    if (
+        heads % groups
+        or (heads != groups and not enable_gqa)
+        or (value.ndim > 2 and value.shape[-3] != groups)
+    ):
         raise mistake(ShapeError, op, f"{shapes}: {heads} query heads do not share {groups} key heads evenly")
     batch = 1
     for part in lead:

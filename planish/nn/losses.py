@@ -80,8 +80,10 @@ def pairwise_distance(
 def _length(x: Tensor, p: float, axis: int, keepdims: bool) -> Tensor:
     if p == 2:
         return fn.sqrt(fn.sum(x * x, axis=axis, keepdims=keepdims))
+    if p == 0:
+        return fn.sum(fn.sign(fn.abs(x)), axis=axis, keepdims=keepdims)
     if math.isinf(p):
-        return fn.max(fn.abs(x), axis=axis, keepdims=keepdims)
+        return (fn.max if p > 0 else fn.min)(fn.abs(x), axis=axis, keepdims=keepdims)
     if p == 1:
         return fn.sum(fn.abs(x), axis=axis, keepdims=keepdims)
     return fn.pow(fn.sum(fn.pow(fn.abs(x), p), axis=axis, keepdims=keepdims), 1 / p)

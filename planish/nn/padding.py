@@ -35,20 +35,23 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
     ]
     for axis, (low, high) in enumerate(pairs):
         room = x.shape[axis] - (1 if mode == "reflect" else 0)
-        if x.shape[axis] + min(low, 0) + min(high, 0) < 0 or (
-            mode in ("reflect", "circular") and max(low, high) > room
-        ):
+        if x.shape[axis] + low + high < 0 or (mode in ("reflect", "circular") and max(low, high) > room):
             raise mistake(
                 ShapeError, op, f"axis {axis} of {x.shape} cannot be padded by {(low, high)} with mode {mode!r}", f"at most {room}"
             )  # fmt: skip
-    if any(low < 0 or high < 0 for low, high in pairs):
-        x = x[tuple(slice(max(-low, 0), x.shape[at] - max(-high, 0)) for at, (low, high) in enumerate(pairs))]
     ends = [(max(low, 0), max(high, 0)) for low, high in pairs]
-    if not any(low or high for low, high in ends):
-        return x.snapshot()
-    if mode == "constant":
-        return fn.pad(x, ends, constant_values=value)
-    return fn.pad(x, ends, mode=_MODES[mode])
+    if any(low or high for low, high in ends):
+        # what is cut off counts as a neighbour all the same
+        x = (
+            fn.pad(x, ends, constant_values=value)
+            if mode == "constant"
+            else fn.pad(x, ends, mode=_MODES[mode])
+        )
+    if any(low < 0 or high < 0 for low, high in pairs):
+        return x[
+            tuple(slice(max(-low, 0), x.shape[at] - max(-high, 0)) for at, (low, high) in enumerate(pairs))
+        ]
+    return x.snapshot()
 
 
 def pdist(x: Tensor, p: float = 2.0) -> Tensor:

@@ -108,7 +108,8 @@ def frexp(x: Operand, /) -> tuple[Tensor, Tensor]:
     mantissa = api.where(up, mantissa * 0.5, api.where(down, mantissa * 2.0, mantissa))
     exponent = exponent + api.astype(up, dtypes.int32) - api.astype(down, dtypes.int32)
     exponent = exponent - api.where(small, api.finfo(given.dtype).bits, 0)
-    return api.where(plain, api.copysign(mantissa, given), given), api.where(plain, exponent, 0)
+    signed = api.astype(api.copysign(mantissa, given), given.dtype)
+    return api.where(plain, signed, given), api.astype(api.where(plain, exponent, 0), dtypes.int32)
 
 
 def modf(x: Operand, /) -> tuple[Tensor, Tensor]:

@@ -193,14 +193,16 @@ def delete(x: Tensor, indices: int | Sequence[int] | slice | Tensor, /, axis: in
 
 
 def trim_zeros(x: Tensor, /, trim: str = "fb") -> Tensor:
-    """Without zeros at the front and the back. How many there are depends on the data."""
+    """Without zeros at the front and the back of every axis. How many there are depends on the data."""
     given = tensor("trim_zeros", x)
-    known = given._elements("trim_zeros")
-    kept = np.flatnonzero(known)
-    if not kept.size:
-        return given[:0]
-    start = int(kept[0]) if "f" in trim.lower() else 0
-    return given[start : int(kept[-1]) + 1 if "b" in trim.lower() else given.shape[0]]
+    kept = np.nonzero(given._elements("trim_zeros"))
+    if not kept or not kept[0].size:
+        return given[(slice(0),) * given.ndim]
+    front, back = "f" in trim.lower(), "b" in trim.lower()
+    ends = zip(kept, given.shape, strict=True)
+    return given[
+        tuple([slice(int(at.min()) if front else 0, int(at.max()) + 1 if back else n) for at, n in ends])
+    ]
 
 
 # --- cutting ----------------------------------------------------------------------------------------------
@@ -281,9 +283,14 @@ def vecmat(x1: Tensor, x2: Tensor, /) -> Tensor:
     )
 
 
-def cross(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
-    """Cross products of vectors of three."""
-    return linalg.cross(x1, x2, axis=axis)
+def cross(
+    x1: Tensor, x2: Tensor, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Tensor:
+    """Cross products of vectors of three, along one axis or along one of each operand and of the result."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    left, right = (api.moveaxis(tensor("cross", x), at, -1) for x, at in ((x1, axisa), (x2, axisb)))
+    return api.moveaxis(linalg.cross(left, right), -1, axisc)
 
 
 def einsum_path(equation: str, /, *arrays: Tensor, optimize: Any = "greedy") -> tuple[list[Any], str]:

@@ -128,7 +128,7 @@ def promote_types(type1: DTypeLike, type2: DTypeLike, /) -> DType:
 
 
 def geomspace(
-    start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, dtype: DTypeLike | None = None
+    start: float, stop: float, /, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Numbers with one ratio between neighbours, from start to stop."""
     if start == 0 or stop == 0 or start * stop < 0:

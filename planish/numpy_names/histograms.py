@@ -44,7 +44,6 @@ def histogram(
     /,
     bins: int | Tensor = 10,
     range: tuple[float, float] | None = None,
-    *,
     density: bool = False,
     weights: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:

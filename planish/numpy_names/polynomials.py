@@ -12,40 +12,49 @@ from planish.frontend.tensor.operands import Operand, default_float, mistake, pr
 from planish.numpy_names.signals import convolve
 
 
+def _line(name: str, p: Tensor) -> Tensor:
+    """Coefficients; a number is a polynomial too."""
+    line = api.atleast_1d(p)
+    if line.ndim != 1:
+        raise mistake(ShapeError, name, f"shape {line.shape} is not a vector of coefficients")
+    return line
+
+
 def polyval(p: Tensor, x: Operand, /) -> Tensor:
     """The value of a polynomial, highest power first."""
     coefficients, place = promoted("polyval", p, x)
+    coefficients = _line("polyval", coefficients)
     value = api.zeros_like(place)
     for number in range(coefficients.shape[0]):
         value = value * place + coefficients[number]
     return value
 
 
-def _aligned(p1: Operand, p2: Operand) -> tuple[Tensor, Tensor]:
-    left, right = [api.atleast_1d(one) for one in promoted("polyadd", p1, p2)]
+def _aligned(name: str, p1: Operand, p2: Operand) -> tuple[Tensor, Tensor]:
+    left, right = [_line(name, one) for one in promoted(name, p1, p2)]
     size = max(left.shape[0], right.shape[0])
     return api.pad(left, [(size - left.shape[0], 0)]), api.pad(right, [(size - right.shape[0], 0)])
 
 
 def polyadd(p1: Operand, p2: Operand, /) -> Tensor:
     """The sum of two polynomials."""
-    return api.add(*_aligned(p1, p2))
+    return api.add(*_aligned("polyadd", p1, p2))
 
 
 def polysub(p1: Operand, p2: Operand, /) -> Tensor:
     """The difference of two polynomials."""
-    return api.subtract(*_aligned(p1, p2))
+    return api.subtract(*_aligned("polysub", p1, p2))
 
 
 def polymul(p1: Operand, p2: Operand, /) -> Tensor:
     """The product of two polynomials."""
-    left, right = [api.atleast_1d(one) for one in promoted("polymul", p1, p2)]
+    left, right = [_line("polymul", one) for one in promoted("polymul", p1, p2)]
     return convolve(left, right)
 
 
 def polydiv(u: Operand, v: Operand, /) -> tuple[Tensor, Tensor]:
     """Quotient and remainder of two polynomials."""
-    dividend, divisor = [api.atleast_1d(default_float(one)) for one in promoted("polydiv", u, v)]
+    dividend, divisor = [_line("polydiv", default_float(one)) for one in promoted("polydiv", u, v)]
     steps = dividend.shape[0] - divisor.shape[0] + 1
     if steps < 1:
         return api.zeros((1,), dtype=dividend.dtype), dividend
@@ -60,7 +69,7 @@ def polydiv(u: Operand, v: Operand, /) -> tuple[Tensor, Tensor]:
 
 def polyder(p: Tensor, /, m: int = 1) -> Tensor:
     """The derivative of a polynomial, `m` times."""
-    line = tensor("polyder", p)
+    line = _line("polyder", tensor("polyder", p))
     for _ in range(m):
         powers = api.arange(line.shape[0] - 1, 0, -1, dtype=line.dtype) if line.shape[0] > 1 else None
         line = line[:0] if powers is None else line[:-1] * powers
@@ -69,7 +78,7 @@ def polyder(p: Tensor, /, m: int = 1) -> Tensor:
 
 def polyint(p: Tensor, /, m: int = 1, k: Operand = 0) -> Tensor:
     """The integral of a polynomial, `m` times, with constants of integration."""
-    line, added = default_float(tensor("polyint", p)), api.ravel(tensor("polyint", k))
+    line, added = _line("polyint", default_float(tensor("polyint", p))), api.ravel(tensor("polyint", k))
     added = api.astype(api.broadcast_to(added, (m,)) if added.shape[0] == 1 else added, line.dtype)
     for number in range(m):
         powers = api.arange(line.shape[0], 0, -1, dtype=line.dtype)

@@ -86,9 +86,9 @@ def mask_indices(n: int, mask_func: Any, /, k: Scalar = 0) -> tuple[Tensor, ...]
     return api.nonzero(tensor("mask_indices", mask_func(api.ones((n, n)), k)))
 
 
-def flatnonzero(x: Tensor, /, *, size: int | None = None) -> Tensor:
+def flatnonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> Tensor:
     """Positions in row-major order of the elements that are not zero."""
-    return api.nonzero(api.ravel(tensor("flatnonzero", x)), size=size)[0]
+    return api.nonzero(api.ravel(tensor("flatnonzero", x)), size=size, fill_value=fill_value)[0]
 
 
 def unravel_index(flat: Operand, shape: Sizes, /) -> tuple[Tensor, ...]:

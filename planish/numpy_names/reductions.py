@@ -91,20 +91,37 @@ def nanmean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tenso
     return mean if keepdims else api.squeeze(mean, axes_of("nanmean", axis, given))
 
 
-def nanvar(x: Tensor, /, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False) -> Tensor:
+def nanvar(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """The variance over axes of what is not NaN."""
     given = default_float(tensor("nanvar", x))
     distance = api.abs(given - nanmean(given, axis, keepdims=True))
     squares, missing = _without("nanvar", api.square(distance), 0)
     count = _known(missing, axis, given)
     total = api.sum(squares, axis=axis, keepdims=True)
-    variance = api.where(count > ddof, total / (count - ddof), math.nan)
+    less = ddof if correction is None else correction
+    variance = api.where(count > less, total / (count - less), math.nan)
     return variance if keepdims else api.squeeze(variance, axes_of("nanvar", axis, given))
 
 
-def nanstd(x: Tensor, /, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False) -> Tensor:
+def nanstd(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """The standard deviation over axes of what is not NaN."""
-    return api.sqrt(nanvar(x, axis, ddof=ddof, keepdims=keepdims))
+    return api.sqrt(nanvar(x, axis, ddof=ddof, correction=correction, keepdims=keepdims))
 
 
 def _extreme(
@@ -179,7 +196,6 @@ def cov(
     y: Tensor | None = None,
     /,
     rowvar: bool = True,
-    *,
     bias: bool = False,
     ddof: int | None = None,
     fweights: Tensor | None = None,

@@ -17,16 +17,32 @@ def unique(
     return_counts: bool = False,
     axis: int | None = None,
     *,
+    equal_nan: bool = True,
     size: int | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
-    """Distinct values in ascending order, and what is asked for about them; along an axis, distinct slices."""
+    """Distinct values in ascending order, and what is asked for about them; along an axis, distinct slices.
+
+    All NaN are one value, unless `equal_nan` is False, or a `size` is given: then how many there are is not known.
+    """
     if axis is None:
         found = tuple(api.unique_all(x, size=size))
+        if equal_nan and size is None and found[0].dtype.is_float:
+            found = _one_nan(*found)
     else:
         found = tuple(unique_slices(tensor("unique", x), axis, size))
     asked = (True, return_index, return_inverse, return_counts)
     chosen = tuple([one for one, wanted in zip(found, asked, strict=True) if wanted])
     return chosen[0] if len(chosen) == 1 else chosen
+
+
+def _one_nan(values: Tensor, first: Tensor, inverse: Tensor, counts: Tensor) -> tuple[Tensor, ...]:
+    """The NaN, which come last, as one."""
+    number = int(api.sum(api.isnan(values)))
+    if number < 2:
+        return values, first, inverse, counts
+    size = values.shape[0] - number + 1
+    together = api.concat([counts[: size - 1], api.sum(counts[size - 1 :], keepdims=True)])
+    return values[:size], first[:size], api.minimum(inverse, size - 1), together
 
 
 def _both(name: str, x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ model, state = optimizer.update(model, gradients, state)
 
 from __future__ import annotations
 
-from planish.optim.adaptive import ASGD, Adadelta, Adamax, NAdam, RAdam, Rprop
+from planish.optim.adaptive import ASGD, Adadelta, Adafactor, Adamax, NAdam, RAdam, Rprop
 from planish.optim.averages import EMA, SWA, Average
 from planish.optim.clipping import clip_by_norm, clip_by_value, global_norm
 from planish.optim.composed import Accumulate, AccumulationState, Groups
@@ -44,6 +44,7 @@ __all__ = [
     "Accumulate",
     "AccumulationState",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",

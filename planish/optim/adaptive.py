@@ -1,4 +1,4 @@
-"""More of PyTorch's optimisers: NAdam, RAdam, Adamax, Adadelta, Rprop and ASGD, which follow it step by step."""
+"""More of PyTorch's optimisers: NAdam, RAdam, Adamax, Adadelta, Adafactor, Rprop and ASGD, which follow it step by step."""
 
 from __future__ import annotations
 
@@ -6,8 +6,17 @@ from planish.dtypes import float64
 from planish.errors import Location, PlanishError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.optim.optimizer import Chooser, Moment, Optimizer, Slots, scalar, zeros_for
-from planish.optim.optimizers import checked, decayed, in_range, lerp, with_decay
+from planish.optim.optimizer import (
+    Decaying,
+    Moment,
+    Optimizer,
+    Slots,
+    checked,
+    in_range,
+    scalar,
+    zeros_for,
+)
+from planish.optim.optimizers import decayed, lerp, with_decay
 from planish.optim.schedules import Schedule
 from planish.records import dataclass
 
@@ -17,7 +26,7 @@ def _power(base: float, exponent: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class _Moments(Optimizer):
+class _Moments(Decaying):
     """Running means of g and g², and weight decay by way of the gradient or on the parameter itself."""
 
     lr: float | Schedule = 1e-3
@@ -25,11 +34,6 @@ class _Moments(Optimizer):
     eps: float = 1e-8
     weight_decay: float = 0.0
     decoupled_weight_decay: bool = False
-    decays: Chooser | None = None
-    """Which parameters decay: those for which it is true, all by default."""
-
-    def __post_init__(self) -> None:
-        checked(self.lr, self.weight_decay, self.betas)
 
     def _slots(self, param: Tensor) -> Slots:
         return {"mean": zeros_for(param), "square": zeros_for(param)}
@@ -94,18 +98,13 @@ class RAdam(_Moments):
 
 
 @dataclass(frozen=True)
-class Adamax(Optimizer):
+class Adamax(Decaying):
     """Adam by the largest |g| instead of the mean of g²: p - lr·m/u (Kingma and Ba, 2014)."""
 
     lr: float | Schedule = 2e-3
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     weight_decay: float = 0.0
-    decays: Chooser | None = None
-    """Which parameters decay: those for which it is true, all by default."""
-
-    def __post_init__(self) -> None:
-        checked(self.lr, self.weight_decay, self.betas)
 
     def _slots(self, param: Tensor) -> Slots:
         return {"mean": zeros_for(param), "largest": zeros_for(param)}
@@ -119,15 +118,13 @@ class Adamax(Optimizer):
 
 
 @dataclass(frozen=True)
-class Adadelta(Optimizer):
+class Adadelta(Decaying):
     """Steps in the unit of the parameter: g·sqrt(mean of steps²)/sqrt(mean of g²) (Zeiler, 2012)."""
 
     lr: float | Schedule = 1.0
     rho: float = 0.9
     eps: float = 1e-6
     weight_decay: float = 0.0
-    decays: Chooser | None = None
-    """Which parameters decay: those for which it is true, all by default."""
 
     def __post_init__(self) -> None:
         checked(self.lr, self.weight_decay, (self.rho,))
@@ -141,6 +138,63 @@ class Adadelta(Optimizer):
         step = fn.sqrt(slots["moved"] + self.eps) / fn.sqrt(square + self.eps) * grad
         moved = slots["moved"] * self.rho + step * step * (1.0 - self.rho)
         return param - step * moment.lr, {"square": square, "moved": moved}
+
+
+@dataclass(frozen=True)
+class Adafactor(Decaying):
+    """Adam without means of g, that keeps of g² the means of rows and of columns alone (Shazeer and Stern, 2018).
+
+    Steps are as long as the parameter's root mean square (`eps[1]` at least) times the rate, which falls with the root of the
+    number of steps; a step whose root mean square is above `d` is shortened to it. `eps[0]` is by default that of the dtype.
+    """
+
+    lr: float | Schedule = 1e-2
+    beta2_decay: float = -0.8
+    eps: tuple[float | None, float] = (None, 1e-3)
+    d: float = 1.0
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.beta2_decay > 0:
+            raise PlanishError(
+                f"beta2_decay is {self.beta2_decay}", location=Location.caller(), remedy="0 or less"
+            )
+        in_range("d", self.d, 1.0)
+
+    def _slots(self, param: Tensor) -> Slots:
+        # one list of slots for all parameters: those that one has no use for are a number
+        whole = zeros_for(param)
+        none = fn.zeros((), dtype=whole.dtype)
+        if param.ndim < 2:
+            return {"square": whole, "rows": none, "columns": none}
+        rows, columns = whole[..., :1], whole[..., :1, :]
+        return {"square": none, "rows": rows, "columns": columns}
+
+    def _shape(self, param: Tensor) -> tuple[int, ...]:
+        return param.shape
+
+    def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
+        least = fn.finfo(param.dtype).eps if self.eps[0] is None else self.eps[0]
+        share = scalar(fn.pow(moment.number, self.beta2_decay), param)
+        rate = fn.minimum(scalar(1.0 / fn.sqrt(moment.number), param), moment.lr)
+        length = fn.maximum(_root_mean_square(param), self.eps[1]) * rate
+        squares, new = grad * grad, dict(slots)
+        if param.ndim < 2:
+            spread = new["square"] = slots["square"] + (squares - slots["square"]) * share
+        else:
+            for name, axis in (("rows", -1), ("columns", -2)):
+                mean = fn.mean(squares, axis=axis, keepdims=True)
+                new[name] = slots[name] + (mean - slots[name]) * share
+            typical = fn.maximum(fn.mean(new["rows"], axis=-2, keepdims=True), least)
+            spread = new["rows"] * new["columns"] / typical
+        step = grad / fn.sqrt(fn.maximum(spread, least * least))
+        shorter = fn.maximum(_root_mean_square(step) / self.d, 1.0)
+        return decayed(param, moment) - step * (length / shorter), new
+
+
+def _root_mean_square(x: Tensor) -> Tensor:
+    return fn.sqrt(fn.mean(x * x))
 
 
 @dataclass(frozen=True)
@@ -173,7 +227,7 @@ class Rprop(Optimizer):
 
 
 @dataclass(frozen=True)
-class ASGD(Optimizer):
+class ASGD(Decaying):
     """SGD with a falling rate, and the mean of the parameters from step t0 on in the slot `average` (Polyak and Juditsky, 1992)."""
 
     lr: float | Schedule = 1e-2
@@ -181,11 +235,6 @@ class ASGD(Optimizer):
     alpha: float = 0.75
     t0: float = 1e6
     weight_decay: float = 0.0
-    decays: Chooser | None = None
-    """Which parameters decay: those for which it is true, all by default."""
-
-    def __post_init__(self) -> None:
-        checked(self.lr, self.weight_decay)
 
     def _slots(self, param: Tensor) -> Slots:
         return {"average": zeros_for(param)}
@@ -200,4 +249,4 @@ class ASGD(Optimizer):
         return moved, {"average": old + (moved - old) * share}
 
 
-__all__ = ["ASGD", "Adadelta", "Adamax", "NAdam", "RAdam", "Rprop"]
+__all__ = ["ASGD", "Adadelta", "Adafactor", "Adamax", "NAdam", "RAdam", "Rprop"]

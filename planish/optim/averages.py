@@ -18,8 +18,7 @@ from planish.errors import Location, PlanishError
 from planish.frontend import tree
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.optim.optimizer import learnt_mask
-from planish.optim.optimizers import in_range
+from planish.optim.optimizer import in_range, learnt_mask
 from planish.records import dataclass
 
 T = TypeVar("T")

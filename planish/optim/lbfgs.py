@@ -18,8 +18,7 @@ from planish.frontend.jit import jit
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.transforms import value_and_grad
-from planish.optim.optimizer import learnt_mask
-from planish.optim.optimizers import in_range
+from planish.optim.optimizer import in_range, learnt_mask
 from planish.optim.wolfe import Point, search
 from planish.records import dataclass
 

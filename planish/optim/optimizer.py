@@ -10,9 +10,11 @@ slots at once. Parameters are updated flat, so that kernels are shared by parame
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from planish.dtypes import float32, float64, int64
 from planish.errors import Location, PlanishError, ShapeError
@@ -123,7 +125,7 @@ class Optimizer:
         moved, new = self._rule(
             param.reshape(flat).astype(wide),
             grad.reshape(flat).astype(wide),
-            {name: value.reshape(flat) if value.ndim else value for name, value in slots.items()},
+            {name: value.reshape(flat) if value.shape == shape else value for name, value in slots.items()},
             Moment(lr, moment.number, self._decay(param)),
         )
         back = {name: value.reshape(slots[name].shape) for name, value in new.items()}
@@ -149,6 +151,38 @@ class Optimizer:
     @abstractmethod
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
         """A parameter and its slots after an update."""
+
+
+def in_range(name: str, value: float, low: float, high: float = math.inf) -> None:
+    if not low <= value < high:
+        bound = f"at least {low}" if high == math.inf else f"from {low} up to {high}"
+        raise PlanishError(f"{name} is {value}, and has to be {bound}", location=Location.caller())
+
+
+def checked(lr: float | Schedule, weight_decay: float = 0.0, betas: tuple[float, ...] = ()) -> None:
+    if not callable(lr):
+        in_range("lr", lr, 0.0)
+    in_range("weight_decay", weight_decay, 0.0)
+    for beta in betas:
+        in_range("a beta", beta, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Decaying(Optimizer):
+    """An optimiser with a `weight_decay` for the parameters that are chosen."""
+
+    decays: Chooser | None = field(default=None, kw_only=True)
+    """Which parameters decay: those for which it is true, all by default."""
+
+    def __post_init__(self) -> None:
+        checked(self.lr, self.weight_decay, getattr(self, "betas", ()))
+
+    if TYPE_CHECKING:
+
+        @property
+        def lr(self) -> float | Schedule: ...
+        @property
+        def weight_decay(self) -> float: ...
 
 
 def zeros_for(param: Tensor, value: float = 0.0) -> Tensor:

@@ -8,23 +8,19 @@ from dataclasses import field
 from planish.errors import Location, PlanishError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.optim.optimizer import Chooser, Moment, Optimizer, Slots, scalar, zeros_for
+from planish.optim.optimizer import (
+    Chooser,
+    Decaying,
+    Moment,
+    Optimizer,
+    Slots,
+    checked,
+    in_range,
+    scalar,
+    zeros_for,
+)
 from planish.optim.schedules import Schedule
 from planish.records import dataclass
-
-
-def in_range(name: str, value: float, low: float, high: float = math.inf) -> None:
-    if not low <= value < high:
-        bound = f"at least {low}" if high == math.inf else f"from {low} up to {high}"
-        raise PlanishError(f"{name} is {value}, and has to be {bound}", location=Location.caller())
-
-
-def checked(lr: float | Schedule, weight_decay: float = 0.0, betas: tuple[float, ...] = ()) -> None:
-    if not callable(lr):
-        in_range("lr", lr, 0.0)
-    in_range("weight_decay", weight_decay, 0.0)
-    for beta in betas:
-        in_range("a beta", beta, 0.0, 1.0)
 
 
 def lerp(old: Tensor, new: Tensor, share: float) -> Tensor:
@@ -41,7 +37,7 @@ def with_decay(grad: Tensor, param: Tensor, moment: Moment) -> Tensor:
 
 
 @dataclass(frozen=True)
-class SGD(Optimizer):
+class SGD(Decaying):
     """p - lr·g; with momentum g is replaced by a running sum, looked ahead at if `nesterov`."""
 
     lr: float | Schedule = 1e-3
@@ -49,11 +45,9 @@ class SGD(Optimizer):
     dampening: float = 0.0
     weight_decay: float = 0.0
     nesterov: bool = False
-    decays: Chooser | None = None
-    """Which parameters decay: those for which it is true, all by default."""
 
     def __post_init__(self) -> None:
-        checked(self.lr, self.weight_decay)
+        super().__post_init__()
         if self.nesterov and (self.momentum <= 0 or self.dampening != 0):
             raise PlanishError("nesterov needs a momentum and no dampening", location=Location.caller())
 
@@ -72,7 +66,7 @@ class SGD(Optimizer):
 
 
 @dataclass(frozen=True)
-class Adam(Optimizer):
+class Adam(Decaying):
     """p - lr·m/(sqrt(v) + eps), with running means m of g and v of g²; weight decay is added to g."""
 
     lr: float | Schedule = 1e-3
@@ -80,11 +74,6 @@ class Adam(Optimizer):
     eps: float = 1e-8
     weight_decay: float = 0.0
     amsgrad: bool = False
-    decays: Chooser | None = None
-    """Which parameters decay: those for which it is true, all by default."""
-
-    def __post_init__(self) -> None:
-        checked(self.lr, self.weight_decay, self.betas)
 
     def _slots(self, param: Tensor) -> Slots:
         slots = {"mean": zeros_for(param), "square": zeros_for(param)}
@@ -116,7 +105,7 @@ class AdamW(Adam):
 
 
 @dataclass(frozen=True)
-class Adagrad(Optimizer):
+class Adagrad(Decaying):
     """p - lr·g/(sqrt(Σ g²) + eps)."""
 
     lr: float | Schedule = 1e-2
@@ -124,11 +113,9 @@ class Adagrad(Optimizer):
     weight_decay: float = 0.0
     initial_accumulator_value: float = 0.0
     eps: float = 1e-10
-    decays: Chooser | None = None
-    """Which parameters decay: those for which it is true, all by default."""
 
     def __post_init__(self) -> None:
-        checked(self.lr, self.weight_decay)
+        super().__post_init__()
         in_range("lr_decay", self.lr_decay, 0.0)
         in_range("initial_accumulator_value", self.initial_accumulator_value, 0.0)
 
@@ -145,7 +132,7 @@ class Adagrad(Optimizer):
 
 
 @dataclass(frozen=True)
-class RMSprop(Optimizer):
+class RMSprop(Decaying):
     """p - lr·g/(sqrt(v) + eps), with a running mean v of g²; of (g - mean)² if `centered`."""
 
     lr: float | Schedule = 1e-2
@@ -154,8 +141,6 @@ class RMSprop(Optimizer):
     weight_decay: float = 0.0
     momentum: float = 0.0
     centered: bool = False
-    decays: Chooser | None = None
-    """Which parameters decay: those for which it is true, all by default."""
 
     def __post_init__(self) -> None:
         checked(self.lr, self.weight_decay, (self.alpha,))
@@ -182,17 +167,12 @@ class RMSprop(Optimizer):
 
 
 @dataclass(frozen=True)
-class Lion(Optimizer):
+class Lion(Decaying):
     """p - lr·sign(β₁·m + (1-β₁)·g), with a running mean m of g (Chen et al., 2023); decay on the parameter itself."""
 
     lr: float | Schedule = 1e-4
     betas: tuple[float, float] = (0.9, 0.99)
     weight_decay: float = 0.0
-    decays: Chooser | None = None
-    """Which parameters decay: those for which it is true, all by default."""
-
-    def __post_init__(self) -> None:
-        checked(self.lr, self.weight_decay, self.betas)
 
     def _slots(self, param: Tensor) -> Slots:
         return {"mean": zeros_for(param)}
@@ -204,18 +184,13 @@ class Lion(Optimizer):
 
 
 @dataclass(frozen=True)
-class LAMB(Optimizer):
+class LAMB(Decaying):
     """The step r of `Adam` plus decay, made as long as the parameter: p - lr·(|p|/|r|)·r (You et al., 2020)."""
 
     lr: float | Schedule = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-6
     weight_decay: float = 0.0
-    decays: Chooser | None = None
-    """Which parameters decay: those for which it is true, all by default."""
-
-    def __post_init__(self) -> None:
-        checked(self.lr, self.weight_decay, self.betas)
 
     def _slots(self, param: Tensor) -> Slots:
         return {"mean": zeros_for(param), "square": zeros_for(param)}

@@ -16,7 +16,7 @@ from planish.dtypes import float64, int64
 from planish.errors import Location, PlanishError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.optim.optimizers import in_range
+from planish.optim.optimizer import in_range
 from planish.records import dataclass
 
 

@@ -79,7 +79,7 @@ CASES: dict[str, Case] = {
         (np.asarray([200, 3], np.uint8), np.asarray([1, 1], np.uint8)),
     ),
     "bitwise_invert": same("bitwise_invert", I, numpy="invert"),
-    "bitwise_count": (pn.bitwise_count, lambda x: np.bitwise_count(x).astype(x.dtype), (np.abs(I),)),
+    "bitwise_count": (pn.bitwise_count, np.bitwise_count, (I,)),
     "integers divided are floats": (pn.divide, lambda x, y: (x / y).astype(np.float32), (I, J)),
     "exp of integers": (pn.exp, lambda x: np.exp(x).astype(np.float32), (I,)),
     "clip": (lambda x: pn.clip(x, -0.5, 2.5), lambda x: np.clip(x, -0.5, 2.5), (F,)),

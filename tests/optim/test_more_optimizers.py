@@ -46,6 +46,12 @@ CASES: dict[str, tuple[optim.Optimizer, Any, dict[str, Any]]] = {
         T.Adadelta,
         {"lr": 0.5, "rho": 0.8, "eps": 1e-4, "weight_decay": 0.1},
     ),
+    "Adafactor": (optim.Adafactor(), T.Adafactor, {}),
+    "Adafactor decay": (
+        optim.Adafactor(0.5, -0.5, (1e-3, 0.1), 1.5, 0.1),
+        T.Adafactor,
+        {"lr": 0.5, "beta2_decay": -0.5, "eps": (1e-3, 0.1), "d": 1.5, "weight_decay": 0.1},
+    ),
     "Rprop": (optim.Rprop(0.1), T.Rprop, {"lr": 0.1}),
     "Rprop bounds": (
         optim.Rprop(0.1, (0.3, 2.0), (0.05, 0.15)),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from planish.frontend.tensor import functions  # noqa: TC004 - `bind` hands it over
     from planish.frontend.tensor.indexing import At
+    from planish.frontend.tensor.operands import DTypeLike
     from planish.ptir.ops.definition import Attrs, OpDef
 
 Scalar: TypeAlias = bool | int | float | complex
@@ -383,6 +384,12 @@ class Tensor(ArrayMethods):
     __gt__, __ge__ = BinaryOperator("greater"), BinaryOperator("greater_equal")
     __eq__, __ne__ = BinaryOperator("equal"), BinaryOperator("not_equal")  # type: ignore[assignment] # elementwise
 
+    def __divmod__(self, other: Tensor | Scalar) -> tuple[Tensor, Tensor]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Tensor | Scalar) -> tuple[Tensor, Tensor]:
+        return other // self, other % self
+
     def __round__(self, digits: int | None = None) -> Tensor:
         return functions.round(self, 0 if digits is None else digits)
 
@@ -416,25 +423,39 @@ class Tensor(ArrayMethods):
         """Elements moved into a range."""
         return functions.clip(self, min, max)
 
-    def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def sum(self, axis: Axis = None, keepdims: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The sum over axes."""
-        return functions.sum(self, axis=axis, keepdims=keepdims)
+        return functions.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def prod(self, axis: Axis = None, keepdims: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The product over axes."""
-        return functions.prod(self, axis=axis, keepdims=keepdims)
+        return functions.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def mean(self, axis: Axis = None, keepdims: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The mean over axes."""
-        return functions.mean(self, axis=axis, keepdims=keepdims)
+        return functions.mean(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def var(self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-        """The variance over axes."""
-        return functions.var(self, axis=axis, correction=correction, keepdims=keepdims)
+    def var(
+        self,
+        axis: Axis = None,
+        correction: float = 0.0,
+        keepdims: bool = False,
+        *,
+        ddof: float | None = None,
+    ) -> Tensor:
+        """The variance over axes; the count is less by `correction`, which NumPy calls `ddof`."""
+        return functions.var(self, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof)
 
-    def std(self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    def std(
+        self,
+        axis: Axis = None,
+        correction: float = 0.0,
+        keepdims: bool = False,
+        *,
+        ddof: float | None = None,
+    ) -> Tensor:
         """The standard deviation over axes."""
-        return functions.std(self, axis=axis, correction=correction, keepdims=keepdims)
+        return functions.std(self, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof)
 
     def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The greatest over axes."""

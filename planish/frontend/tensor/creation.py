@@ -84,28 +84,43 @@ def empty(shape: Sizes, dtype: DTypeLike | None = None, *, device: str | None = 
 
 
 def full_like(
-    x: Tensor, /, fill_value: Scalar | Tensor, dtype: DTypeLike | None = None, *, device: str | None = None
+    x: Tensor,
+    /,
+    fill_value: Scalar | Tensor,
+    dtype: DTypeLike | None = None,
+    *,
+    shape: Sizes | None = None,
+    device: str | None = None,
 ) -> Tensor:
     """One value everywhere, in the shape and dtype of another."""
     given = tensor("full_like", x)
     return full(
-        given.shape, fill_value, dtype=given.dtype if dtype is None else dtype, device=device or given._device
+        given.shape if shape is None else shape,
+        fill_value,
+        dtype=given.dtype if dtype is None else dtype,
+        device=device or given._device,
     )
 
 
-def zeros_like(x: Tensor, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
+def zeros_like(
+    x: Tensor, /, dtype: DTypeLike | None = None, *, shape: Sizes | None = None, device: str | None = None
+) -> Tensor:
     """Zeros in the shape and dtype of another."""
-    return full_like(x, 0, dtype=dtype, device=device)
+    return full_like(x, 0, dtype=dtype, shape=shape, device=device)
 
 
-def ones_like(x: Tensor, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
+def ones_like(
+    x: Tensor, /, dtype: DTypeLike | None = None, *, shape: Sizes | None = None, device: str | None = None
+) -> Tensor:
     """Ones in the shape and dtype of another."""
-    return full_like(x, 1, dtype=dtype, device=device)
+    return full_like(x, 1, dtype=dtype, shape=shape, device=device)
 
 
-def empty_like(x: Tensor, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
+def empty_like(
+    x: Tensor, /, dtype: DTypeLike | None = None, *, shape: Sizes | None = None, device: str | None = None
+) -> Tensor:
     """Zeros in the shape and dtype of another: there is no uninitialised memory."""
-    return full_like(x, 0, dtype=dtype, device=device)
+    return full_like(x, 0, dtype=dtype, shape=shape, device=device)
 
 
 def arange(
@@ -133,6 +148,9 @@ def arange(
     else:
         count = max(0, math.ceil((last - first) / step))
     if kind.is_int and isinstance(first, int) and isinstance(step, int):
+        for end in (first, first + (count - 1) * step) if count > 0 else ():
+            if not cast("int", kind.min) <= end <= cast("int", kind.max):
+                raise mistake(DTypeError, "arange", f"{end} is no {kind.name}", "use a wider dtype")
         counted = iota((count,), 0, dtypes.uint64 if kind is dtypes.uint64 else dtypes.int64)
         wide = counted.dtype
         line = counted * constant(wide.wrap(step), wide) + constant(wide.wrap(first), wide)
@@ -165,17 +183,19 @@ def linspace(
     start: int | float | complex,
     stop: int | float | complex,
     /,
-    num: int,
+    num: int = 50,
+    endpoint: bool = True,
     *,
     dtype: DTypeLike | None = None,
     device: str | None = None,
-    endpoint: bool = True,
 ) -> Tensor:
     """Evenly spaced numbers from start to stop."""
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
     default = dtypes.DEFAULT_COMPLEX if is_complex else dtypes.DEFAULT_FLOAT
     kind = default if dtype is None else as_dtype(dtype)
     wide = dtypes.complex128 if is_complex or kind.is_complex else dtypes.float64
+    if kind.is_bool:
+        raise mistake(DTypeError, "linspace", "truth values are not evenly spaced", "use a dtype of numbers")
     if num < 0:
         raise mistake(ShapeError, "linspace", f"cannot make {num} numbers")
     number = iota((num,), 0)
@@ -210,9 +230,9 @@ def logspace(
     stop: float,
     /,
     num: int = 50,
-    *,
     endpoint: bool = True,
     base: float = 10.0,
+    *,
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
@@ -298,10 +318,7 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
     """Coordinates: each vector along an axis of its own, repeated along the others."""
     if indexing not in ("xy", "ij"):
         raise mistake(ShapeError, "meshgrid", f"there is no indexing {indexing!r}", "xy or ij")
-    lines = [tensor("meshgrid", x) for x in arrays]
-    for line in lines:
-        if line.ndim != 1:
-            raise mistake(ShapeError, "meshgrid", f"shape {line.shape} is not a vector")
+    lines = [reshaped(x, (x.size,)) if x.ndim != 1 else x for x in [tensor("meshgrid", x) for x in arrays]]
     order = list(range(len(lines)))
     if indexing == "xy" and len(lines) > 1:
         order[:2] = [1, 0]
@@ -327,9 +344,11 @@ def one_hot(x: Tensor, /, num_classes: int, dtype: DTypeLike | None = None, *, a
     return cast_to(broadcast(index, shape) == iota(shape, place, index.dtype), kind)
 
 
-def vander(x: Tensor, /, n: int | None = None, *, increasing: bool = False) -> Tensor:
+def vander(x: Tensor, /, n: int | None = None, increasing: bool = False) -> Tensor:
     """Powers of a vector as columns, the highest first."""
     given = tensor("vander", x)
+    if given.ndim != 1:
+        raise mistake(ShapeError, "vander", f"shape {given.shape} is not a vector")
     count = given.shape[0] if n is None else n
     powers = iota((count,), 0, given.dtype)
     line = powers if increasing else (count - 1) - powers

@@ -57,9 +57,9 @@ def number(type: TensorType, value: Scalar) -> LazyValue:
 
 
 def binary(
-    op: OpDef, prepare: Callable[[Operand, Operand], Sequence[Tensor]]
+    op: OpDef, prepare: Callable[[Operand, Operand], Sequence[Tensor]], of_bools: OpDef | None = None
 ) -> Callable[[Operand, Operand], Tensor]:
-    """An op on two operands that `prepare` makes into what it takes."""
+    """An op on two operands that `prepare` makes into what it takes; another where these are bools."""
     pairs: dict[tuple[object, object], _PreparedPair] = {}
 
     def function(x1: Operand, x2: Operand, /) -> Tensor:
@@ -84,15 +84,16 @@ def binary(
                 left = number(found.types[0], cast("Scalar", x1))
                 return resulting(found.signature, (left, _ready(right, found.right)))
         first, second = prepare(x1, x2)
+        chosen = of_bools if of_bools is not None and first.dtype.is_bool else op
+        made = apply_one(chosen, first, second)
         if isinstance(x1, WeakTensor) or isinstance(x2, WeakTensor):
-            return stay_weak(apply_one(op, first, second), x1, x2)
+            return stay_weak(made, x1, x2)
         ways = _way(x1, first), _way(x2, second)
-        made = apply_one(op, first, second)
         if ways[0] is None or ways[1] is None:
             return made
         if len(pairs) >= _LARGEST:
             pairs.clear()
-        signature = SESSION.signatures.find(op, NO_ATTRS, (first._type, second._type))
+        signature = SESSION.signatures.find(chosen, NO_ATTRS, (first._type, second._type))
         pairs[_key(x1), _key(x2)] = _PreparedPair(signature, ways[0], ways[1], (x1, x2))
         return function(x1, x2)  # so that the first expression is like all others
 

@@ -46,7 +46,6 @@ from planish.ptir.library import cumulative
 from planish.ptir.ops.convert import BitcastAttrs
 
 abs: Final = unary("abs", ops.abs, numeric, "|x|; the modulus of complex numbers.")
-bitwise_count: Final = unary("bitwise_count", ops.popcount, integers, "The number of one bits.")
 bitwise_invert: Final = unary("bitwise_invert", ops.not_, bits, "Every bit the other way; not, for bools.")
 logical_not: Final = unary("logical_not", ops.not_, truth, "Whether x is zero.")
 negative: Final = unary("negative", ops.neg, numeric, "-x.")
@@ -60,7 +59,7 @@ isfinite: Final = predicate("isfinite", ops.is_finite, True, "Neither infinite n
 isinf: Final = predicate("isinf", ops.is_inf, False, "Infinite.")
 isnan: Final = predicate("isnan", ops.is_nan, False, "Not a number.")
 
-add: Final = binary("add", ops.add, numeric, "x1 + x2.")
+add: Final = binary("add", ops.add, numeric, "x1 + x2; or, for bools.", ops.or_)
 atan2: Final = binary("atan2", ops.atan2, real_floating, "The angle of the point (x2, x1).")
 bitwise_and: Final = binary("bitwise_and", ops.and_, bits, "x1 & x2; and, for bools.")
 bitwise_left_shift: Final = binary("bitwise_left_shift", ops.shl, integers, "x1 << x2.")
@@ -80,15 +79,22 @@ logical_or: Final = binary("logical_or", ops.or_, truth, "Whether one is true.")
 logical_xor: Final = binary("logical_xor", ops.xor, truth, "Whether exactly one is true.")
 maximum: Final = binary("maximum", ops.max, ordered, "The greater of each pair; NaN if either is.")
 minimum: Final = binary("minimum", ops.min, ordered, "The smaller of each pair; NaN if either is.")
-multiply: Final = binary("multiply", ops.mul, numeric, "x1 * x2.")
+multiply: Final = binary("multiply", ops.mul, numeric, "x1 * x2; and, for bools.", ops.and_)
 nextafter: Final = binary("nextafter", ops.nextafter, real_floating, "The next number from x1 toward x2.")
 not_equal: Final = binary("not_equal", ops.ne, anything, "x1 != x2.")
-pow: Final = binary("pow", ops.pow, numeric, "x1 ** x2.")
 remainder: Final = binary("remainder", ops.floor_mod, real_numeric, "The remainder with the sign of x2.")
 subtract: Final = binary("subtract", ops.sub, numeric, "x1 - x2.")
 
 
 # --- the ones that are more than an op --------------------------------------------------------------------
+
+
+@remembered
+def bitwise_count(x: Tensor, /) -> Tensor:
+    """The number of one bits of |x|."""
+    given = integers("bitwise_count", tensor("bitwise_count", x))
+    size = Tensor.apply(ops.abs, given) if given.dtype.is_signed else given
+    return cast_to(Tensor.apply(ops.popcount, size), dtypes.uint8)
 
 
 @remembered
@@ -99,6 +105,16 @@ def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
     return Tensor.apply(ops.shr_arithmetic if left.dtype.is_signed else ops.shr_logical, left, right)
 
 
+def pow(x1: Operand, x2: Operand, /) -> Tensor:
+    """x1 ** x2."""
+    if x2.__class__ is int and x2 < 0 and isinstance(x1, Tensor) and x1.dtype.is_int:
+        raise mistake(
+            DTypeError, "pow", f"{x1.dtype.name} ** {x2} is a fraction", f"x ** {x2}.0 gives floats"
+        )
+    return _pow(x1, x2)
+
+
+_pow: Final = binary("pow", ops.pow, numeric, "x1 ** x2.")
 _tanh: Final = unary("tanh", ops.tanh, floating, "The hyperbolic tangent.")
 _expm1: Final = unary("expm1", ops.expm1, floating, "e ** x - 1, accurate near 0.")
 _floor_divide: Final = binary("floor_divide", ops.floor_div, real_numeric, "x1 / x2, rounded down.")
@@ -170,10 +186,11 @@ def imag(x: Tensor, /) -> Tensor:
     return Tensor.apply(ops.imag, given) if given.dtype.is_complex else constant(0, given.dtype, given.shape)
 
 
-def angle(x: Tensor, /) -> Tensor:
+def angle(x: Tensor, /, deg: bool = False) -> Tensor:
     """The argument of complex numbers."""
     given = floating("angle", tensor("angle", x))
-    return atan2(imag(given), real(given))
+    found = atan2(imag(given), real(given))
+    return rad2deg(found) if deg else found
 
 
 @remembered
@@ -196,9 +213,13 @@ def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
 
 def signbit(x: Tensor, /) -> Tensor:
     """Whether the sign is negative, that of zeros and NaN included."""
-    given = real_numeric("signbit", tensor("signbit", x))
-    if given.dtype.is_int:
-        return less(given, 0) if given.dtype.is_signed else constant(False, dtypes.bool_, given.shape)
+    given = ordered("signbit", tensor("signbit", x))
+    if not given.dtype.is_float:
+        return (
+            less(given, 0)
+            if given.dtype.is_int and given.dtype.is_signed
+            else constant(False, dtypes.bool_, given.shape)
+        )
     unsigned = dtypes.parse(f"u{given.dtype.bits}")
     stored = Tensor.apply(ops.bitcast, given, attrs=BitcastAttrs(unsigned))
     return greater_equal(stored, 1 << (given.dtype.bits - 1))
@@ -207,11 +228,11 @@ def signbit(x: Tensor, /) -> Tensor:
 @remembered
 def round(x: Tensor, /, decimals: int = 0) -> Tensor:
     """The nearest integer (or multiple of 10**-decimals), half to even."""
-    given = numeric("round", tensor("round", x))
+    given = tensor("round", x)
     if given.dtype.is_complex:
         return complex(round(real(given), decimals), round(imag(given), decimals))
-    if decimals == 0:
-        return given.snapshot() if given.dtype.is_int else Tensor.apply(ops.round, given)
+    if decimals == 0 or given.dtype.is_bool:
+        return Tensor.apply(ops.round, given) if given.dtype.is_float else given.snapshot()
     if given.dtype.is_int:
         if decimals > 0:
             return given.snapshot()
@@ -260,7 +281,7 @@ def _bound(dtype: DType, bound: Operand) -> Operand:
 
 @remembered
 def isclose(
-    x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    x1: Operand, x2: Operand, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
     """|x1 - x2| <= atol + rtol * |x2|; infinities only equal themselves."""
     left, right = together("isclose", x1, x2)

@@ -90,7 +90,7 @@ def _item(item: object) -> Item:
         if parts[2] == 0:
             raise mistake(ShapeError, "x[…]", "a slice cannot have step 0")
         return slice(*parts)
-    if isinstance(item, bool | np.bool_ | list | np.ndarray):
+    if isinstance(item, bool | np.bool_ | list | tuple | np.ndarray):
         array = np.asarray(item)
         if array.size == 0 and not isinstance(item, np.ndarray):
             array = array.astype(np.int64)

@@ -48,7 +48,7 @@ def contract(
 
 def _numbers(name: str, x1: object, x2: object) -> tuple[Tensor, Tensor]:
     left, right = promoted(name, tensor(name, x1), tensor(name, x2))
-    return numeric(name, left), numeric(name, right)
+    return left, right
 
 
 @remembered
@@ -172,11 +172,9 @@ def inner(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 @remembered
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """All products of elements of two vectors."""
+    """All products of elements of two vectors; other shapes are flattened."""
     left, right = _numbers("outer", x1, x2)
-    if left.ndim != 1 or right.ndim != 1:
-        raise mistake(ShapeError, "outer", f"shapes {left.shape} and {right.shape} are not vectors")
-    return multiply(reshaped(left, (left.shape[0], 1)), right)
+    return multiply(reshaped(left, (left.size, 1)), reshaped(right, (right.size,)))
 
 
 def kron(x1: Tensor, x2: Tensor, /) -> Tensor:

@@ -238,9 +238,8 @@ def roll(x: Tensor, /, shift: int | Sequence[int], axis: int | Sequence[int] | N
     """Elements moved along axes; what leaves at the end returns at the start."""
     given = tensor("roll", x)
     if axis is None:
-        if isinstance(shift, tuple | list):
-            raise mistake(ShapeError, "roll", f"shifts {shift} need axes")
-        return reshaped(_rolled(reshaped(given, (given.size,)), [cast("int", shift)], [0]), given.shape)
+        steps = list(shift) if isinstance(shift, tuple | list) else [cast("int", shift)]
+        return reshaped(_rolled(reshaped(given, (given.size,)), steps, [0] * len(steps)), given.shape)
     axes = [axis] if isinstance(axis, int) else list(axis)
     shifts = list(shift) if isinstance(shift, tuple | list) else [cast("int", shift)] * len(axes)
     if len(shifts) != len(axes):

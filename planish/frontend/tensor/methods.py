@@ -24,7 +24,10 @@ _PACKAGE: Final = __name__.split(".", maxsplit=1)[0]
 _REDUCTIONS: Final = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
 }  # fmt: skip
-_ACCUMULATIONS: Final = {"add": "cumsum", "multiply": "cumprod"}
+_ACCUMULATIONS: Final = {
+    "add": "cumsum", "multiply": "cumprod", "maximum": "cumulative_max", "minimum": "cumulative_min",
+    "logaddexp": "cumulative_logsumexp",
+}  # fmt: skip
 _ROOMS: Final = {"numpy": "", "numpy.linalg": ".linalg", "numpy.fft": ".fft"}
 """Where the functions of NumPy's modules are found."""
 
@@ -69,6 +72,26 @@ class ArrayMethods:
         return function(*_elements(args), **_elements(kwargs))
 
     # --- methods ---
+
+    def argpartition(self, kth: int, axis: int = -1) -> Tensor:
+        """Positions that put the smallest `kth` first along an axis."""
+        return _call("argpartition", self, kth, axis)
+
+    def byteswap(self) -> Tensor:
+        """The bytes of every element the other way round."""
+        return _call("asarray", cast("Tensor", self).numpy().byteswap())
+
+    def choose(self, choices: Sequence[Tensor | Scalar], mode: str = "raise") -> Tensor:
+        """The element of the choice that each index names."""
+        return _call("choose", self, choices, mode=mode)
+
+    def compress(self, condition: Tensor | Sequence[bool], axis: int | None = None) -> Tensor:
+        """The slices along an axis where a condition holds."""
+        return _call("compress", condition, self, axis)
+
+    def partition(self, kth: int, axis: int = -1) -> None:
+        """Put the smallest `kth` first along an axis: the name stands for them from now on."""
+        cast("Tensor", self)[...] = _call("partition", self, kth, axis)
 
     def argsort(self, axis: int = -1) -> Tensor:
         """Positions that sort along an axis."""

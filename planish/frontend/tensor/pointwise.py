@@ -67,13 +67,13 @@ def ordered(name: str, x: Tensor) -> Tensor:
 
 
 def floating(name: str, x: Tensor) -> Tensor:
-    """Floats and complex numbers; integers become floats."""
-    return default_float(numeric(name, x))
+    """Floats and complex numbers; integers and bools become floats."""
+    return default_float(x)
 
 
 def real_floating(name: str, x: Tensor) -> Tensor:
-    """Floats; integers become floats."""
-    return default_float(real_numeric(name, x))
+    """Floats; integers and bools become floats."""
+    return default_float(ordered(name, x))
 
 
 def bits(name: str, x: Tensor) -> Tensor:
@@ -109,11 +109,11 @@ def unary(name: str, op: OpDef, prepare: Prepare, doc: str) -> Unary:
 
 
 def rounding(name: str, op: OpDef, doc: str) -> Unary:
-    """Integers are what they are already."""
+    """Integers and bools are what they are already."""
 
     def function(x: Tensor, /) -> Tensor:
-        given = real_numeric(name, tensor(name, x))
-        return given.snapshot() if given.dtype.is_int else Tensor.apply(op, given)
+        given = ordered(name, tensor(name, x))
+        return Tensor.apply(op, given) if given.dtype.is_float else given.snapshot()
 
     return _named(function, name, doc)
 
@@ -130,12 +130,16 @@ def predicate(name: str, op: OpDef, exact: bool, doc: str) -> Unary:
     return _named(function, name, doc)
 
 
-def binary(name: str, op: OpDef, prepare: Prepare, doc: str) -> Binary:
-    def ready(x1: Operand, x2: Operand) -> list[Tensor]:
-        left, right = promoted(name, x1, x2)
-        return broadcast_all(name, [prepare(name, left), prepare(name, right)])
+def binary(name: str, op: OpDef, prepare: Prepare, doc: str, of_bools: OpDef | None = None) -> Binary:
+    """An op on what `prepare` makes of two operands in one dtype; `of_bools` is the op between two bools."""
 
-    return _named(dispatch.binary(op, ready), name, doc)
+    def ready(x1: Operand, x2: Operand) -> list[Tensor]:
+        both = promoted(name, x1, x2)
+        if of_bools is None or not both[0].dtype.is_bool:
+            both = [prepare(name, x) for x in both]
+        return broadcast_all(name, both)
+
+    return _named(dispatch.binary(op, ready, of_bools), name, doc)
 
 
 def _named(function: F, name: str, doc: str) -> F:

@@ -14,6 +14,8 @@ from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.composite import composite
+from planish.frontend.tensor.creation import iota
+from planish.frontend.tensor.elementwise import clip, remainder, where
 from planish.frontend.tensor.operands import (
     Operand,
     axes_of,
@@ -77,10 +79,10 @@ def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) ->
     return reduce(ops.reduce_sum, counted, axes_of("count_nonzero", axis, given), keepdims)
 
 
-def nonzero(x: Tensor, /, *, size: int | None = None) -> tuple[Tensor, ...]:
+def nonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> tuple[Tensor, ...]:
     """Positions of the elements that are not zero, in row-major order, one tensor per axis.
 
-    With `size` there are so many, the last ones cut off or zero, and the data need not be known.
+    With `size` there are so many, the last ones cut off or `fill_value`, and the data need not be known.
     """
     given = tensor("nonzero", x)
     if given.ndim == 0:
@@ -92,14 +94,17 @@ def nonzero(x: Tensor, /, *, size: int | None = None) -> tuple[Tensor, ...]:
         return tuple([from_data(row[: int(found)].copy(), given._device) for row in array])
     from planish.frontend.tensor.manipulation import unstack
 
+    if fill_value:
+        shape = rows._type.dims
+        rows = where(iota(shape, len(shape) - 1) < cast_to(count, dtypes.int64), rows, fill_value)
     return unstack(rows)
 
 
-def argwhere(x: Tensor, /, *, size: int | None = None) -> Tensor:
+def argwhere(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> Tensor:
     """Positions of the elements that are not zero, one row each."""
     from planish.frontend.tensor.manipulation import stack
 
-    return stack(nonzero(x, size=size), axis=-1)
+    return stack(nonzero(x, size=size, fill_value=fill_value), axis=-1)
 
 
 @remembered
@@ -107,7 +112,6 @@ def searchsorted(
     x1: Tensor,
     x2: Operand,
     /,
-    *,
     side: Literal["left", "right"] = "left",
     sorter: Tensor | None = None,
 ) -> Tensor:
@@ -125,14 +129,23 @@ def searchsorted(
     return composite(order.searchsorted, line, wanted, right=side == "right")
 
 
-def digitize(x: Tensor, bins: Tensor, /, *, right: bool = False) -> Tensor:
+def digitize(x: Tensor, bins: Tensor, /, right: bool = False) -> Tensor:
     """The number of the interval between ascending bins that each element lies in."""
     return searchsorted(bins, x, side="left" if right else "right")
 
 
-def interp(x: Operand, xp: Tensor, fp: Tensor, /) -> Tensor:
-    """A function known at ascending points xp, linear between them and constant outside."""
-    from planish.frontend.tensor.elementwise import clip
+def interp(
+    x: Operand,
+    xp: Tensor,
+    fp: Tensor,
+    /,
+    left: float | None = None,
+    right: float | None = None,
+    period: float | None = None,
+) -> Tensor:
+    """A function known at ascending points xp, linear between them; outside constant, `left` and `right`, or periodic."""
+    if period is not None:
+        return _periodic(x, xp, fp, period)
     from planish.frontend.tensor.indexing import take
 
     wanted, points, values = [floating("interp", one) for one in promoted("interp", x, xp, fp)]
@@ -147,10 +160,28 @@ def interp(x: Operand, xp: Tensor, fp: Tensor, /) -> Tensor:
         raise mistake(DTypeError, "interp", "complex points have no order")
     last = points.shape[0] - 1
     after = clip(searchsorted(points, wanted, side="right"), 1, last)
-    left, right = take(points, after - 1), take(points, after)
+    start, end = take(points, after - 1), take(points, after)
     low, high = take(values, after - 1), take(values, after)
-    share = clip((wanted - left) / (right - left), 0.0, 1.0)
-    return low + share * (high - low)
+    share = clip((wanted - start) / (end - start), 0.0, 1.0)
+    found = low + share * (high - low)
+    found = found if left is None else where(wanted < points[0], left, found)
+    return found if right is None else where(wanted > points[last], right, found)
+
+
+def _periodic(x: Operand, xp: Tensor, fp: Tensor, period: float) -> Tensor:
+    """Interpolated where the points repeat: one more at each end, from the other end."""
+    from planish.frontend.tensor.indexing import take
+    from planish.frontend.tensor.manipulation import concat
+    from planish.frontend.tensor.sorting import argsort
+
+    if period == 0:
+        raise mistake(ShapeError, "interp", "a period of 0 repeats nothing")
+    size = abs(period)
+    points = remainder(tensor("interp", xp), size)
+    order = argsort(points)
+    points, values = take(points, order, axis=0), take(tensor("interp", fp), order, axis=0)
+    around = concat([points[-1:] - size, points, points[:1] + size])
+    return interp(remainder(x, size), around, concat([values[-1:], values, values[:1]]))
 
 
 __all__ = [

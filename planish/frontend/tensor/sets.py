@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import NamedTuple
 
 from planish import dtypes
@@ -118,8 +119,8 @@ def unique_values(x: Tensor, /, *, size: int | None = None) -> Tensor:
     return _unique("unique_values", x, size).values
 
 
-def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
-    """Which elements of x1 are among those of x2."""
+def isin(x1: Operand, x2: Operand, /, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Which elements of x1 are among those of x2. That these are unique saves nothing."""
     left, right = promoted("isin", x1, x2)
     flat = reshaped(right, (right.size,))
     if flat.size == 0:
@@ -135,8 +136,10 @@ def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
     return logical_not(found) if invert else found
 
 
-def bincount(x: Tensor, /, *, weights: Tensor | None = None, length: int | None = None) -> Tensor:
-    """How often each of 0, 1, 2 … occurs (or the sum of the weights of its elements)."""
+def bincount(
+    x: Tensor, /, weights: Tensor | None = None, minlength: int = 0, *, length: int | None = None
+) -> Tensor:
+    """How often each of 0, 1, 2 … occurs (or the sum of the weights of its elements): of `minlength` at least, of `length` exactly."""
     from planish.frontend.tensor.indexing import updated
     from planish.frontend.tensor.statistics import max
 
@@ -146,11 +149,10 @@ def bincount(x: Tensor, /, *, weights: Tensor | None = None, length: int | None 
             ShapeError, "bincount", f"{given.dtype.name}{list(given.shape)} is not a vector of integers"
         )
     if length is None:
-        if given.shape[0] == 0:
-            length = 0
-        else:
+        length = minlength
+        if given.shape[0]:
             (most,) = known("bincount", (max(given),), "give the number of results: length=…")
-            length = int(most) + 1
+            length = builtins.max(minlength, int(most) + 1)
     share: Operand = 1 if weights is None else weights
     dtype = dtypes.DEFAULT_INT if weights is None else tensor("bincount", weights).dtype
     return updated(constant(0, dtype, (length,)), given, share, "add")

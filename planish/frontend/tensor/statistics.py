@@ -10,20 +10,24 @@ import builtins
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import ShapeError
-from planish.frontend.tensor.array import Axis, Tensor
+from planish.frontend.tensor.array import Axis, Scalar, Tensor
 from planish.frontend.tensor.composite import composite
-from planish.frontend.tensor.elementwise import abs, maximum, square
+from planish.frontend.tensor.elementwise import abs, add, maximum, minimum, multiply, square
 from planish.frontend.tensor.operands import (
     DTypeLike,
     as_dtype,
     axes_of,
     axis_of,
+    broadcast,
+    broadcast_all,
     cast_to,
     constant,
     mistake,
+    promoted,
+    reshaped,
     tensor,
 )
-from planish.frontend.tensor.pointwise import floating, numeric, ordered, real_floating
+from planish.frontend.tensor.pointwise import floating, numeric, ordered, real_floating, truth
 from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.scalar_functions import sqrt
 from planish.ptir import ops
@@ -48,50 +52,121 @@ def summed_dtype(x: Tensor, dtype: DTypeLike | None) -> DType:
     return dtypes.uint64 if x.dtype.is_int else x.dtype
 
 
-def _total(name: str, op: OpDef, x: Tensor, axis: Axis, dtype: DTypeLike | None, keepdims: bool) -> Tensor:
+def counting(name: str, x: Tensor, where: Tensor | None, neutral: Tensor | Scalar) -> Tensor:
+    """The elements that count; `neutral` in place of the others."""
+    if where is None:
+        return x
+    rest = cast_to(neutral, x.dtype) if isinstance(neutral, Tensor) else constant(neutral, x.dtype)
+    return Tensor.apply(ops.select, *broadcast_all(name, [truth(name, tensor(name, where)), x, rest]))
+
+
+def _total(
+    name: str,
+    op: OpDef,
+    x: Tensor,
+    axis: Axis,
+    dtype: DTypeLike | None,
+    keepdims: bool,
+    where: Tensor | None,
+    neutral: int,
+) -> Tensor:
     given = tensor(name, x)
-    return reduce(op, cast_to(given, summed_dtype(given, dtype)), axes_of(name, axis, given), keepdims)
+    wide = counting(name, cast_to(given, summed_dtype(given, dtype)), where, neutral)
+    return reduce(op, wide, axes_of(name, axis, wide), keepdims)
 
 
 @remembered
-def sum(x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
-    """The sum over axes."""
-    return _total("sum", ops.reduce_sum, x, axis, dtype, keepdims)
+def sum(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    initial: Tensor | Scalar | None = None,
+    where: Tensor | None = None,
+) -> Tensor:
+    """The sum over axes, of the elements `where` something holds, and of an initial number."""
+    found = _total("sum", ops.reduce_sum, x, axis, dtype, keepdims, where, 0)
+    return found if initial is None else add(found, initial)
 
 
 @remembered
 def prod(
-    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    initial: Tensor | Scalar | None = None,
+    where: Tensor | None = None,
 ) -> Tensor:
-    """The product over axes."""
-    return _total("prod", ops.reduce_prod, x, axis, dtype, keepdims)
+    """The product over axes, of the elements `where` something holds, and of an initial number."""
+    found = _total("prod", ops.reduce_prod, x, axis, dtype, keepdims, where, 1)
+    return found if initial is None else multiply(found, initial)
 
 
-def _extreme(name: str, op: OpDef, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+def _extreme(
+    name: str,
+    op: OpDef,
+    x: Tensor,
+    axis: Axis,
+    keepdims: bool,
+    initial: Tensor | Scalar | None,
+    where: Tensor | None,
+) -> Tensor:
     given = ordered(name, tensor(name, x))
-    axes = axes_of(name, axis, given)
-    rest = [size for number, size in enumerate(given.shape) if number not in axes]
-    if 0 not in rest and any(given.shape[number] == 0 for number in axes):
-        raise mistake(
-            ShapeError, name, f"shape {given.shape} has no elements along axis {axis}", "nothing is extreme"
-        )
-    return reduce(op, given, axes, keepdims)
+    if initial is None:
+        if where is not None:
+            raise mistake(ShapeError, name, "where nothing holds nothing is extreme", "give initial=…")
+        axes = axes_of(name, axis, given)
+        rest = [size for number, size in enumerate(given.shape) if number not in axes]
+        if 0 not in rest and any(given.shape[number] == 0 for number in axes):
+            raise mistake(
+                ShapeError, name, f"shape {given.shape} has no elements along axis {axis}", "give initial=…"
+            )
+        return reduce(op, given, axes, keepdims)
+    given = counting(name, given, where, initial)
+    found = reduce(op, given, axes_of(name, axis, given), keepdims)
+    return (maximum if op is ops.reduce_max else minimum)(found, initial)
 
 
 @remembered
-def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """The greatest over axes; NaN if there is one."""
-    return _extreme("max", ops.reduce_max, x, axis, keepdims)
+def max(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Tensor | Scalar | None = None,
+    where: Tensor | None = None,
+) -> Tensor:
+    """The greatest over axes, NaN if there is one; of the elements `where` something holds, and an initial number."""
+    return _extreme("max", ops.reduce_max, x, axis, keepdims, initial, where)
 
 
 @remembered
-def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """The smallest over axes; NaN if there is one."""
-    return _extreme("min", ops.reduce_min, x, axis, keepdims)
+def min(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Tensor | Scalar | None = None,
+    where: Tensor | None = None,
+) -> Tensor:
+    """The smallest over axes, NaN if there is one; of the elements `where` something holds, and an initial number."""
+    return _extreme("min", ops.reduce_min, x, axis, keepdims, initial, where)
 
 
-def _count(x: Tensor, axes: tuple[int, ...], dtype: DType) -> Tensor | float:
+def _count(
+    x: Tensor, axes: tuple[int, ...], dtype: DType, where: Tensor | None, keepdims: bool
+) -> Tensor | float:
     """How many elements meet in one."""
+    if where is not None:
+        mask = broadcast(truth("where", tensor("where", where)), x._type.dims)
+        return reduce(ops.reduce_sum, cast_to(mask, dtype), axes, keepdims)
     total: Tensor | float = 1.0
     for axis in axes:
         size = x._type.dims[axis]
@@ -105,17 +180,23 @@ def _count(x: Tensor, axes: tuple[int, ...], dtype: DType) -> Tensor | float:
 
 @remembered
 def mean(
-    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    where: Tensor | None = None,
 ) -> Tensor:
-    """The mean over axes."""
+    """The mean over axes, of the elements `where` something holds."""
     given = tensor("mean", x)
     given = cast_to(given, as_dtype(dtype)) if dtype is not None else given
-    given = cast_to(given, dtypes.DEFAULT_FLOAT) if given.dtype.is_bool else floating("mean", given)
+    given = counting("mean", floating("mean", given), where, 0)
     axes = axes_of("mean", axis, given)
     wide = _wide(given)
     total = reduce(ops.reduce_sum, wide, axes, keepdims)
     part = dtypes.float64 if wide.dtype in (dtypes.float64, dtypes.complex128) else dtypes.float32
-    return cast_to(total / _count(given, axes, part), given.dtype)
+    return cast_to(total / _count(given, axes, part, where, keepdims), given.dtype)
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -124,26 +205,45 @@ def _wide(x: Tensor) -> Tensor:
 
 
 @remembered
-def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance over axes; the sum of squares is divided by the count minus `correction`."""
+def var(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    ddof: float | None = None,
+    where: Tensor | None = None,
+) -> Tensor:
+    """The variance over axes; the sum of squares is divided by the count minus `correction`, which NumPy calls `ddof`."""
+    less = correction if ddof is None else ddof
     given = floating("var", tensor("var", x))
     axes = axes_of("var", axis, given)
     wide = _wide(given)
-    centred = wide - mean(wide, axis=axes, keepdims=True)
+    centred = counting("var", wide - mean(wide, axis=axes, keepdims=True, where=where), where, 0)
     squares = square(abs(centred)) if wide.dtype.is_complex else square(centred)
-    count = _count(given, axes, squares.dtype)
+    count = _count(given, axes, squares.dtype, where, keepdims)
     if isinstance(count, Tensor):
-        divisor: Tensor | float = maximum(count - correction, 0.0)
+        divisor: Tensor | float = maximum(count - less, 0.0)
     else:
-        divisor = builtins.max(count - correction, 0.0)
+        divisor = builtins.max(count - less, 0.0)
     result = reduce(ops.reduce_sum, squares, axes, keepdims) / divisor
     return result if given.dtype.is_complex else cast_to(result, given.dtype)
 
 
 @remembered
-def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    ddof: float | None = None,
+    where: Tensor | None = None,
+) -> Tensor:
     """The standard deviation over axes."""
-    return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+    return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof, where=where))
 
 
 # --- running ----------------------------------------------------------------------------------------------
@@ -227,12 +327,30 @@ def cumulative_logsumexp(x: Tensor, /, axis: int | None = None) -> Tensor:
 # --- more -------------------------------------------------------------------------------------------------
 
 
-def average(x: Tensor, /, axis: Axis = None, *, weights: Tensor | None = None) -> Tensor:
-    """The mean over axes, weighted."""
-    if weights is None:
-        return mean(x, axis=axis)
-    given, share = tensor("average", x), tensor("average", weights)
-    return sum(given * share, axis=axis) / sum(share + given * 0, axis=axis)
+def average(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    weights: Tensor | None = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The mean over axes, weighted: one weight for each element, or for each place along the axes. And the sum of weights."""
+    given = floating("average", tensor("average", x))
+    share = constant(1, given.dtype) if weights is None else tensor("average", weights)
+    axes = axes_of("average", axis, given)
+    if weights is not None and share.shape != given.shape:
+        if share.shape != tuple([given.shape[at] for at in axes]):
+            raise mistake(
+                ShapeError, "average", f"weights {share.shape} do not go with {given.shape} over {axis}"
+            )
+        share = reshaped(share, [n if at in axes else 1 for at, n in enumerate(given.shape)])
+    given, share = promoted("average", given, share)
+    share = broadcast(share, given._type.dims)
+    total = sum(share, axis=axes, keepdims=keepdims)
+    found = sum(given * share, axis=axes, keepdims=keepdims) / total
+    return (found, total) if returned else found
 
 
 __all__ = [

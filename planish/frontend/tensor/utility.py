@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+from planish import dtypes
 from planish.errors import ShapeError
 from planish.frontend.tensor.array import Axis, Tensor
-from planish.frontend.tensor.elementwise import isclose, not_equal, subtract
+from planish.frontend.tensor.elementwise import (
+    equal,
+    isclose,
+    isnan,
+    logical_and,
+    logical_or,
+    not_equal,
+    subtract,
+)
 from planish.frontend.tensor.manipulation import concat, section
-from planish.frontend.tensor.operands import Operand, axes_of, axis_of, mistake, tensor
+from planish.frontend.tensor.operands import Operand, axes_of, axis_of, constant, mistake, tensor
 from planish.frontend.tensor.pointwise import numeric, truth
 from planish.frontend.tensor.recipes import remembered
-from planish.frontend.tensor.statistics import reduce
+from planish.frontend.tensor.statistics import counting, reduce
 from planish.ptir import ops
 
 
 @remembered
-def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, where: Tensor | None = None) -> Tensor:
     """Whether all elements are true; so it is of none."""
-    given = truth("all", tensor("all", x))
+    given = counting("all", truth("all", tensor("all", x)), where, True)
     return reduce(ops.reduce_and, given, axes_of("all", axis, given), keepdims)
 
 
 @remembered
-def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, where: Tensor | None = None) -> Tensor:
     """Whether any element is true."""
-    given = truth("any", tensor("any", x))
+    given = counting("any", truth("any", tensor("any", x)), where, False)
     return reduce(ops.reduce_or, given, axes_of("any", axis, given), keepdims)
 
 
 @remembered
 def diff(
-    x: Tensor, /, axis: int = -1, *, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
+    x: Tensor, /, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
     """Differences of neighbours along an axis, `n` times."""
     given = tensor("diff", x)
@@ -48,20 +57,19 @@ def diff(
 
 
 def allclose(
-    x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    x1: Operand, x2: Operand, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
     """Whether all elements are close to each other, as `isclose` says."""
     return all(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
-def array_equal(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """Whether shapes and elements are the same."""
-    from planish import dtypes
-    from planish.frontend.tensor.elementwise import equal
-    from planish.frontend.tensor.operands import constant
-
+def array_equal(x1: Tensor, x2: Tensor, /, equal_nan: bool = False) -> Tensor:
+    """Whether shapes and elements are the same; NaN is like NaN with `equal_nan`."""
     left, right = tensor("array_equal", x1), tensor("array_equal", x2)
-    return constant(False, dtypes.bool_) if left.shape != right.shape else all(equal(left, right))
+    if left.shape != right.shape:
+        return constant(False, dtypes.bool_)
+    same = equal(left, right)
+    return all(logical_or(same, logical_and(isnan(left), isnan(right))) if equal_nan else same)
 
 
 __all__ = [
