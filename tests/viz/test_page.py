@@ -35,7 +35,7 @@ VIEWS = {
     "p0/pass/3": "Rewrites 2",
     "p0/rules?rule=u3": "the axes are gone already",
     "p0/fusion": "too large to be computed row by row",
-    "p0/memory": "31 buffers",
+    "p0/memory": "in use at the peak, at step 4 kernel 4",
     "r0/timeline": "14 events",
     "p0/k/1": "Loop nest",
     "p0/k/1/why": "neighbouring lanes lie 2 apart",
