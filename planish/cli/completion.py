@@ -159,7 +159,8 @@ _planish() {{
 {chr(10).join(cases)}
   esac
 }}
-compdef _planish planish
+# found in fpath, this file is the function's first call; sourced, it makes the function known
+if [[ $funcstack[1] == _planish ]]; then _planish "$@"; else compdef _planish planish; fi
 """
 
 

@@ -69,9 +69,11 @@ def run(arguments: Sequence[str], console: Console) -> int:
     }
     if args.measure:
         from planish.cli.capability import measure as measure_rates
+        from planish.viz.machine import keep
 
         with ProgressLine("measuring this machine"):
             record["measured"] = measure_rates()
+        keep(record["measured"])
     console.product(record, _text(record))
     return OK
 

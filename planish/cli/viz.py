@@ -16,11 +16,12 @@ import webbrowser
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from planish.cli.console import FAILED, OK, CommandError, Console, Options, UsageError, examples
 from planish.cli.script import divide, run_script
 from planish.cli.sources import add_source_arguments, is_function, is_model, read_program
+from planish.compiler.progress import ProgressLine
 from planish.config import current
 from planish.errors import PlanishError
 from planish.target import find as find_target
@@ -50,6 +51,11 @@ def parser() -> Options:
         "--port", type=_port, default=0, metavar="N", help="listen there (default: a free port)"
     )
     add_source_arguments(made)
+    made.add_argument(
+        "--measure",
+        action="store_true",
+        help="measure first what the machine can do, for the roofline (ten seconds)",
+    )
     made.add_argument("--no-serve", action="store_true", help="record, save and export, and end")
     return made
 
@@ -65,6 +71,11 @@ def run(arguments: Sequence[str], console: Console) -> int:
     options = parser()
     own, words = divided(arguments, options)
     args = options.parse(own, console)
+    if args.measure:
+        from planish.viz.machine import keep
+
+        with ProgressLine("measuring this machine"):
+            keep(measured())
     recording, status = opened(args, args.source, words, console)
     if args.other is not None:
         from planish.viz.recording import Comparison
@@ -87,8 +98,15 @@ def run(arguments: Sequence[str], console: Console) -> int:
     elif args.export is None and not args.no_serve:
         from planish.viz.server import serve
 
-        serve(recording, args.port, lambda url: _show(url, console, browse=not args.no_open))
+        serve(recording, args.port, lambda url: _show(url, console, browse=not args.no_open), measured)
     return status
+
+
+def measured() -> dict[str, Any]:
+    """What every device can do."""
+    from planish.cli.capability import measure
+
+    return measure()
 
 
 def divided(arguments: Sequence[str], options: Options) -> tuple[list[str], list[str]]:

@@ -14,7 +14,7 @@ from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.shape import shape
 
-_REUSE: Final = 4
+REUSE: Final = 4
 """How often a reduction uses what it reads, to count as a product."""
 THROUGH: Final = COMPUTED | MOVEMENT | {Ops.CONTIGUOUS, Ops.INDEX}
 """What passes elements on."""
@@ -73,7 +73,7 @@ class TensorGraph:
             (source,) = reduction.src
             size = most(shape(source))
             used = sum(most(shape(each)) for each in _spread(source, size))
-            found = self._products[reduction] = size >= _REUSE * max(1, used)
+            found = self._products[reduction] = size >= REUSE * max(1, used)
         return found
 
     def products_of(self, node: UOp, memory: Container[UOp]) -> frozenset[UOp]:

@@ -37,9 +37,9 @@ from planish.uop.rewrite import substitute
 from planish.uop.shape import Dim, shape
 from planish.uop.text import in_order
 
-_NEAR: Final = 64
+NEAR: Final = 64
 """Results of the same dims among which companions are looked for."""
-_MOST_RESULTS: Final = 8
+MOST_RESULTS: Final = 8
 """Results that one kernel stores at most."""
 
 
@@ -215,7 +215,7 @@ class _Cut:
         while ordered and ordered[-1] not in self.pending:
             ordered.pop()
         # what belongs together was described together: those far away are not looked at
-        near = islice(reversed(ordered), _NEAR)
+        near = islice(reversed(ordered), NEAR)
         alike = [
             node for node in near if node is not root and node in self.pending and node.op is not Ops.AFTER
         ]
@@ -226,7 +226,7 @@ class _Cut:
         found: list[UOp] = []
         for node in alike:
             theirs = self.graph.memory_of(node, realised, self.pending) if mine and node not in mine else None
-            if mine and theirs and not mine.isdisjoint(theirs) and len(found) + 1 < _MOST_RESULTS:
+            if mine and theirs and not mine.isdisjoint(theirs) and len(found) + 1 < MOST_RESULTS:
                 found.append(node)
         return found
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from time import perf_counter
 from typing import Final
+from weakref import ReferenceType, ref
 
 from planish.algebra.law import parameters_of
 from planish.dtypes import Kind
@@ -36,10 +37,14 @@ Listener = Callable[["Rule", UOp, UOp], None]
 """Called at every match with the rule, the node before and the node after."""
 
 
+RULES: Final[list[ReferenceType[Rule]]] = []
+"""Every rule that was made, for who has its name and wants to know why it did not apply."""
+
+
 class Rule:
     """One equation: what to look for, what to put in its place, and under which condition."""
 
-    __slots__ = ("file", "left", "line", "name", "right", "variants", "when")
+    __slots__ = ("__weakref__", "file", "left", "line", "name", "right", "variants", "when")
 
     def __init__(
         self,
@@ -57,6 +62,7 @@ class Rule:
         self.right: Final = right
         self.when: Final = when
         self.variants: Final = tuple(Variant(self, choice) for choice in variants_of(left))
+        RULES.append(ref(self))
 
     def apply(self, root: UOp, ctx: object = None) -> UOp | None:
         """What this rule alone makes of a node; None if it does not match."""

@@ -93,7 +93,7 @@ class DumpedRecording(Documents):
         view = self.kernel(str(program), str(number))
         stages = view.journey.stages if view is not None and view.journey is not None else []
         return schema.KernelEntry(
-            f"p{program}/k/{number}", folder.name, "", 1, None, 0, 0, None, None, 0.0, "",
+            f"p{program}/k/{number}", folder.name, "", 1, None, 0, 0, "", None, None, 0.0, "",
             [[stage.number, 0.0, 0, int(stage.changed)] for stage in stages], [],
         )  # fmt: skip
 

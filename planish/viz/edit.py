@@ -13,6 +13,7 @@ from typing import Final
 from planish.actions.base import Action
 from planish.actions.text import parse_schedule
 from planish.compiler import tuning
+from planish.compiler.gpu_tuning import gpu_for, gpu_kernel
 from planish.compiler.scheduling import after_choice
 from planish.compiler.tolerance import places_of
 from planish.config import settings
@@ -23,7 +24,7 @@ from planish.optimize.cost import estimate
 from planish.optimize.searched import Outcome
 from planish.runtime import cpu
 from planish.runtime.pool import available_cores, wanted_threads
-from planish.runtime.sandbox import Sandbox, TimedKernel
+from planish.runtime.sandbox import Sandbox, Trial
 from planish.uop.node import Table, UOp
 from planish.viz.kernel_view import KernelView, code_at
 from planish.viz.schema import EditedSchedule, Refused
@@ -88,18 +89,24 @@ def _measured(
 ) -> tuple[float | None, str]:
     """Seconds of one run, and what is to be said about it."""
     target = view.target
-    if target.is_gpu:
-        return None, "kernels of a GPU are measured by a search: PLANISH_BEAM=4"
+    device = gpu_for(target) if target.is_gpu else None
+    if target.is_gpu and device is None:
+        return None, f"not measured: there is no GPU of {target.name} here"
     try:
-        processor = cpu.processor(target)
-        cpu.check_runs_here(processor)
+        processor = None if target.is_gpu else cpu.processor(target)
+        if processor is not None:
+            cpu.check_runs_here(processor)
         places = places_of(sink)
 
-        def ready(made: Program) -> TimedKernel:
+        def ready(made: Program) -> Trial:
+            if processor is None:
+                return gpu_kernel(made, places)
             return tuning.kernel_of(made, places, processor, target.register_bytes)
 
-        with Sandbox(places, wanted_threads(), workers=1, environment=tuning.SANDBOX_ENVIRONMENT) as sandbox:
-            plain, points = tuning.reference_of(sink, target)
+        with Sandbox(
+            places, wanted_threads(), workers=1, environment=tuning.SANDBOX_ENVIRONMENT, device=device
+        ) as sandbox:
+            plain, points = ((), ()) if target.is_gpu else tuning.reference_of(sink, target)
             sandbox.remember(ready(after_choice(sink, plain, target)), _PATIENCE, points)
             (report,) = sandbox.measure([ready(program)], float("inf"))
     except (PlanishError, OSError) as error:

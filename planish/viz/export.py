@@ -114,6 +114,7 @@ def _kernel_paths(recording: Documents, most: int) -> Iterator[str]:
     for program in recording.index.programs:
         for each in program.passes:
             yield from (f"{each.id}/step/{number}.json" for number in range(min(each.steps, most)))
+        yield from (f"{program.id}/rule/{rule}.json" for rule in recording.index.rules if rule[0] == "u")
         for kernel in program.kernels:
             yield f"{kernel.id}/why.json"
             yield f"{program.id}/beam/{kernel.id.rpartition('/')[2]}.json"
@@ -123,6 +124,8 @@ def _kernel_paths(recording: Documents, most: int) -> Iterator[str]:
                 number, count = int(row[0]), int(row[2])
                 place = f"{kernel.id}/stage/{number}"
                 yield f"{place}.json"
+                if kernel.like is None:  # those alike fail alike
+                    yield f"{place}/failed.json"
                 yield from (f"{place}/steps/{page}.json" for page in range(pages(min(count, max(0, listed)))))
                 yield from (f"{place}/step/{step}.json" for step in range(min(count, max(0, whole))))
                 whole -= count

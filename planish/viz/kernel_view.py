@@ -20,11 +20,14 @@ from planish.llir.program import Program
 from planish.llir.text import parse as parse_llir
 from planish.records import dataclass
 from planish.runtime import cpu
+from planish.stages.linearizer.decompositions.support import Support
+from planish.stages.linearizer.s18_decompositions import steps as decomposition_rules
 from planish.target import Target
 from planish.target import find as find_target
 from planish.uop.infix import leaf_names
 from planish.uop.node import UOp
 from planish.viz import schema
+from planish.viz.failures import Failures, RuleOf
 from planish.viz.graphs import PAGE, expression, folded, form_graph, form_text, pages
 from planish.viz.journey import Journey, StageData
 from planish.viz.replay import moment
@@ -82,11 +85,16 @@ class KernelView:
     """One kernel, to be looked at."""
 
     def __init__(
-        self, facts: KernelFacts, journey: Callable[[], Journey | None], cycle_us: float = 1 / 3000
+        self,
+        facts: KernelFacts,
+        journey: Callable[[], Journey | None],
+        cycle_us: float = 1 / 3000,
+        rule_of: RuleOf = lambda rule: None,
     ) -> None:
         self.facts = facts
         self._journey = journey
         self.cycle_us = cycle_us
+        self._rule_of = rule_of
 
     @cached_property
     def journey(self) -> Journey | None:
@@ -197,6 +205,25 @@ class KernelView:
             data.us,
             form_graph(seen.after, journey.number) if seen.whole else None,
         )
+
+    @cached_property
+    def failures(self) -> Failures | None:
+        """Why rules did not apply."""
+        journey = self.journey
+        if journey is None:
+            return None
+        decomposition_rules(Support.of(self.target))  # made when a process first compiles for a target
+        return Failures(journey, self._rule_of, self._names)
+
+    def failed(self, number: int) -> schema.Failed | None:
+        """Why the rules of a stage did not apply where they did not."""
+        found = self._pair(number)
+        return None if found is None or self.failures is None else self.failures.stage(found[1])
+
+    def node(self, number: int, node: int) -> schema.NodeWhy | None:
+        """Why the rules of a stage did not apply to a node."""
+        found = self._pair(number)
+        return None if found is None or self.failures is None else self.failures.node(found[1], node)
 
     @cached_property
     def _names(self) -> dict[UOp, str]:

@@ -20,11 +20,11 @@ from planish.llir.text import print_program
 from planish.optimize.cost import estimate
 from planish.ptir.function import Inst
 from planish.runtime.pool import available_cores
-from planish.schedule.memory import elements
 from planish.schedule.plan import Buffer, Role
 from planish.uop.node import Table, UOp
 from planish.uop.text import copy_nodes, in_order
 from planish.viz import schema
+from planish.viz.fusion_view import Flows, bytes_of
 from planish.viz.journey import Journey, RuleId, journey_of
 from planish.viz.kernel_view import FIRST_SCHEDULED, KernelFacts, KernelView, SearchFacts, TrialFacts
 from planish.viz.pass_view import PassView
@@ -59,7 +59,10 @@ class ProgramView:
         found: dict[str, KernelView] = {}
         for number, kernel in sorted(self.program.kernels.items()):
             found[str(number)] = KernelView(
-                self._facts(kernel), _journey(kernel, self.rules.uop, self.epoch), self.cycle_us
+                self._facts(kernel),
+                _journey(kernel, self.rules.uop, self.epoch),
+                self.cycle_us,
+                self.rules.rule,
             )
         for number, facts in self._loops():
             found[str(number)] = KernelView(facts, lambda: None, self.cycle_us)
@@ -203,6 +206,7 @@ class ProgramView:
                     like,
                     0 if made is None else flops_of(made),
                     0 if made is None else sum(buffer.nbytes for buffer in made.params),
+                    "" if made is None else _dtype(made),
                     None if recorded is None or many else self._estimate_us(recorded),
                     measured.get(view.facts.name),
                     0.0 if recorded is None else round(recorded.seconds * 1e3, 3),
@@ -230,7 +234,7 @@ class ProgramView:
                 for number, p in enumerate(program.passes)
             ],
             kernels,
-            self._edges(),
+            [] if self.flows is None else self.flows.edges(),
             schema.Has(
                 program.lowered is not None,
                 program.plan is not None,
@@ -302,46 +306,15 @@ class ProgramView:
 
     # -- what kernels give each other ---------------------------------------------------------------------------------
 
-    def _flows(self) -> Iterator[tuple[str, str, int, str]]:
-        """Who reads what somebody wrote: kernels, inputs and results, the buffer, and why it is in memory."""
+    @cached_property
+    def flows(self) -> Flows | None:
+        """What its kernels give each other."""
         plan = self.program.plan
-        if plan is None:
-            return
-        writers: dict[int, tuple[str, str]] = {}
-        for launch in plan.launches:
-            kernel = plan.kernels[launch.kernel]
-            id = f"{self.id}/k/{launch.kernel}"
-            written = dict(zip(kernel.written, kernel.because, strict=False))
-            for planned, buffer in zip(kernel.buffers, launch.buffers, strict=False):
-                if planned not in written or buffer in writers:
-                    source, reason = writers.get(buffer, ("", ""))
-                    role = plan.buffers[buffer].role
-                    if source != id and (source or role in {Role.PARAMETER, Role.CONSTANT}):
-                        yield source or self.buffer_name(buffer), id, buffer, reason
-            for planned, buffer in zip(kernel.buffers, launch.buffers, strict=False):
-                if planned in written:
-                    writers[buffer] = id, written[planned]
-        for position, buffer in enumerate(plan.results):
-            if buffer in writers:
-                yield writers[buffer][0], f"result {position}", buffer, writers[buffer][1]
-
-    def _edges(self) -> list[list[object]]:
-        plan = self.program.plan
-        if plan is None:
-            return []
-        return [
-            [source, sink, self.buffer_name(buffer), _bytes(plan.buffers[buffer])]
-            for source, sink, buffer in dict.fromkeys((s, k, b) for s, k, b, _ in self._flows())
-        ]
+        return None if plan is None else Flows(self.id, plan, self.buffer_name)
 
     def fusion(self) -> schema.Fusion:
-        """Why kernels that give each other something are not one."""
-        pairs = dict.fromkeys(
-            (source, sink, reason, self.buffer_name(buffer))
-            for source, sink, buffer, reason in self._flows()
-            if source.startswith(f"{self.id}/") and sink.startswith(f"{self.id}/")
-        )
-        return schema.Fusion([schema.Pair(p, c, False, reason, tensor) for p, c, reason, tensor in pairs])
+        """Why kernels that give each other something, or read the same, are not one."""
+        return schema.Fusion([]) if self.flows is None else self.flows.fusion()
 
     def patterns(self) -> schema.Patterns:
         """Every pattern and every rule that was tried: how often, and of patterns why they did not apply."""
@@ -374,9 +347,17 @@ class ProgramView:
         for number, buffer in enumerate(plan.buffers):
             if buffer.role in _ROLES:
                 name = _role_name(buffer, number)
-                found.append(schema.BufferSpan(name, _bytes(buffer), None, 0, last, _ROLES[buffer.role]))
+                found.append(schema.BufferSpan(name, bytes_of(buffer), None, 0, last, _ROLES[buffer.role]))
         labels = [plan.kernels[times[t]].name if t in times else "" for t in range(last + 1)]
         return schema.MemoryPlan(found, last + 1, labels, memory.peak, memory.lower_bound, memory.unshared)
+
+
+def _dtype(made: LlirProgram) -> str:
+    """The dtype of most bytes that a kernel touches."""
+    totals: Counter[str] = Counter()
+    for buffer in made.params:
+        totals[buffer.dtype.scalar.short] += buffer.nbytes
+    return max(totals, key=totals.__getitem__, default="")
 
 
 def _journey(kernel: RecordedKernel, rule_id: RuleId, epoch: int) -> Callable[[], Journey]:
@@ -415,10 +396,6 @@ def _origin(insts: Sequence[Inst]) -> str:
 def _structure(kernel: RecordedKernel) -> int:
     """The same for kernels of the same ops, whatever their sizes."""
     return hash(tuple((node.op, node.dtype.scalar) for node in kernel.kernel.sink.toposort()))
-
-
-def _bytes(buffer: Buffer) -> int:
-    return elements(buffer.size) * buffer.dtype.itemsize
 
 
 def _role_name(buffer: Buffer, number: int) -> str:

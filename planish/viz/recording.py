@@ -19,9 +19,10 @@ from planish._version import __version__
 from planish.compiler.observer import observing
 from planish.stages import pipeline
 from planish.viz import schema
+from planish.viz.failures import Reasons
 from planish.viz.graphs import pages
 from planish.viz.kernel_view import KernelView
-from planish.viz.machine import this_machine
+from planish.viz.machine import cycle_us, this_machine
 from planish.viz.pass_view import PassView
 from planish.viz.program_view import ProgramView
 from planish.viz.recorder import Recorder
@@ -33,6 +34,9 @@ STAGE_NAMES: Final = {
     "0": "planned",
     **{str(stage.number): stage.name for stage in (*pipeline.STAGES, *pipeline.LINE_STAGES)},
 }
+_RULE: Final = re.compile(r"p(\d{1,6})/rule/(u\d{1,6})\.json")
+_KERNELS_OF_A_RULE: Final = 8
+"""Kernels that are looked at for one rule."""
 Document = object
 """A dataclass of `schema`, or JSON as it was read."""
 
@@ -66,7 +70,31 @@ class Documents:
                 view = self.kernel(program, kernel)
                 numbers = [int(each) if each.isdecimal() else each for each in rest]
                 return None if view is None else make(view, *numbers)
+        rule = _RULE.fullmatch(path)
+        if rule is not None:
+            return self._rule(rule[1], rule[2])
         return self.other(path)
+
+    def _rule(self, program: str, rule: str) -> schema.RuleFailures | None:
+        """Why a rule did not apply in the kernels of a program: a few that differ are looked at."""
+        if int(program) >= len(self.index.programs) or rule not in self.index.rules:
+            return None
+        reasons, kernels = Reasons(), 0
+        for entry in self.index.programs[int(program)].kernels:
+            view = None if entry.like else self.kernel(program, entry.id.rpartition("/")[2])
+            if view is None or view.failures is None:
+                continue
+            tried = [
+                stage
+                for stage in view.failures.journey.stages
+                if any(count.rule == rule and count.tried > count.applied for count in stage.counts)
+            ]
+            for stage in tried:
+                view.failures.add(stage, rule, reasons)
+            kernels += bool(tried)
+            if kernels >= _KERNELS_OF_A_RULE:
+                break
+        return schema.RuleFailures(rule, reasons.looked, reasons.told())
 
     def program_paths(self) -> Iterator[str]:
         """The paths of all documents that are no kernel's, but for the index."""
@@ -100,6 +128,8 @@ KERNEL_PATHS: Final = _paths(
         (r"p(\d{1,6})/k/(\d{1,9})/stage/(\d{1,3})\.json", KernelView.stage),
         (r"p(\d{1,6})/k/(\d{1,9})/stage/(\d{1,3})/steps/(\d{1,9})\.json", KernelView.steps),
         (r"p(\d{1,6})/k/(\d{1,9})/stage/(\d{1,3})/step/(\d{1,9})\.json", KernelView.step),
+        (r"p(\d{1,6})/k/(\d{1,9})/stage/(\d{1,3})/failed\.json", KernelView.failed),
+        (r"p(\d{1,6})/k/(\d{1,9})/stage/(\d{1,3})/node/(\d{1,9})\.json", KernelView.node),
         (r"p(\d{1,6})/k/(\d{1,9})/level/([a-z]+)\.json", KernelView.level),
         (r"p(\d{1,6})/k/(\d{1,9})/why\.json", why),
         (r"p(\d{1,6})/beam/(\d{1,9})\.json", beam),
@@ -126,11 +156,12 @@ class Recording(Documents):
         self.title = title
         self.command = command
         self.error = error
-        self.machine = this_machine()
+        self.machine = this_machine(program.target for program in recorder.programs)
         self.rules = RuleBook()
-        cycle_us = 1e-3 / self.machine.ghz
         self.programs = [
-            ProgramView(number, program, self.rules, cycle_us, recorder.epoch)
+            ProgramView(
+                number, program, self.rules, cycle_us(self.machine, program.target.name), recorder.epoch
+            )
             for number, program in enumerate(recorder.programs)
         ]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from planish.ptir.passes import PATTERNS, canonicalization_patterns
-from planish.uop.matcher import Rule
+from planish.uop.matcher import RULES, Rule
 from planish.viz.schema import RuleEntry
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
@@ -36,12 +36,33 @@ def described(rule: Rule | KnownRule) -> KnownRule:
     return KnownRule(shown, rule.name, _relative(file), line)
 
 
+class _Known:
+    """The rules of this process by what is told of them."""
+
+    def __init__(self) -> None:
+        self._found: dict[KnownRule, Rule] = {}
+        self._seen = 0
+
+    def __call__(self, told: KnownRule) -> Rule | None:
+        for made in RULES[self._seen :]:  # those that were made since
+            rule = made()
+            if rule is not None:
+                self._found.setdefault(described(rule), rule)
+        self._seen = len(RULES)
+        return self._found.get(told)
+
+
+rule_told: Final = _Known()
+"""The rule of this process that another one, or a file, tells of; None if this version has no such rule."""
+
+
 class RuleBook:
     """Gives rules ids as they turn up: `u17` for one of kernels, `g3` for a pattern of the graph IR."""
 
     def __init__(self) -> None:
         self.entries: dict[str, RuleEntry] = {}
         self._uop: dict[Rule | KnownRule, str] = {}
+        self._rules: dict[str, Rule] = {}
         self._patterns: dict[str, str] = {}
 
     def uop(self, rule: Rule | KnownRule) -> str:
@@ -54,7 +75,13 @@ class RuleBook:
                 found = self._uop[told] = f"u{sum(entry.engine == 'uop' for entry in self.entries.values())}"
                 self.entries[found] = RuleEntry(*told, "uop")
             self._uop[rule] = found
+            if isinstance(rule, Rule):
+                self._rules[found] = rule
         return found
+
+    def rule(self, id: str) -> Rule | None:
+        """The rule of an id, if it is one of kernels."""
+        return self._rules.get(id) or rule_of(self.entries.get(id))
 
     def pattern(self, name: str) -> str:
         """The id of a pattern of the graph IR, of a fold, or of the removal of what is unused."""
@@ -68,6 +95,13 @@ class RuleBook:
             file, line = _place(cls) if pattern is not None else ("", 0)
             self.entries[found] = RuleEntry(name, says.partition("\n\n")[0], _relative(file), line, "ptir")
         return found
+
+
+def rule_of(entry: RuleEntry | None) -> Rule | None:
+    """The rule that an entry of an index tells of, if this process has it."""
+    if entry is None or entry.engine != "uop":
+        return None
+    return rule_told(KnownRule(entry.name, entry.equation, entry.file, entry.line))
 
 
 _BUILT_IN: Final = {

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from planish.records import dataclass
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the documents: a page refuses those of another version."""
 
 
@@ -24,8 +24,10 @@ class Roofline:
 
     gflops: dict[str, float]
     gbs: dict[str, float]
-    calibrated: bool
-    """Whether `planish info --calibrate` has measured it; else it is that of such machines in general."""
+    ghz: float
+    """By which the cycles of the cost model are told as time."""
+    source: str
+    """Where the figures are from: measured here, or known of such machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,8 @@ class Machine:
     name: str
     target: str
     threads: int
-    ghz: float
-    """By which the cycles of the cost model are told as time."""
-    roofline: Roofline | None
+    rooflines: dict[str, Roofline]
+    """By target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ class KernelEntry:
     """The first kernel of the same ops at other sizes."""
     flops: int
     bytes: int
+    dtype: str
+    """Of most bytes that it touches: which peak of the machine it is held to."""
     estimate_us: float | None
     measured_us: float | None
     compile_ms: float
@@ -372,13 +375,14 @@ class Beam:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two kernels, the second of which reads what the first one makes."""
+    """Two kernels, the second of which reads what the first one makes; siblings read the same."""
 
     producer: str
     consumer: str
     fused: bool
     reason: str
     tensor: str
+    sibling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +390,7 @@ class Fusion:
     """Why kernels are not one."""
 
     pairs: list[Pair]
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,6 +427,43 @@ class PatternFailure:
     count: int
     example: str | None
     """A few of the nodes, a line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFailures:
+    """Why a rule of kernels did not apply."""
+
+    rule: str
+    looked: int
+    """Nodes that it was held to once more, of all that it did not apply to."""
+    failed: list[PatternFailure]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Of the rules of a stage that were tried in vain, why."""
+
+    rules: list[RuleFailures]
+    unknown: int = 0
+    """Rules that this version of planish does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWhy:
+    """What a rule says of a node."""
+
+    rule: str
+    applied: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWhy:
+    """Why the rules of a stage did not apply to one node, or which did."""
+
+    node: int
+    text: str
+    rules: list[RuleWhy]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,13 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from planish._version import __version__
 from planish.errors import PlanishError
+from planish.target import find
 from planish.viz.documents import plain
 from planish.viz.edit import edited
 from planish.viz.export import exported, page_file
+from planish.viz.machine import keep, this_machine
 from planish.viz.recording import Comparison, Documents
+from planish.viz.schema import Roofline
 from planish.viz.search import search
 
 HOST: Final = "127.0.0.1"
@@ -56,6 +59,10 @@ _WORTH_PACKING: Final = 1 << 10
 """Bytes from which on an answer is compressed."""
 
 
+Measure = Callable[[], Mapping[str, Mapping[str, Any]]]
+"""Tells what each device can do (`planish info --measure`)."""
+
+
 class RequestError(Exception):
     """A request that is not answered: its status, and why."""
 
@@ -70,8 +77,11 @@ class VizServer(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, recording: Documents, port: int = 0) -> None:
+    def __init__(self, recording: Documents, port: int = 0, measure: Measure | None = None) -> None:
         self.recording = recording
+        self.measure = measure
+        self.rooflines: dict[str, Roofline] = {}
+        """What was measured since the recording was made."""
         self.token = secrets.token_urlsafe(24)
         self.lock = threading.Lock()
         """Documents are made one at a time: views keep what they made, and a table of nodes is no place for two."""
@@ -186,6 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
         made = plain(document)
         if path == "index.json" and isinstance(made, dict):
             made["live"] = True
+            made["machine"]["rooflines"] |= plain(self.server.rooflines)
         self._send_json(made)
 
     def _made(self, make: Callable[[], Any]) -> Any:
@@ -194,10 +205,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _post(self, path: str, query: Mapping[str, list[str]]) -> None:
         body = self._body()
-        if path != "/api/schedule":
+        if path not in {"/api/schedule", "/api/measure"}:
             raise RequestError(HTTPStatus.NOT_FOUND, f"there is no {path}")
         if self.headers.get_content_type() != "application/json":
             raise RequestError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "what is posted has to be JSON")
+        if path == "/api/measure":
+            self._send_json(self._measured())
+            return
         kernel, schedule, measure = _asked(body)
         named = _KERNEL.fullmatch(kernel)
         if named is None:
@@ -209,6 +223,21 @@ class _Handler(BaseHTTPRequestHandler):
                 raise RequestError(HTTPStatus.NOT_FOUND, f"there is no kernel {kernel}")
             view.before_schedule()  # its graphs are read once; trying a schedule then only looks at them
         self._send_json(edited(view, schedule, measure=measure))
+
+    def _measured(self) -> dict[str, Roofline]:
+        """The roofs of the recorded targets, measured now if this is where they were recorded."""
+        if self.server.measure is None:
+            raise RequestError(HTTPStatus.NOT_FOUND, "this server measures nothing")
+        machine, here = self.server.recording.index.machine, this_machine()
+        if (machine.name, machine.threads) != (here.name, here.threads):
+            raise RequestError(
+                HTTPStatus.CONFLICT,
+                f"this was recorded on another machine: {machine.name}, {machine.threads} threads",
+            )
+        with self.server.lock:
+            keep(self.server.measure())
+            self.server.rooflines = this_machine(map(find, machine.rooflines)).rooflines
+        return self.server.rooflines
 
     def _recording(self, second: str | None) -> Documents:
         recording = self.server.recording
@@ -270,9 +299,11 @@ def _asked(body: bytes) -> tuple[str, str, bool]:
     return kernel, schedule, measure
 
 
-def serve(recording: Documents, port: int, opened: Callable[[str], None]) -> None:
+def serve(
+    recording: Documents, port: int, opened: Callable[[str], None], measure: Measure | None = None
+) -> None:
     """Serve until the user ends it with Ctrl-C; `opened` is told the address."""
-    server = VizServer(recording, port)
+    server = VizServer(recording, port, measure)
     try:
         opened(server.url)
         server.serve_forever(poll_interval=0.2)

@@ -23,9 +23,11 @@ from planish.viz import schema
 from planish.viz.documents import plain, problems, read_as
 from planish.viz.journey import Journey, StageData, load, numbered, stored
 from planish.viz.kernel_view import KernelFacts, KernelView
+from planish.viz.machine import cycle_us
 from planish.viz.pass_replay import PassReplay
 from planish.viz.process import SUFFIX
 from planish.viz.recording import Document, Documents, Recording
+from planish.viz.rules import rule_of
 
 _INDEX: Final = "index.json"
 _REPLAY: Final = "replay.json"
@@ -131,7 +133,10 @@ class StoredRecording(Documents):
                 return None
             return load(self._archive.read(f"{place}/nodes.uop").decode(), raw["stages"])
 
-        return KernelView(facts, journey, 1e-3 / self._index.machine.ghz)
+        rules = self._index.rules
+        return KernelView(
+            facts, journey, cycle_us(self._index.machine, facts.target), lambda rule: rule_of(rules.get(rule))
+        )
 
     def close(self) -> None:
         self._archive.close()

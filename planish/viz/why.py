@@ -15,7 +15,7 @@ from planish.runtime.pool import available_cores
 from planish.stages.rangeify.attempts import attempts
 from planish.target import Target
 from planish.uop.infix import infix
-from planish.uop.nest import axes_of, name_of, size_of
+from planish.uop.nest import LANES, THREADS, axes_of, name_of, size_of
 from planish.uop.nest.access import Access
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -195,19 +195,28 @@ def _widths(view: KernelView) -> dict[tuple[int, bool], int]:
 
 
 def _width_reason(access: Access, lanes: int, target: Target) -> tuple[bool, str]:
-    """Whether an access is wide, and why."""
+    """Whether an access is wide, and why; of a GPU also what the threads of a warp touch together."""
     most = max(target.widths(access.dtype), default=1)
+    beside = [axis for axis in access.lanes if kind_of(axis) in LANES]
+    along = [axis for axis in access.lanes if kind_of(axis) in THREADS]
+    wide, reason = _of_lanes(access, beside, lanes, most, target)
+    return wide, f"{reason}; {_of_threads(access, along, lanes)}" if along else reason
+
+
+def _of_lanes(
+    access: Access, beside: Sequence[UOp], lanes: int, most: int, target: Target
+) -> tuple[bool, str]:
     if lanes > 1:
-        side = [name_of(axis) for axis in access.lanes if access.steps.get(axis) == 1]
-        along = f" along {', '.join(side)}" if side else ""
-        return True, f"{lanes} neighbouring elements{along}; an access of {target.name} moves up to {most}"
+        side = [name_of(axis) for axis in beside if access.steps.get(axis) == 1]
+        by = f" along {', '.join(side)}" if side else ""
+        return True, f"{lanes} neighbouring elements{by}; an access of {target.name} moves up to {most}"
     if most == 1:
         return False, f"an access of {target.name} moves one element"
-    if not access.lanes:
+    if not beside:
         loops = ", ".join(name_of(axis) for axis in access.loops) or "no loop"
         return False, f"no axis around it is in lanes: {loops}; upcast or unroll one that it moves along by 1"
     reasons = []
-    for axis in access.lanes:
+    for axis in beside:
         step, name = access.steps.get(axis, 0), name_of(axis)
         if step is None:
             reasons.append(f"along {name} it moves by no fixed step (a gather)")
@@ -223,6 +232,21 @@ def _width_reason(access: Access, lanes: int, target: Target) -> tuple[bool, str
             )
             reasons.append(f"along {name} elements are neighbours, but {gate}")
     return False, "; ".join(reasons)
+
+
+def _of_threads(access: Access, along: Sequence[UOp], lanes: int) -> str:
+    """How the threads of a warp lie in memory: side by side their accesses are one (coalesced)."""
+    steps = {axis: access.steps.get(axis, 0) for axis in along}
+    nearest = next((axis for axis, step in steps.items() if step == lanes), None)
+    if nearest is not None:
+        return f"threads of {name_of(nearest)} are next to each other in memory (coalesced)"
+    if all(step == 0 for step in steps.values()):
+        return "all threads touch the same elements"
+    if any(step is None for step in steps.values()):
+        axis = next(axis for axis, step in steps.items() if step is None)
+        return f"threads of {name_of(axis)} move by no fixed step"
+    axis, step = min(((a, abs(s)) for a, s in steps.items() if s), key=lambda each: each[1])
+    return f"threads of {name_of(axis)} are {step} elements apart: not coalesced"
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------

@@ -1,11 +1,15 @@
-"""Completion: the scripts say what the parsers parse, and bash really completes by its one."""
+"""Completion: the scripts say what the parsers parse, and each shell completes by its own."""
 
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -57,10 +61,75 @@ def test_bash_completes(cli: Cli, tmp_path: Path, words: tuple[str, ...], expect
     assert set(ran.stdout.split()) == expected
 
 
+CASES = [
+    ("planish lo", "lower"),
+    ("planish lower --to lli", "lower --to llir"),
+    ("planish info --me", "info --measure"),
+    ("planish info --set threa", "info --set threads="),
+    ("planish cache cl", "cache clear"),
+    ("planish lower prog", "lower prog.ptir"),
+]
+"""What is typed before Tab, and the words that are there after it."""
+
+
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
-def test_zsh_reads_its_script(cli: Cli, tmp_path: Path):
+def test_zsh_completes(cli: Cli, tmp_path: Path):
     (tmp_path / "_planish").write_text(cli("completion", "zsh").out)
-    subprocess.run(["zsh", "-n", "_planish"], cwd=tmp_path, check=True)
+    (tmp_path / "prog.ptir").write_text("")
+    with ZshTerminal(tmp_path) as shell:
+        for typed, words in CASES:
+            assert shell.completed(typed) == words
+
+
+class ZshTerminal:
+    """zsh at a terminal, with a function of our name that says its words."""
+
+    def __init__(self, folder: Path) -> None:
+        self.pid, self.terminal = pty.fork()
+        if not self.pid:
+            os.chdir(folder)
+            os.environ["TERM"] = "dumb"
+            os.execvp("zsh", ["zsh", "-f", "-i"])
+        self.told = b""
+
+    def __enter__(self) -> Self:
+        self.type(
+            "unsetopt zle_bracketed_paste; fpath=($PWD $fpath); autoload -Uz compinit && compinit -u -D\n"
+        )
+        self.type('planish() { print -r -- "said<""$*"">" }; print rea\'\'dy\n')
+        self.until(b"ready\r\n")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.terminal)
+        os.waitpid(self.pid, 0)
+
+    def type(self, keys: str) -> None:
+        os.write(self.terminal, keys.encode())
+
+    def until(self, mark: bytes) -> bytes:
+        while mark not in self.told:
+            assert select.select([self.terminal], [], [], 20)[0], f"zsh does not answer: {self.told[-200:]!r}"
+            self.told += os.read(self.terminal, 1 << 16)
+        before, _, self.told = self.told.partition(mark)
+        return before
+
+    def completed(self, words: str) -> str:
+        self.type(f"{words}\t\n")
+        self.until(b"said<")
+        return self.until(b">").decode().strip()
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_completes(cli: Cli, tmp_path: Path):
+    (tmp_path / "planish.fish").write_text(cli("completion", "fish").out)
+    (tmp_path / "prog.ptir").write_text("")
+    code = "source planish.fish; " + "; ".join(f"complete -C '{typed}'" for typed, _ in CASES)
+    ran = subprocess.run(
+        ["fish", "--no-config", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    offered = [line.partition("\t")[0] for line in ran.stdout.splitlines()]
+    assert offered == [words.split()[-1] for _, words in CASES]
 
 
 def test_another_shell_is_named_as_such(cli: Cli):

@@ -93,6 +93,17 @@ class Synthetic:
         }  # fmt: skip
         if path in whole:
             return whole[path]()
+        if found := re.fullmatch(r"p0/rule/(u\d+)\.json", path):
+            return {"rule": found[1], "looked": 5, "failed": self.failures()}
+        if re.fullmatch(r"p0/k/\d+/stage/\d+/failed\.json", path):
+            rules = [{"rule": f"u{n}", "looked": 5, "failed": self.failures()} for n in range(20)]
+            return {"rules": rules, "unknown": 0}
+        if found := re.fullmatch(r"p0/k/\d+/stage/\d+/node/(\d+)\.json", path):
+            said = [
+                {"rule": "u1", "applied": True, "reason": "it applied"},
+                {"rule": "u2", "applied": False, "reason": "c in x * c must be CONST, it is RANGE"},
+            ]
+            return {"node": int(found[1]), "text": "L0 * 4", "rules": said}
         if re.fullmatch(r"p0/beam/\d+\.json", path):
             return self.beam()
         if found := re.fullmatch(r"p0/pass/(\d+)(?:/(steps?)/(\d+))?\.json", path):
@@ -125,7 +136,7 @@ class Synthetic:
         )
         return {
             "id": f"p0/k/{number}", "name": name, "origin": f"model.py:{number % 90} in block  dot_general, add", "repeats": 1 + number % 2,
-            "like": f"p0/k/{number % 12}" if number >= 12 else None, "flops": 10**6 * (1 + number % 70), "bytes": 10**5 * (1 + number % 11),
+            "like": f"p0/k/{number % 12}" if number >= 12 else None, "flops": 10**6 * (1 + number % 70), "bytes": 10**5 * (1 + number % 11), "dtype": "f32",
             "estimate_us": us * 0.9, "measured_us": us / self.faster, "compile_ms": 20.0 + number % 9, "schedule": SCHEDULE,
             "stages": [[n, 0.5 + n % 4, self.in_stage(n), int(self.in_stage(n) > 0)] for n in range(len(STAGES))],
             "levels": LEVELS, "parts": [], "error": "",
@@ -157,11 +168,12 @@ class Synthetic:
         roofline = {
             "gflops": {"f32": 332.3, "f64": 166.1},
             "gbs": {"l1": 664.6, "l2": 249.2, "l3": 51.9, "memory": 23.4},
-            "calibrated": True,
+            "ghz": 2.6,
+            "source": "measured on this machine",
         }
         return {
-            "version": 1, "live": self.live, "title": self.title, "command": "planish viz model.py", "created": "2026-01-01T00:00:00+00:00",
-            "planish": "0.1", "machine": {"name": "AMD EPYC", "target": "x86-64-v4", "threads": 2, "ghz": 2.6, "roofline": roofline},
+            "version": 2, "live": self.live, "title": self.title, "command": "planish viz model.py", "created": "2026-01-01T00:00:00+00:00",
+            "planish": "0.1", "machine": {"name": "AMD EPYC", "target": "x86-64-v4", "threads": 2, "rooflines": {"x86-64-v4": roofline}},
             "programs": [program], "runs": [{"id": "r0", "program": "p0", "total_us": 250000.0, "calls": 1}],
             "stages": {str(n): name for n, name in enumerate(STAGES)}, "rules": self.rules(), "steps_total": self.kernels * self.steps + 2,
             "error": "", "compare": None,
@@ -259,23 +271,21 @@ class Synthetic:
                 "fused": k % 2 == 1,
                 "reason": reasons[k % 2],
                 "tensor": f"b{k}",
+                "sibling": k % 3 == 2,
             }
             for k in range(self.kernels - 1)
         ]
-        return {"pairs": pairs}
+        return {"pairs": pairs, "left_out": 0}
 
     @staticmethod
-    def patterns() -> Document:
-        failed = [
-            {
-                "reason": "the axes are gone already",
-                "count": 5,
-                "example": "%10 = reduce_sum %6 {axes=[1]} : tensor<f32, 512>",
-            }
-        ]
+    def failures() -> list[Document]:
+        example = "%10 = reduce_sum %6 {axes=[1]} : tensor<f32, 512>"
+        return [{"reason": "the axes are gone already", "count": 5, "example": example}]
+
+    def patterns(self) -> Document:
         return {
             "patterns": [
-                {"rule": f"u{n}", "tried": 100 + n, "applied": 60 - n, "ms": 0.3, "failed": failed}
+                {"rule": f"u{n}", "tried": 100 + n, "applied": 60 - n, "ms": 0.3, "failed": self.failures()}
                 for n in range(60)
             ]
         }

@@ -7,19 +7,21 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import planish as pn
 from planish import compiler, ptir
 from planish.compiler.observer import observing
 from planish.errors import PlanishError
+from planish.target import find
 from planish.viz import documents, schema
 from planish.viz.dumps import DumpedRecording
 from planish.viz.edit import edited
 from planish.viz.journey import Journey
 from planish.viz.kernel_view import KernelFacts, KernelView, SearchFacts, TrialFacts
 from planish.viz.recorder import Recorder
-from planish.viz.recording import Comparison, Documents, Recording
+from planish.viz.recording import Comparison, Documents, Recording, record
 from planish.viz.search import search
 from planish.viz.storage import StoredRecording, is_recording
 from planish.viz.why import beam
@@ -38,6 +40,9 @@ TYPES = {
     "level": schema.SourceText,
     "pass": schema.Level,
     "stage": schema.Level,
+    "failed.json": schema.Failed,
+    "node": schema.NodeWhy,
+    "rule": schema.RuleFailures,
 }
 
 
@@ -47,12 +52,15 @@ def paths(recording: Documents) -> Iterator[str]:
     for program in recording.index.programs:
         for each in program.passes:
             yield from (f"{each.id}/step/{step}.json" for step in range(min(each.steps, 2)))
+        yield from (f"{program.id}/rule/{rule}.json" for rule in list(recording.index.rules)[:5])
         for kernel in program.kernels:
             yield f"{kernel.id}/why.json"
             yield from (f"{kernel.id}/level/{level}.json" for level in kernel.levels if level != "asm")
             for number, _, steps, _ in (row for row in kernel.stages if row[0] in {0, 7, 11, 18, 21}):
                 yield f"{kernel.id}/stage/{int(number)}.json"
                 yield f"{kernel.id}/stage/{int(number)}/steps/0.json"
+                yield f"{kernel.id}/stage/{int(number)}/failed.json"
+                yield f"{kernel.id}/stage/{int(number)}/node/7.json"
                 yield from (
                     f"{kernel.id}/stage/{int(number)}/step/{step}.json" for step in range(min(int(steps), 2))
                 )
@@ -85,18 +93,24 @@ def test_a_file_gives_the_same_documents(recording: Recording, tmp_path: Path):
 @pytest.mark.parametrize(
     "path", ["", "p0", "p7/pass/0.json", "p0/pass/99.json", "p0/k/99/why.json", "p0/k/0/stage/99.json",
              "p0/k/0/stage/4/step/99999.json", "p0/k/0/level/sass.json", "../index.json", "p0/k/0/stage/4/steps/99.json",
-             "r9/timeline.json", "p0/beam/0.json"],
+             "r9/timeline.json", "p0/beam/0.json", "p0/rule/u9999.json", "p9/rule/u0.json",
+             "p0/k/0/stage/4/node/999999.json", "p0/k/0/stage/99/failed.json"],
 )  # fmt: skip
 def test_there_is_no_such_document(recording: Recording, path: str):
     assert recording.document(path) is None
 
 
 def test_a_type_finds_what_is_wrong():
-    good = {"pairs": [{"producer": "a", "consumer": "b", "fused": False, "reason": "", "tensor": "t"}]}
+    pair = {"producer": "a", "consumer": "b", "fused": False, "reason": "", "tensor": "t", "sibling": True}
+    good = {"pairs": [pair], "left_out": 0}
     assert list(documents.problems(good, schema.Fusion)) == []
     assert list(documents.problems({"pairs": [{"producer": 1}]}, schema.Fusion))
-    assert list(documents.problems({"pairs": [], "more": 1}, schema.Fusion)) == ["$: Fusion has no more"]
-    assert list(documents.problems({}, schema.Fusion)) == ["$: Fusion lacks pairs"]
+    assert list(documents.problems({"pairs": [], "left_out": 0, "more": 1}, schema.Fusion)) == [
+        "$: Fusion has no more"
+    ]
+    assert list(documents.problems({}, schema.Fusion)) == [
+        f"$: Fusion lacks {each}" for each in ("pairs", "left_out")
+    ]
 
 
 def test_kernels_that_are_two_say_why(recording: Recording):
@@ -107,6 +121,68 @@ def test_kernels_that_are_two_say_why(recording: Recording):
     (pair,) = fusion.pairs
     assert (pair.producer, pair.consumer) == ("p0/k/0", "p0/k/1")
     assert "product of matrices" in pair.reason
+
+
+def test_siblings_say_why_they_are_two():
+    def three(x, w):  # type: ignore[no-untyped-def]
+        return x @ w, pn.cumsum(x, axis=0), pn.sum(x * x, axis=-1)
+
+    with record() as made, pn.settings(cache=False):
+        compiler.compile(pn.jit(three).lower(*(np.zeros((64, 64), np.float32),) * 2).function)
+    fusion = made().document("p0/fusion.json")
+    assert isinstance(fusion, schema.Fusion)
+    reasons = [pair.reason for pair in fusion.pairs if pair.sibling and pair.tensor == "x"]
+    assert len(reasons) == 3
+    assert sum("is a product of matrices" in reason for reason in reasons) == 1
+    assert (
+        sum("64x64 here, 64 there" in reason or "64 here, 64x64 there" in reason for reason in reasons) == 2
+    )
+
+
+def test_rules_say_why_they_did_not_apply(recording: Recording):
+    for kernel in recording.index.programs[0].kernels:
+        for row in kernel.stages:
+            level = recording.document(f"{kernel.id}/stage/{int(row[0])}.json")
+            failed = recording.document(f"{kernel.id}/stage/{int(row[0])}/failed.json")
+            assert isinstance(level, schema.Level)
+            assert isinstance(failed, schema.Failed)
+            tried = {each.rule for each in level.statistics if each.tried > each.applied}
+            told = {each.rule for each in failed.rules}
+            assert failed.unknown == 0
+            assert told <= tried
+            assert all(sum(f.count for f in each.failed) == each.looked for each in failed.rules)
+            assert not any("it was not offered" in f.reason for each in failed.rules for f in each.failed)
+            if row[0] in {4, 8, 14, 18}:
+                assert told
+
+
+def test_a_node_says_which_rule_took_it(recording: Recording):
+    page = recording.document("p0/k/0/stage/8/steps/0.json")
+    assert isinstance(page, schema.StepPage)
+    rule, node = page.steps[0][:2]
+    said = recording.document(f"p0/k/0/stage/8/node/{node}.json")
+    assert isinstance(said, schema.NodeWhy)
+    assert [each.rule for each in said.rules if each.applied] == [rule]
+    assert all(each.reason for each in said.rules)
+
+
+@pytest.fixture(scope="session")
+def on_a_gpu() -> Recording:
+    """The recording of a program for a GPU, which need not be there."""
+    made = Recorder()
+    with observing(made), pn.settings(cache=False):
+        compiler.lower(traced(), target=find("sm_90"))
+    return Recording(made, "gpu")
+
+
+def test_accesses_of_a_gpu_say_how_wide_they_are(on_a_gpu: Recording):
+    for kernel in on_a_gpu.index.programs[0].kernels:
+        why = on_a_gpu.document(f"{kernel.id}/why.json")
+        assert isinstance(why, schema.Why)
+        assert why.loads
+        for load in why.loads:
+            assert load.wide == (load.lanes > 1)
+            assert load.reason
 
 
 def test_kernels_say_what_they_come_from(recording: Recording):
@@ -250,7 +326,7 @@ def test_a_file_that_is_no_recording(tmp_path: Path):
     with pytest.raises(PlanishError, match="version 99"):
         StoredRecording(tmp_path / "b.planish")
     with zipfile.ZipFile(tmp_path / "c.planish", "w") as archive:
-        archive.writestr("index.json", '{"version": 1}')
+        archive.writestr("index.json", '{"version": 2}')
     with pytest.raises(PlanishError, match="lacks"):
         StoredRecording(tmp_path / "c.planish")
 

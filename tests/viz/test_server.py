@@ -9,12 +9,16 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planish.errors import PlanishError
+from planish.target import host
+from planish.viz import machine
 from planish.viz.export import PAGE_FOLDER, exported
+from planish.viz.machine import this_machine
 from planish.viz.recording import Recording
 from planish.viz.server import HOST, VizServer
 
@@ -194,3 +198,29 @@ def test_an_export_runs_its_own_script_alone(page: str):
     if (PAGE_FOLDER / "page.js").is_file():
         assert "page.js" not in page
         assert "page.css" not in page
+
+
+def test_the_machine_is_measured_on_request(
+    server: VizServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = f"/api/measure?token={server.token}"
+    answer, _ = ask(server, path, "POST", "{}", Content_Type="application/json")
+    assert answer.status == 404  # it was not told how
+    rates = {
+        "threads": this_machine().threads,
+        "peak_gflops": {"float32": 80.0, "float64": 40.0},
+        "core_read_gbytes": {"L1": 100.0, "L2": 50.0, "memory": 9.0},
+        "memory_gbytes": 12.5,
+    }
+    monkeypatch.setattr(machine, "_place", lambda: tmp_path / "capability.json")
+    monkeypatch.setattr(server, "measure", lambda: {"cpu": rates})
+    assert this_machine().rooflines[host().name].source != machine.MEASURED
+    answer, data = ask(server, path, "POST", "{}", Content_Type="application/json")
+    assert answer.status == 200, data
+    found = json.loads(data)[host().name]
+    assert found["source"] == machine.MEASURED
+    assert found["gflops"] == {"f32": 80.0, "f64": 40.0}
+    assert found["gbs"]["memory"] == 12.5
+    _, data = ask(server, f"/api/index.json?token={server.token}")
+    assert json.loads(data)["machine"]["rooflines"][host().name] == found
+    assert this_machine().rooflines[host().name].source == machine.MEASURED

@@ -8,15 +8,17 @@
 export interface Roofline {
   gflops: Record<string, number>;
   gbs: Record<string, number>;
-  /** Measured on this machine; else it is that of such machines in general. */
-  calibrated?: boolean;
+  ghz?: number;
+  /** Where the figures are from. */
+  source?: string;
 }
 
 export interface Machine {
   name?: string;
   target?: string;
   threads?: number;
-  roofline?: Roofline | null;
+  /** By target. */
+  rooflines?: Record<string, Roofline>;
 }
 
 /** A stage of a kernel; the recorder writes it as a row, `named` makes it this. */
@@ -50,6 +52,8 @@ export interface KernelEntry {
   like?: string | null;
   flops?: number | null;
   bytes?: number | null;
+  /** Of most bytes that it touches. */
+  dtype?: string;
   estimate_us?: number | null;
   measured_us?: number | null;
   compile_ms?: number | null;
@@ -245,7 +249,9 @@ export interface WhyDocument {
 }
 
 export interface FusionDocument {
-  pairs: { producer: string; consumer: string; fused: boolean; reason?: string | null; tensor?: string | null }[];
+  pairs: { producer: string; consumer: string; fused: boolean; reason?: string | null; tensor?: string | null; /** Both read it. */ sibling?: boolean }[];
+  /** Pairs beyond the most that are told. */
+  left_out?: number;
 }
 
 export interface BufferEntry {
@@ -274,6 +280,26 @@ export interface PatternEntry {
   applied: number;
   ms?: number;
   failed?: { reason: string; count: number; example?: string | null }[];
+}
+
+/** Why a rule of kernels did not apply to the nodes that it was held to once more. */
+export interface RuleFailures {
+  rule: string;
+  looked: number;
+  failed: { reason: string; count: number; example?: string | null }[];
+}
+
+export interface FailedDocument {
+  rules: RuleFailures[];
+  /** Rules that the planish that shows this does not have. */
+  unknown?: number;
+}
+
+/** What the rules of a stage say of one node. */
+export interface NodeDocument {
+  node: number;
+  text: string;
+  rules: { rule: string; applied: boolean; reason: string }[];
 }
 
 export interface TimelineEvent {
@@ -333,7 +359,7 @@ export interface ScheduleAnswer {
 }
 
 /** Of the documents that this page reads. */
-export const VERSION = 1;
+export const VERSION = 2;
 
 /** Steps come in pages of this many. */
 export const STEPS_PER_PAGE = 500;

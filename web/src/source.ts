@@ -1,11 +1,13 @@
 /** Where documents come from: the server that sent this page, or the page itself when it is an export. */
-import type { ScheduleAnswer, SearchDocument, SearchResult } from "./documents";
+import type { Roofline, ScheduleAnswer, SearchDocument, SearchResult } from "./documents";
 
 export interface Source {
   get<T>(path: string): Promise<T>;
   /** What the live server finds; null where the documents hold their own index (`search.json`). */
   search(query: string): Promise<SearchResult[] | null>;
   schedule(kernel: string, schedule: string, measure: boolean): Promise<ScheduleAnswer>;
+  /** What the machine can do, by target, measured now. */
+  measure(): Promise<Record<string, Roofline>>;
 }
 
 /** How many documents are remembered: enough to go back and forth, little enough for a day of looking. */
@@ -34,6 +36,7 @@ abstract class Remembering implements Source {
   protected abstract load(path: string): Promise<unknown>;
   abstract search(query: string): Promise<SearchResult[] | null>;
   abstract schedule(kernel: string, schedule: string, measure: boolean): Promise<ScheduleAnswer>;
+  abstract measure(): Promise<Record<string, Roofline>>;
 }
 
 async function answer(response: Response, path: string): Promise<unknown> {
@@ -75,13 +78,17 @@ class HttpSource extends Remembering {
     return body.results;
   }
 
-  async schedule(kernel: string, schedule: string, measure: boolean): Promise<ScheduleAnswer> {
-    const response = await fetch(this.address("schedule"), {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ kernel, schedule, measure }),
-    });
-    return (await answer(response, "schedule")) as ScheduleAnswer;
+  private async post(path: string, body: unknown): Promise<unknown> {
+    const headers = { "Content-Type": "application/json" };
+    return answer(await fetch(this.address(path), { method: "POST", headers, body: JSON.stringify(body) }), path);
+  }
+
+  schedule(kernel: string, schedule: string, measure: boolean): Promise<ScheduleAnswer> {
+    return this.post("schedule", { kernel, schedule, measure }) as Promise<ScheduleAnswer>;
+  }
+
+  measure(): Promise<Record<string, Roofline>> {
+    return this.post("measure", {}) as Promise<Record<string, Roofline>>;
   }
 }
 
@@ -108,6 +115,10 @@ class ExportSource extends Remembering {
 
   schedule(): Promise<ScheduleAnswer> {
     return Promise.reject(new Error("an exported page cannot compile; open the recording with `planish viz`"));
+  }
+
+  measure(): Promise<Record<string, Roofline>> {
+    return Promise.reject(new Error("an exported page cannot measure; open the recording with `planish viz`"));
   }
 }
 

@@ -33,6 +33,8 @@ interface GraphProps {
   /** Nodes that the other side of a rewrite does not have, and how they are ringed: as new or as gone. */
   only?: { ids: Set<string>; tone: "good" | "bad" };
   onOpen?: (id: string) => void;
+  /** More about the selected node. */
+  info?: ((id: string) => preact.ComponentChildren) | undefined;
   /** Nodes that were too many to record. */
   leftOut?: number;
 }
@@ -54,7 +56,7 @@ function simple(graph: DrawnGraph, places: Map<string, number>): DrawnGraph["edg
   return [...known.values()];
 }
 
-export function GraphView({ graph, label, direction = "TB", marked, only, onOpen, leftOut = 0 }: GraphProps) {
+export function GraphView({ graph, label, direction = "TB", marked, only, onOpen, info, leftOut = 0 }: GraphProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const camera = useRef(new Camera());
   const [version, setVersion] = useState(0);
@@ -229,6 +231,7 @@ export function GraphView({ graph, label, direction = "TB", marked, only, onOpen
           {onOpen !== undefined && (
             <button type="button" class="small" onClick={() => onOpen(node.id)}>Open</button>
           )}
+          {info?.(node.id)}
         </div>
       )}
     </div>

@@ -1,4 +1,6 @@
 /** Kernels against the machine's roofs: arithmetic rate over arithmetic intensity, both logarithmic. */
+import { useState } from "preact/hooks";
+import { useRecording } from "../data";
 import type { Roofline } from "../documents";
 import { rate } from "../format";
 
@@ -16,13 +18,38 @@ interface RooflineProps {
   dots: Dot[];
   roofline: Roofline | null;
   onOpen: (id: string) => void;
+  /** Where the machine can be measured: what to do with its roofs. */
+  onMeasured?: ((rooflines: Record<string, Roofline>) => void) | undefined;
+}
+
+const MEASURED = "measured on this machine";
+
+/** Where the roofs are from, and a button that measures them. */
+function Origin({ roofline, onMeasured }: Pick<RooflineProps, "roofline" | "onMeasured">) {
+  const { source } = useRecording();
+  const [state, setState] = useState<"idle" | "busy" | string>("idle");
+  const measure = () => {
+    setState("busy");
+    source.measure().then(
+      (found) => { setState("idle"); onMeasured?.(found); },
+      (problem: unknown) => setState(problem instanceof Error ? problem.message : String(problem)),
+    );
+  };
+  return (
+    <figcaption class="muted">
+      {roofline === null ? "The machine's roofs are not known" : `The roofs are ${roofline.source}`}.{" "}
+      {roofline?.source !== MEASURED && (onMeasured === undefined ? <><code>planish info --measure</code> measures them.</> : state === "busy" ? "Measuring, some ten seconds…" : <button type="button" class="small" onClick={measure}>Measure this machine</button>)}
+      {state !== "idle" && state !== "busy" && <span class="minus" role="alert"> {state}</span>}
+    </figcaption>
+  );
 }
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [520, 320, 48, 12, 14, 34];
 const MOST = 400;
 
-export function RooflinePlot({ dots, roofline, onOpen }: RooflineProps) {
+export function RooflinePlot({ dots, roofline, onOpen, onMeasured }: RooflineProps) {
   const peak = Math.max(0, ...Object.values(roofline?.gflops ?? {}));
+  const peaks = Object.entries(roofline?.gflops ?? {}).filter(([, gflops]) => gflops > 0).sort(([, a], [, b]) => b - a);
   const bands = Object.entries(roofline?.gbs ?? {}).filter(([, gbs]) => gbs > 0).sort(([, a], [, b]) => b - a);
   if (dots.length === 0 && peak === 0) return <p class="notice">No kernel tells its work and traffic.</p>;
   const decades = (values: number[], low: number, high: number) => {
@@ -59,7 +86,7 @@ export function RooflinePlot({ dots, roofline, onOpen }: RooflineProps) {
             const knee = peak > 0 ? peak / gbs : 10 ** x1;
             return <line key={level} class="roof" x1={x(least)} y1={y(least * gbs)} x2={x(knee)} y2={y(knee * gbs)} />;
           })}
-          {peak > 0 && bands.length > 0 && <line class="roof" x1={x(peak / bands[0]![1])} x2={WIDTH - RIGHT} y1={y(peak)} y2={y(peak)} />}
+          {bands.length > 0 && peaks.map(([dtype, gflops]) => <line key={dtype} class="roof" x1={x(gflops / bands[0]![1])} x2={WIDTH - RIGHT} y1={y(gflops)} y2={y(gflops)} />)}
           {dots.slice(0, MOST).map((dot) => (
             <circle
               key={dot.id}
@@ -78,13 +105,9 @@ export function RooflinePlot({ dots, roofline, onOpen }: RooflineProps) {
           const at = Math.max(least * 1.3, (10 ** y0 / gbs) * 1.6);
           return <text key={level} class="roof-name" x={x(at)} y={y(at * gbs) - 6}>{`${level} ${rate(gbs, "GB/s")}`}</text>;
         })}
-        {peak > 0 && <text class="roof-name" x={WIDTH - RIGHT - 4} y={y(peak) - 5} text-anchor="end">{rate(peak, "GFLOP/s")}</text>}
+        {peaks.map(([dtype, gflops]) => <text key={dtype} class="roof-name" x={WIDTH - RIGHT - 4} y={y(gflops) - 5} text-anchor="end">{`${dtype} ${rate(gflops, "GFLOP/s")}`}</text>)}
       </svg>
-      {roofline?.calibrated !== true && (
-        <figcaption class="muted">
-          {roofline === null ? "The machine's roofs are not known" : "The roofs are those of such machines in general"}; <code>planish info --calibrate</code> measures them.
-        </figcaption>
-      )}
+      <Origin roofline={roofline} onMeasured={onMeasured} />
     </figure>
   );
 }

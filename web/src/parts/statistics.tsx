@@ -1,16 +1,30 @@
 /** How often each rule was tried and applied, and why it failed. */
-import { useProgramId, useRecording } from "../data";
-import type { Statistic } from "../documents";
-import { count, milliseconds, percent, ruleName } from "../format";
+import { useMemo } from "preact/hooks";
+import { type Loaded, useProgramId, useRecording } from "../data";
+import type { FailedDocument, Statistic } from "../documents";
+import { count, counted, milliseconds, percent, ruleName } from "../format";
 import { href } from "../route";
 import { Bar } from "./small";
 
-export function Statistics({ statistics }: { statistics: Statistic[] }) {
+interface Why {
+  /** "" where all tries are counted. */
+  looked: string;
+  reasons: [reason: string, times: number, example: string | null][];
+}
+
+/** Why a rule failed: as it was counted, or as it was worked out now for some of its nodes. */
+function whyOf(statistic: Statistic, failed: FailedDocument | null): Why {
+  const found = failed?.rules.find(({ rule }) => rule === statistic.rule);
+  if (found === undefined) return { looked: "", reasons: Object.entries(statistic.failed ?? {}).map(([reason, times]) => [reason, times, null]) };
+  return { looked: counted(found.looked, "node"), reasons: found.failed.map(({ reason, count: times, example }) => [reason, times, example ?? null]) };
+}
+
+export function Statistics({ statistics, failed }: { statistics: Statistic[]; failed: Loaded<FailedDocument> }) {
   const { index } = useRecording();
   const program = useProgramId();
+  const ordered = useMemo(() => [...statistics].sort((a, b) => b.applied - a.applied || b.tried - a.tried), [statistics]);
   if (statistics.length === 0) return <p class="notice">No rule was tried here.</p>;
   const most = Math.max(...statistics.map(({ applied }) => applied));
-  const ordered = [...statistics].sort((a, b) => b.applied - a.applied || b.tried - a.tried);
   return (
     <div class="scroll statistics" tabIndex={0} role="region" aria-label="Rules tried">
       <table class="plain-table">
@@ -23,19 +37,24 @@ export function Statistics({ statistics }: { statistics: Statistic[] }) {
           </tr>
         </thead>
         <tbody>
-          {ordered.map(({ rule, tried, applied, ms, failed }) => (
-            <tr key={rule}>
-              <td>
-                <a href={href(`${program}/rules`, { rule })}>{ruleName(index.rules[rule]?.name ?? rule)}</a>
-                {Object.entries(failed ?? {}).map(([reason, times]) => (
-                  <div class="muted reason" key={reason}>×{count(times)} {reason}</div>
-                ))}
-              </td>
-              <td title={percent(applied, tried)}><Bar part={applied} whole={most}>{count(applied)}</Bar></td>
-              <td class="number">{count(tried)}</td>
-              <td class="number">{milliseconds(ms)}</td>
-            </tr>
-          ))}
+          {ordered.map((statistic) => {
+            const { rule, tried, applied, ms } = statistic;
+            const { looked, reasons } = whyOf(statistic, failed.value);
+            return (
+              <tr key={rule}>
+                <td>
+                  <a href={href(`${program}/rules`, { rule })} title={index.rules[rule]?.equation ?? ""}>{ruleName(index.rules[rule]?.name ?? rule)}</a>
+                  {looked !== "" && <span class="muted"> not at {looked}</span>}
+                  {reasons.map(([reason, times, example]) => (
+                    <div class="muted reason" key={reason} title={example ?? undefined}>×{count(times)} {reason}</div>
+                  ))}
+                </td>
+                <td title={percent(applied, tried)}><Bar part={applied} whole={most}>{count(applied)}</Bar></td>
+                <td class="number">{count(tried)}</td>
+                <td class="number">{milliseconds(ms)}</td>
+              </tr>
+            );
+          })}
         </tbody>
       </table>
     </div>

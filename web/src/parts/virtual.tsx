@@ -4,7 +4,9 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** Browsers draw nothing past about 33 million pixels: longer lists are scrolled in proportion. */
 const TALLEST = 15_000_000;
-const OVERSCAN = 8;
+/** Rows beyond the edges that exist, and by how many of them the list may be scrolled before others are made. */
+const OVERSCAN = 9;
+const STRIDE = 6;
 
 export interface VirtualProps {
   count: number;
@@ -43,6 +45,8 @@ export function VirtualList(props: VirtualProps) {
   const height = Math.min(full, TALLEST);
   // How far the content moves for one pixel of the scroll bar.
   const stretch = height > view.height ? (full - view.height) / (height - view.height) : 1;
+  const stretched = useRef(false);
+  stretched.current = full > TALLEST;
   const top = view.top * stretch;
   const first = Math.max(0, Math.floor(top / rowHeight) - OVERSCAN);
   const last = Math.min(count - 1, Math.ceil((top + view.height) / rowHeight) + OVERSCAN);
@@ -50,11 +54,12 @@ export function VirtualList(props: VirtualProps) {
   useLayoutEffect(() => {
     const element = pane.current!;
     const measure = () =>
-      setView((old) =>
-        old.top === element.scrollTop && old.height === element.clientHeight
-          ? old
-          : { top: element.scrollTop, height: element.clientHeight },
-      );
+      setView((old) => {
+        const { scrollTop, clientHeight } = element;
+        // A list that is scrolled in proportion moves its rows with every pixel.
+        const near = stretched.current ? scrollTop === old.top : Math.abs(scrollTop - old.top) < STRIDE * rowHeight && scrollTop > 0;
+        return clientHeight === old.height && (near || scrollTop === old.top) ? old : { top: scrollTop, height: clientHeight };
+      });
     measure();
     const observer = new ResizeObserver(measure);
     observer.observe(element);
@@ -85,14 +90,23 @@ export function VirtualList(props: VirtualProps) {
     if (count > 0) onVisible?.(first, last);
   }, [first, last, count]);
 
+  // A row that stays is the same object, which is not looked at again.
+  const made = useRef({ row, shift: 0, rows: new Map<number, ComponentChildren>() });
+  const shift = top - view.top;
+  if (made.current.row !== row || made.current.shift !== shift) made.current = { row, shift, rows: new Map() };
+  const known = made.current.rows;
   const rows: ComponentChildren[] = [];
+  const kept = new Map<number, ComponentChildren>();
   for (let place = first; place <= last; place++) {
-    rows.push(
-      <div key={place} class="vrow" role={role === "list" ? "listitem" : "presentation"} style={{ top: `${place * rowHeight - (top - view.top)}px`, height: `${rowHeight}px` }}>
+    const one = known.get(place) ?? (
+      <div key={place} class="vrow" role={role === "list" ? "listitem" : "presentation"} style={{ top: `${place * rowHeight - shift}px`, height: `${rowHeight}px` }}>
         {row(place)}
-      </div>,
+      </div>
     );
+    kept.set(place, one);
+    rows.push(one);
   }
+  made.current.rows = kept;
   return (
     <div ref={pane} class={`virtual ${className}`} role={role} aria-label={label} tabIndex={0} data-scrolls={scrolls ? "yes" : undefined}>
       <div class="vspace" role="presentation" style={{ height: `${height}px`, minWidth: columns === undefined ? undefined : `${columns}ch` }}>

@@ -1,4 +1,4 @@
-/** For each pair of kernels that share a tensor: fused, or why not. */
+/** For each two kernels of which one reads what the other makes, or that read the same: why they are not one. */
 import { useMemo } from "preact/hooks";
 import { kernelOf, useDocument } from "../data";
 import type { FusionDocument, Program } from "../documents";
@@ -12,34 +12,35 @@ type Pair = FusionDocument["pairs"][number];
 export function FusionView({ program, route }: { program: Program; route: Route }) {
   const fusion = useDocument<FusionDocument>(`${program.id}/fusion.json`);
   const filter = route.query["q"] ?? "";
-  const only = route.query["only"] === "apart" ? "apart" : "all";
+  const only = ["flow", "siblings"].find((each) => each === route.query["only"]) ?? "all";
   const named = (id: string) => kernelOf(program, id)?.name ?? id;
   const rows = useMemo(
     () =>
       (fusion.value?.pairs ?? []).filter(
-        (pair) => (only === "all" || !pair.fused) && (filter === "" || matches(filter, named(pair.producer), named(pair.consumer), pair.reason, pair.tensor)),
+        (pair) => (only === "all" || (only === "siblings") === (pair.sibling === true)) && (filter === "" || matches(filter, named(pair.producer), named(pair.consumer), pair.reason, pair.tensor)),
       ),
     [fusion.value, filter, only],
   );
   const columns = useMemo<Column<Pair>[]>(() => {
     const kernel = (id: string) => (kernelOf(program, id) ? <a class="mono" href={href(id)}>{named(id)}</a> : <span class="mono">{id}</span>);
     return [
-      { key: "producer", title: "producer", width: "minmax(140px, 1fr)", by: (pair) => named(pair.producer), cell: (pair) => kernel(pair.producer) },
-      { key: "consumer", title: "consumer", width: "minmax(140px, 1fr)", by: (pair) => named(pair.consumer), cell: (pair) => kernel(pair.consumer) },
+      { key: "producer", title: "kernel", width: "minmax(140px, 1fr)", by: (pair) => named(pair.producer), cell: (pair) => kernel(pair.producer) },
+      { key: "sibling", title: "", width: "84px", by: (pair) => Number(pair.sibling ?? false), cell: (pair) => <span class="muted">{pair.sibling ? "and" : "is read by"}</span> },
+      { key: "consumer", title: "kernel", width: "minmax(140px, 1fr)", by: (pair) => named(pair.consumer), cell: (pair) => kernel(pair.consumer) },
       { key: "tensor", title: "tensor", width: "minmax(80px, 140px)", by: (pair) => pair.tensor ?? "", cell: (pair) => <span class="mono muted">{pair.tensor}</span> },
-      { key: "fused", title: "fused", width: "64px", by: (pair) => Number(pair.fused), cell: (pair) => (pair.fused ? <b class="plus">yes</b> : <b class="minus">no</b>) },
-      { key: "reason", title: "because", width: "minmax(220px, 2fr)", by: (pair) => pair.reason ?? "", cell: (pair) => <span title={pair.reason ?? ""}>{pair.reason}</span> },
+      { key: "reason", title: "two, because", width: "minmax(220px, 2fr)", by: (pair) => pair.reason ?? "", cell: (pair) => <span title={pair.reason ?? ""}>{pair.reason}</span> },
     ];
   }, [program]);
   if (fusion.value === null) return <Waiting loaded={fusion} />;
-  const apart = fusion.value.pairs.filter((pair) => !pair.fused).length;
+  const siblings = fusion.value.pairs.filter((pair) => pair.sibling).length;
+  const left = fusion.value.left_out ?? 0;
   return (
     <section class="view">
-      <Header title="Fusion" sub={`${counted(fusion.value.pairs.length, "pair")}, ${apart} apart`}>
+      <Header title="Fusion" sub={`${counted(fusion.value.pairs.length - siblings, "pair")} of which one reads what the other makes, ${siblings} that read the same${left > 0 ? `, ${left} left out` : ""}`}>
         <Filter value={filter} label="Filter by kernel or reason" onInput={(text) => go(withQuery(route, { q: text }), true)} />
-        <Choice label="Pairs" options={[["all", "All"], ["apart", "Not fused"]]} value={only} onChange={(value) => go(withQuery(route, { only: value === "apart" ? "apart" : null }), true)} />
+        <Choice label="Pairs" options={[["all", "All"], ["flow", "One reads the other"], ["siblings", "Read the same"]]} value={only} onChange={(value) => go(withQuery(route, { only: value === "all" ? null : value }), true)} />
       </Header>
-      {rows.length === 0 ? <Empty>No pair of kernels.</Empty> : <Table rows={rows} columns={columns} sort={parseSort(route.query["sort"], "fused")} onSort={(sort) => go(withQuery(route, { sort }), true)} label="Pairs of kernels" />}
+      {rows.length === 0 ? <Empty>No pair of kernels.</Empty> : <Table rows={rows} columns={columns} sort={parseSort(route.query["sort"], "sibling")} onSort={(sort) => go(withQuery(route, { sort }), true)} label="Pairs of kernels" />}
     </section>
   );
 }

@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { useDocument } from "../data";
 import type { BufferEntry, MemoryDocument, Program } from "../documents";
 import { bytes, count, counted, percent } from "../format";
+import { MemoryCurve, memoryUse } from "../parts/memory_curve";
 import { Plane } from "../parts/plane";
 import { Facts, Header, Waiting } from "../parts/small";
 import { type Column, parseSort, Table } from "../parts/table";
@@ -25,6 +26,7 @@ export function MemoryView({ program, route }: { program: Program; route: Route 
   // What the caller owns has no place in the arena; the table lists it.
   const arena = useMemo(() => (plan?.buffers ?? []).filter(({ offset }) => offset !== null), [plan]);
   const top = useMemo(() => arena.reduce((high, buffer) => Math.max(high, (buffer.offset ?? 0) + buffer.bytes), plan?.peak || 1), [arena]);
+  const use = useMemo(() => memoryUse(arena, plan?.steps ?? 0), [arena]);
   const boxes = useMemo(
     () =>
       arena.map((buffer) => ({
@@ -59,6 +61,7 @@ export function MemoryView({ program, route }: { program: Program; route: Route 
           ["steps", count(plan.steps)],
         ]}
       />
+      <MemoryCurve use={use} arena={plan.peak} labels={plan.labels ?? []} />
       <Plane boxes={boxes} extent={Math.max(1, plan.steps)} counts label="Buffers over steps, address upwards" tick={(step) => `${Math.round(step)}`} chosen={chosen} onChoose={setChosen} describe={describe} />
       <Table
         rows={plan.buffers}

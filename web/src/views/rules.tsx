@@ -1,9 +1,9 @@
 /** Every rule that was met: its equation, how often it applied, and why it failed where it failed. */
 import { useMemo } from "preact/hooks";
 import { useDocument, useRecording } from "../data";
-import type { PatternEntry, Program, RuleEntry } from "../documents";
+import type { PatternEntry, Program, RuleEntry, RuleFailures } from "../documents";
 import { count, counted, ruleName } from "../format";
-import { Bar, Filter, Header, matches } from "../parts/small";
+import { Bar, Filter, Header, matches, Waiting } from "../parts/small";
 import { type Column, parseSort, Table } from "../parts/table";
 import { go, type Route, withQuery } from "../route";
 
@@ -38,11 +38,14 @@ export function RulesView({ program, route }: { program: Program; route: Route }
       { key: "engine", title: "engine", width: "46px", by: (row) => row.engine ?? "", cell: (row) => row.engine },
       { key: "applied", title: "applied", width: "84px", number: true, by: (row) => row.applied, cell: (row) => <Bar part={row.applied ?? 0} whole={most}>{count(row.applied)}</Bar> },
       { key: "tried", title: "tried", width: "60px", number: true, by: (row) => row.tried, cell: (row) => count(row.tried) },
-      { key: "failed", title: "reasons", width: "60px", number: true, by: (row) => row.reasons.length, cell: (row) => (row.reasons.length ? count(row.reasons.length) : "") },
+      { key: "failed", title: "reasons", width: "60px", number: true, by: (row) => row.reasons.length, cell: (row) => (row.engine === "uop" ? (row.tried !== row.applied ? "…" : "") : row.reasons.length ? count(row.reasons.length) : "") },
     ],
     [most],
   );
   const chosen = all.find(({ id }) => id === chosenId) ?? null;
+  // Patterns of the graph IR are counted as they fail; rules of kernels are held to their nodes again when one asks.
+  const worked = useDocument<RuleFailures>(chosen?.engine === "uop" ? `${program.id}/rule/${chosen.id}.json` : null);
+  const reasons = chosen?.engine === "uop" ? (worked.value?.failed ?? []) : (chosen?.reasons ?? []);
   return (
     <section class="view">
       <Header title="Rules" sub={counted(all.length, "rule")}>
@@ -72,8 +75,10 @@ export function RulesView({ program, route }: { program: Program; route: Route }
                 <dt>applied</dt><dd>{count(chosen.applied)} of {count(chosen.tried)} tries</dd>
               </dl>
               <h3>Why it did not apply</h3>
-              {chosen.reasons.length === 0 && <p class="muted">No reason was recorded.</p>}
-              {chosen.reasons.map(({ reason, count: times, example }) => (
+              {chosen.engine === "uop" && worked.value === null && <Waiting loaded={worked} />}
+              {worked.value !== null && worked.value.looked > 0 && <p class="muted">{counted(worked.value.looked, "node")} of a few kernels, by reason</p>}
+              {reasons.length === 0 && (chosen.engine !== "uop" || worked.value !== null) && <p class="muted">No node that it could match was left as it was.</p>}
+              {reasons.map(({ reason, count: times, example }) => (
                 <div class="failure" key={reason}>
                   <b>×{count(times)}</b> {reason}
                   {example && <pre class="expression">{example}</pre>}

@@ -1,11 +1,12 @@
 /** A pass over the program, or a stage of a kernel: what changed, and every single rewrite that changed it. */
 import { useMemo } from "preact/hooks";
 import { useDocument, useRecording } from "../data";
-import type { Graph, KernelEntry, Program, StageDocument, StepDocument } from "../documents";
+import type { FailedDocument, Graph, KernelEntry, Program, StageDocument, StepDocument } from "../documents";
 import { count, microseconds, milliseconds, ruleName } from "../format";
 import { useKeys } from "../keys";
 import { Code, type DiffMode, DiffView } from "../parts/code";
 import { type DrawnGraph, GraphView } from "../parts/graph";
+import { NodeRules } from "../parts/node_rules";
 import { Statistics } from "../parts/statistics";
 import { StepDetail, StepsList, useSteps } from "../parts/steps";
 import { Choice, Header, Waiting } from "../parts/small";
@@ -115,6 +116,8 @@ function Rewrites(props: RewritesProps) {
   const wantsEarlier = baseBefore !== null && shape === "graph";
   const earlier = useDocument<StageDocument>(wantsEarlier ? `${baseBefore}.json` : null);
   const whole = useDocument<StepDocument>(step === null ? null : `${base}/step/${step}.json`);
+  const ofKernel = base.includes("/stage/");
+  const failed = useDocument<FailedDocument>(panel === "rules" && ofKernel ? `${base}/failed.json` : null);
   const list = useSteps(base, steps);
   const current = step === null ? null : list.step(step);
 
@@ -205,7 +208,7 @@ function Rewrites(props: RewritesProps) {
             picture === null ? (
               document.value === null ? <Waiting loaded={document} /> : <p class="notice">{step === null || whole.value !== null ? "No graph was recorded here; the text has it all." : whole.problem ?? "Loading…"}</p>
             ) : (
-              <GraphView graph={picture} label={label} marked={marked} only={only} leftOut={graph?.left_out ?? 0} />
+              <GraphView graph={picture} label={label} marked={marked} only={only} leftOut={graph?.left_out ?? 0} info={ofKernel ? (id) => <NodeRules path={`${base}/node/${id}.json`} /> : undefined} />
             )
           ) : !ready ? (
             <Waiting loaded={loaded} />
@@ -223,7 +226,7 @@ function Rewrites(props: RewritesProps) {
             onChange={(value) => change({ panel: value === "steps" ? null : value })}
           />
           {panel === "rules" ? (
-            <Statistics statistics={document.value?.statistics ?? []} />
+            <Statistics statistics={document.value?.statistics ?? []} failed={failed} />
           ) : steps === 0 ? (
             <p class="notice">No rule applied here.</p>
           ) : (

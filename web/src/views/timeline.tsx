@@ -19,13 +19,18 @@ interface KernelTime {
   flops: number;
   bytes: number;
   share: number;
+  /** GFLOP/s of the roof that it is held to. */
+  peak: number;
 }
 
-function byKernel(events: TimelineEvent[]): KernelTime[] {
+/** The machine's peak for a dtype; where that was not measured, that of float32. */
+const peakOf = (roofline: Roofline | null, dtype: string | undefined): number => roofline?.gflops[dtype ?? "f32"] ?? roofline?.gflops["f32"] ?? 0;
+
+function byKernel(events: TimelineEvent[], program: Program, roofline: Roofline | null): KernelTime[] {
   const table = new Map<string, KernelTime>();
   for (const event of events) {
     const key = event.kernel ?? event.name;
-    const entry = table.get(key) ?? { kernel: key, name: event.name, us: 0, runs: 0, flops: 0, bytes: 0, share: 0 };
+    const entry = table.get(key) ?? { kernel: key, name: event.name, us: 0, runs: 0, flops: 0, bytes: 0, share: 0, peak: peakOf(roofline, kernelOf(program, key)?.dtype) };
     entry.us += event.us;
     entry.runs += 1;
     entry.flops += event.flops ?? 0;
@@ -36,9 +41,9 @@ function byKernel(events: TimelineEvent[]): KernelTime[] {
 }
 
 /** The share of what the roofline allows at this intensity, by memory or by arithmetic. */
-function attained(entry: KernelTime, roofline: Roofline | null | undefined): number | null {
-  const peak = Math.max(0, ...Object.values(roofline?.gflops ?? {}));
+function attained(entry: KernelTime, roofline: Roofline | null): number | null {
   const memory = roofline?.gbs["memory"] ?? 0;
+  const { peak } = entry;
   if (peak === 0 || memory === 0 || entry.us === 0 || entry.bytes === 0) return null;
   const limit = Math.max(entry.flops / peak, entry.bytes / memory) / 1e3;
   return limit / entry.us;
@@ -50,7 +55,8 @@ export function TimelineView({ program, route }: { program: Program; route: Rout
   const run = runs.find(({ id }) => id === route.query["run"]) ?? runs[0];
   const timeline = useDocument<TimelineDocument>(run === undefined ? null : `${run.id}/timeline.json`);
   const [chosen, setChosen] = useState<number | null>(null);
-  const roofline = index.machine?.roofline;
+  const [measured, setMeasured] = useState<Record<string, Roofline> | null>(null);
+  const roofline = (measured ?? index.machine?.rooflines)?.[program.target ?? ""] ?? null;
   // A run starts where its first event does, however long the program was up by then.
   const events = useMemo(() => {
     const all = timeline.value?.events ?? [];
@@ -72,10 +78,10 @@ export function TimelineView({ program, route }: { program: Program; route: Rout
     [timeline.value, threads],
   );
   const kernels = useMemo(() => {
-    const all = byKernel(events);
+    const all = byKernel(events, program, roofline);
     const total = all.reduce((sum, entry) => sum + entry.us, 0);
     return all.map((entry) => ({ ...entry, share: entry.us / total })).sort((a, b) => b.us - a.us);
-  }, [timeline.value]);
+  }, [timeline.value, roofline]);
   const dots = useMemo<Dot[]>(
     () =>
       kernels
@@ -135,7 +141,7 @@ export function TimelineView({ program, route }: { program: Program; route: Rout
       />
       <div class="columns wide-left">
         <Table rows={kernels} columns={columns} sort={parseSort(route.query["sort"], "-us")} onSort={(sort) => go(withQuery(route, { sort }), true)} label="Time by kernel" link={(entry) => href(entry.kernel)} />
-        <RooflinePlot dots={dots} roofline={roofline ?? null} onOpen={open} />
+        <RooflinePlot dots={dots} roofline={roofline} onOpen={open} onMeasured={index.live ? setMeasured : undefined} />
       </div>
     </section>
   );
