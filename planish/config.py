@@ -116,6 +116,12 @@ class Settings:
             "min": 1,
         },
     )
+    keep_collectives: bool = field(
+        default=False,
+        metadata={
+            "doc": "keep collectives of groups of one rank, to try on one device what several would run"
+        },
+    )
     progress: bool = field(
         default=True,
         metadata={"doc": "show a line on the terminal while something is compiled for more than a second"},
@@ -175,6 +181,7 @@ class Changes(TypedDict, total=False):
     cache_limit: int
     memory_limit: int | None
     work_limit: int | None
+    keep_collectives: bool
     progress: bool
     dump_dir: str | None
     disable_stages: str | None

@@ -207,6 +207,12 @@ class _Assembler:
         )
         self.known.update(decided)
 
+    def wait(self, step: planned.Wait) -> None:
+        """Who runs collectives one at a time has nothing to wait for."""
+        one, ticket = self.constant(1), self.constant(step.ticket)
+        native = flat.Native("collective.wait", step.buffers, (ticket,), one, fails=True)
+        self.body.append(flat.Host(lambda arrays, values: ((), ()), (), (), (), (), (), native))
+
     def native(self, step: planned.Host) -> flat.Native | None:
         call = step.call
         if call is None:
@@ -241,6 +247,7 @@ _STEP: Final[dict[type[planned.Step], Callable[[_Assembler, Any], None]]] = {
     planned.While: _Assembler.while_,
     planned.For: _Assembler.for_,
     planned.Host: _Assembler.host,
+    planned.Wait: _Assembler.wait,
 }
 
 

@@ -42,7 +42,7 @@ _FUNCTIONS: Final = (
 """In the order of the C."""
 _SYMBOLS: Final = {
     "collective": "collective",
-    "collective.packed": "collective_packed",
+    "collective.wait": "collective_wait",
     "collective.index": "collective_index",
 }
 _LATE: Final = -1
@@ -184,40 +184,20 @@ class Binding:
             record.target = next((b for a, b in attrs.pairs if a == place), -1)
         if members > 1:
             record.communicator = handle_of(self.world.group(groups_of(attrs)))
-            record.type = handle_of(_type("BYTE"))
+            record.type = _handle("BYTE")
             if isinstance(attrs, ops.AllReduceAttrs | ops.ReduceScatterAttrs):
                 found = reduction_of(attrs.kind, dtype)
                 if found is None:
                     raise InternalError(f"no reduction {attrs.kind} of {dtype.name}, and yet a routine")
-                record.scale, record.type = 1, handle_of(_type(found.type))
-                record.op = self._op(found.op)
+                record.scale, record.type, record.op = 1, *map(_handle, (found.type, found.op))
         return record
 
-    def _op(self, name: str) -> int:
-        """A reduction: one of MPI's, or one of the C."""
-        from mpi4py import MPI
 
-        if not name.startswith("collective_"):
-            return handle_of(getattr(MPI, name))
-        found = _OWN_OPS.get(name)
-        if found is None:
-            library, _ = _library()
-            place = (ctypes.c_int64 * 1)()
-            _address(library, "MPI_Op_create")
-            library["MPI_Op_create"](ctypes.c_void_p(self.code.address(name)), 1, place)
-            found = _OWN_OPS[name] = (
-                place[0] if MPI._sizeof(MPI.Op) == ctypes.sizeof(ctypes.c_void_p) else place[0] & 0xFFFFFFFF
-            )
-        return found
-
-
-_OWN_OPS: Final[dict[str, int]] = {}
-
-
-def _type(name: str) -> Any:
+def _handle(name: str) -> int:
+    """Of one of MPI's types or operations."""
     from mpi4py import MPI
 
-    return getattr(MPI, name)
+    return handle_of(getattr(MPI, name))
 
 
 @cache
@@ -272,8 +252,11 @@ def address_of(routine: str) -> int | None:
     return None if name is None else binding().code.address(name)
 
 
-def prepare(lowered: Lowered) -> None:
-    """Before a program with collectives runs: all ranks have the same one, for devices of one kind, and its groups and records are there."""
+def prepare(lowered: Lowered) -> Mapping[int, str]:
+    """Before a program with collectives runs: all ranks have the same one, for devices of one kind, and its groups and records are there.
+
+    Gives what each collective is called, by key.
+    """
     steps = collectives_in(lowered.plan)
     name = lowered.arguments.function
     world = ranks.world()
@@ -284,10 +267,13 @@ def prepare(lowered: Lowered) -> None:
     agree(world, name, ptir.print(lowered.function), "a GPU" if lowered.target.is_gpu else "the CPU")
     lines = lines_of(lowered.source)
     known = [
-        (step, _Known(step, name, lines.get(step.op.name, ()))) for step in steps if step.call is not None
+        (step, _Known(step, name, lines.get(step.op.name, ())))
+        for step in steps
+        if step.call is not None and step.call.name in _SYMBOLS
     ]
     if known and not lowered.target.is_gpu:
         binding().register(known)
+    return {key_of(step.op.name, step.attrs, step.input_types): str(each) for step, each in known}
 
 
 def lines_of(function: ptir.Function | None) -> Mapping[str, tuple[str, ...]]:

@@ -28,7 +28,8 @@ from planish.runtime.grid import GridKernel
 from planish.runtime.pool import available_cores
 from planish.runtime.processors import processor
 from planish.schedule.memory import Sharing
-from planish.schedule.plan import Host, Launch, Plan, Role, Rolled, walk
+from planish.schedule.overlap import TICKETS, without_ticket
+from planish.schedule.plan import Host, Launch, Plan, Role, Rolled, Wait, walk
 from planish.target import Target
 from planish.target import find as find_target
 
@@ -36,7 +37,16 @@ if TYPE_CHECKING:
     from planish.compiler import Executable, Lowered
 
 __all__ = ["LATER", "disk_cache", "key", "key_of", "load", "revive", "save", "standard_key", "surroundings"]
-_RELEVANT: Final = ("fastmath", "contract", "devectorize", "allow_half8", "beam", "deterministic", "schedule")
+_RELEVANT: Final = (
+    "fastmath",
+    "contract",
+    "devectorize",
+    "allow_half8",
+    "beam",
+    "deterministic",
+    "schedule",
+    "keep_collectives",
+)
 """Settings that change what is generated."""
 
 
@@ -142,7 +152,8 @@ def _check_routine(plan: Plan, step: Host) -> None:
     from planish.schedule.routines import find_routine
 
     meant = find_routine(step.op.name, step.attrs, step.input_types, step.output_types)
-    if meant is None or meant.call != step.call or len(meant.tables) != len(step.constants):
+    own = step.call and without_ticket(step.call)
+    if meant is None or meant.call != own or len(meant.tables) != len(step.constants):
         raise plan_json.Malformed("a routine is called for another op")
     pairs = zip((*step.inputs, *step.outputs), (*step.input_types, *step.output_types), strict=True)
     fits = all(
@@ -189,6 +200,8 @@ def _check(
             step.renamed(inside)
             if isinstance(step, Host) and step.call is not None:
                 _check_routine(plan, step)
+            if isinstance(step, Wait) and not (0 < step.ticket < TICKETS and len(step.buffers) == 2):
+                raise plan_json.Malformed("nobody has such a ticket")
     for number in plan.results:
         inside(number)
     for block in sharing.blocks:

@@ -19,7 +19,7 @@ from planish.compiler.grids import grid_of, maps_of
 from planish.errors import PlanishError
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.build import cubin_key, cubin_of, kept_cubin, translate
-from planish.runtime.cuda.code import GpuCode, Watch
+from planish.runtime.cuda.code import Carried, GpuCode, Watch
 from planish.runtime.cuda.device import Gpu, gpu
 from planish.runtime.cuda.disassembly import sass_of
 from planish.runtime.cuda.dlpack import at_once, borrowed, interface, lent, reader_of
@@ -148,11 +148,12 @@ def array_at(device: str, pointer: int, dtype: np.dtype[Any], shape: tuple[int, 
 
 def on_device(lowered: Lowered, device: str | None) -> GpuExecutable:
     """The function, to be run by a GPU."""
-    if collectives_in(lowered.plan):
-        from planish.compiler.collectives import prepare
+    own = gpu(number_of(device or "cuda:0"))
+    if not collectives_in(lowered.plan):
+        return GpuExecutable(lowered, own)
+    from planish.compiler.gpu_collectives import carried
 
-        prepare(lowered)
-    return GpuExecutable(lowered, gpu(number_of(device or "cuda:0")))
+    return GpuExecutable(lowered, own, carried(lowered, own))
 
 
 def text_of(lowered: Lowered, level: str) -> str:
@@ -177,7 +178,7 @@ def code_text(source: str, arch: str, level: str) -> str:
 class GpuExecutable(Executable):
     """A compiled function on a GPU: called with arrays (those of the host are copied there), it gives arrays on the GPU."""
 
-    def __init__(self, lowered: Lowered, gpu: Gpu) -> None:
+    def __init__(self, lowered: Lowered, gpu: Gpu, carried: Carried | None = None) -> None:
         self.lowered, self.gpu = lowered, gpu
         assembled = assemble(lowered.plan, lowered.variables, lowered.arguments.names)
         self._code, self._sizes, self._results = assembled.code, assembled.sizes, assembled.results
@@ -198,6 +199,7 @@ class GpuExecutable(Executable):
             kernels,
             [b.dtype.itemsize for b in buffers],
             [np.dtype(b.dtype.numpy) for b in buffers],
+            carried,
         )
         self._constants = {
             number: GpuArray.of(gpu, np.ascontiguousarray(buffer.constant).reshape(-1))

@@ -61,7 +61,7 @@ def _segment(
 ) -> Segment | None:
     """All that a call launches, with every result where it is to be in the end; None if the host has something to do."""
     flat = code.code
-    stretch = follow(flat, 0, slots, nbytes, code.itemsizes, decides=code.decides)
+    stretch = follow(flat, 0, slots, nbytes, code.itemsizes, decides=code.decides, places=code.carried.places)
     if stretch.end != len(flat.instructions):
         return None
     moved = [(stretch.memory[n], Word(n, 0)) for n in lowered.plan.results if stretch.memory[n] != Word(n, 0)]
@@ -74,7 +74,7 @@ def _segment(
     if read & written:
         return None
     copies = tuple(Launch(COPY, (n,), (to, now, Word(-1, n))) for now, to in moved if (n := nbytes[to.root]))
-    return Segment(code.gpu, code.launcher, stretch._replace(items=(*stretch.items, *copies)), code.kernels)
+    return code.laid_out(stretch._replace(items=(*stretch.items, *copies)))
 
 
 def fast_call(

@@ -33,6 +33,7 @@ from planish.llir.streaming import with_streaming
 from planish.runtime import cpu
 from planish.runtime.pool import available_cores
 from planish.schedule.memory import Sharing
+from planish.schedule.overlap import overlapped
 from planish.schedule.plan import Launch, Plan, Role, Step, mapped
 from planish.schedule.planner import plan as make_plan
 from planish.schedule.sharing import settled, share
@@ -86,7 +87,7 @@ def _lowered(
 ) -> Lowered:
     prepared = prepare(function, passes, routines=target.routines)
     with Table() as table:
-        plan = make_plan(prepared, table, donated_parameters(prepared, donate), target)
+        plan = overlapped(make_plan(prepared, table, donated_parameters(prepared, donate), target))
         sharing = share(plan, reuse=reuse)
         if current().check != "none":
             verify(plan, sharing)

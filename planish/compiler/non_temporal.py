@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import cast
 
 from planish.schedule.memory import Sharing, nbytes
-from planish.schedule.plan import Bind, Branch, Copy, Host, Launch, Plan, Role, Step, Swap, View, While, walk
+from planish.schedule.overlap import touched
+from planish.schedule.plan import Launch, Plan, Role, walk
 from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -30,7 +31,7 @@ def streamed(plan: Plan, sharing: Sharing, target: Target) -> list[frozenset[str
             launches.append(step)
             used |= {buffer for slot, buffer in enumerate(step.buffers) if slot in reads[step.kernel]}
         else:
-            used.update(_looked_at(step))
+            used.update(touched(step))
     homes = sharing.homes
     used |= {homes[buffer] for buffer in used if buffer in homes}
 
@@ -52,27 +53,6 @@ def streamed(plan: Plan, sharing: Sharing, target: Target) -> list[frozenset[str
         known = found[launch.kernel]
         found[launch.kernel] = here if known is None else known & here
     return [frozenset() if each is None else each for each in found]
-
-
-def _looked_at(step: Step) -> tuple[int, ...]:
-    """The buffers that a step besides a launch has to do with."""
-    match step:
-        case Copy(source, target):
-            return source, target
-        case Swap(first, second):
-            return first, second
-        case View(buffer, base):
-            return buffer, base
-        case Host():
-            return (*step.inputs, *step.outputs, *step.constants, *step.scratch)
-        case Bind():
-            return (step.buffer,)
-        case Branch():
-            return (step.predicate,)
-        case While():
-            return (step.flag,)
-        case _:
-            return ()
 
 
 def _read(sink: UOp) -> set[int]:

@@ -249,8 +249,11 @@ class TimedWalk:
         """Name, flops and bytes of one run of each."""
         kernels = self.exe.kernels
         found = [(kernels[k].name, kernels[k].flops, kernels[k].nbytes) for k in self.exe.code.sites]
-        steps = walk(self.exe.lowered.plan.steps)
-        return [*found, *((step.op.name, 0, 0) for step in steps if isinstance(step, planned.Host))]
+        for step in walk(self.exe.lowered.plan.steps):
+            if isinstance(step, planned.Host | planned.Wait):
+                name = step.op.name if isinstance(step, planned.Host) else f"wait for {step.op}"
+                found.append((name, 0, 0))
+        return found
 
 
 class CpuWalk(TimedWalk):

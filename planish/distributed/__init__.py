@@ -16,10 +16,10 @@ from planish.distributed.network import Link, Network
 from planish.distributed.simulate import Device, Prediction, simulate
 from planish.ptir.ops.collective import set_transport
 from planish.runtime import ranks
-from planish.runtime.ranks import PATIENCE, CollectiveError, World, barrier, rank, size
+from planish.runtime.ranks import PATIENCE, CollectiveError, World, barrier, local_rank, rank, size
 
 __all__ = [
-    "CollectiveError", "Device", "Link", "Network", "Prediction", "Statistics", "World", "barrier", "init", "load", "rank", "save", "simulate",
+    "CollectiveError", "Device", "Link", "Network", "Prediction", "Statistics", "World", "barrier", "init", "load", "local_rank", "rank", "save", "simulate",
     "size", "statistics",
 ]  # fmt: skip
 
@@ -27,8 +27,8 @@ __all__ = [
 def init(backend: str | None = None, *, timeout: float = PATIENCE) -> World:
     """Find the other ranks: every rank calls it once, before anything that is sharded.
 
-    `backend` is `mpi`, or `none` for a process by itself; by default MPI if mpi4py is installed. `timeout` is how many seconds a rank waits
-    in a collective before it gives up; calling it again changes that alone. From here on an exception that nobody catches ends all ranks.
+    `backend` is what carries collectives: `mpi`; `nccl`, between GPUs, whose ranks are found by MPI if mpi4py is installed; or `none` for a process by itself.
+    By default what is there: MPI, and NCCL for programs on GPUs. `timeout` is how many seconds a rank waits in a collective before it gives up; calling it again changes that alone. From here on an exception that nobody catches ends all ranks.
     """
     world = ranks.init(backend, timeout=timeout)
     set_transport(ByMpi(world))

@@ -47,6 +47,8 @@ class World:
     patience: float
     communicator: MPI.Comm | None = None
     """Of all ranks, for planish alone; None for a process by itself."""
+    nccl: bool = False
+    """Whether collectives of programs on GPUs are NCCL's; else they go through the host."""
     _groups: dict[Groups, MPI.Comm] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -116,15 +118,17 @@ _WORLD: Final[list[World]] = []
 def init(backend: str | None = None, *, timeout: float = PATIENCE) -> World:
     """Find the other ranks. Every rank calls it once, before anything that is sharded; calling it again changes the timeout alone.
 
-    `backend` is `mpi`, or `none` for a process by itself; by default MPI if mpi4py is installed. `timeout` is how many seconds a rank waits
+    `backend` is what carries collectives: `mpi`; `nccl`, between GPUs, whose ranks are found by MPI if mpi4py is installed; or `none` for a process by itself.
+    By default what is there: MPI, and NCCL for programs on GPUs. `timeout` is how many seconds a rank waits
     in a collective before it gives up. From here on an exception that nobody catches ends all ranks.
     """
-    if backend not in (None, "mpi", "none"):
-        raise PlanishError(f"unknown backend {backend!r}", remedy="'mpi', 'none', or nothing")
+    if backend not in (None, "mpi", "nccl", "none"):
+        raise PlanishError(f"unknown backend {backend!r}", remedy="'mpi', 'nccl', 'none', or nothing")
     if timeout <= 0:
         raise PlanishError(f"the timeout is {timeout} s", remedy="a number above 0")
     if not _WORLD:
         found = World(0, 1, timeout) if backend == "none" else _by_mpi(timeout, needed=backend == "mpi")
+        found.nccl = _by_nccl(backend)
         _WORLD.append(found)
         if found.communicator is not None:
             from planish.runtime import rank_faults
@@ -167,6 +171,33 @@ def _by_mpi(timeout: float, *, needed: bool) -> World:
     own = MPI.COMM_WORLD.Dup()
     own.Set_errhandler(MPI.ERRORS_RETURN)
     return World(own.Get_rank(), size, timeout, own)
+
+
+def _by_nccl(backend: str | None) -> bool:
+    """Whether NCCL is there, for whoever has GPUs; who asks for it must have both."""
+    from planish.runtime.cuda import driver, nccl
+
+    if backend not in (None, "nccl"):
+        return False
+    if backend == "nccl":
+        if not driver.device_count():
+            raise PlanishError(f"NCCL needs a GPU: {driver.why_none()}", remedy="pn.distributed.init('mpi')")
+        nccl.version()
+    return bool(driver.device_count()) and nccl.is_there()
+
+
+def local_rank() -> int:
+    """Which of the ranks on this machine this process is: the number of the GPU that is its own."""
+    own = world().communicator
+    if own is None:
+        return 0
+    from mpi4py import MPI
+
+    near = own.Split_type(MPI.COMM_TYPE_SHARED)
+    try:
+        return int(near.Get_rank())
+    finally:
+        near.Free()
 
 
 def world() -> World:

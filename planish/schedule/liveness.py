@@ -30,6 +30,7 @@ from planish.schedule.plan import (
     Steps,
     Swap,
     View,
+    Wait,
     While,
     blocks,
     walk,
@@ -79,6 +80,8 @@ def uses(step: Step, written: Sequence[frozenset[int]]) -> Iterator[tuple[int, b
         case Host():
             yield from ((buffer, False) for buffer in (*step.inputs, *step.constants))
             yield from ((buffer, True) for buffer in (*step.outputs, *step.scratch))
+        case Wait():
+            yield from ((buffer, False) for buffer in step.buffers)
         case Bind():
             yield step.buffer, False
         case Branch():

@@ -4,7 +4,7 @@
     Copy     source → target                        While    condition steps, their flag, body steps
     Swap     two buffers exchange their memory      For      a counter over a number of steps, in either direction
     View     buffer = base[counter], or other dtype Bind     variable = the integer in a buffer
-    Host     an op that runs outside generated code
+    Host     an op that runs outside generated code Wait     until a collective that was started is done
 
 Sizes are those of PTIR: numbers, or expressions over named sizes, which are variables of the plan. A named size of a
 parameter is known when the function is called; one that data decides is set by `Bind` or `Host` before it is used. A carried
@@ -184,6 +184,18 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """Until a collective that was started is done; its buffers, what is sent and what comes, are in use until here."""
+
+    buffers: tuple[int, ...]
+    ticket: int
+    op: str
+
+    def renamed(self, of: Renaming) -> Wait:
+        return replace(self, buffers=tuple(map(of, self.buffers)))
+
+
+@dataclass(frozen=True, slots=True)
 class Branch:
     """One of two blocks, by a bool in memory."""
 
@@ -239,7 +251,7 @@ class Rolled:
     because: str
 
 
-Step: TypeAlias = Launch | Copy | Swap | View | Bind | Host | Branch | While | For
+Step: TypeAlias = Launch | Copy | Swap | View | Bind | Host | Wait | Branch | While | For
 Steps: TypeAlias = tuple[Step, ...]
 
 
@@ -343,7 +355,15 @@ class Plan:
                 return [(f"{variable} = b{buffer}", ())]
             case Host():
                 by = "" if step.call is None else f" by {step.call.name}"
+                if (
+                    step.call is not None
+                    and step.call.name in ("collective", "collective.half")
+                    and step.call.integers[-1]
+                ):
+                    by = f" under way as {step.call.integers[-1]}"
                 return [(f"{_names(step.outputs)} = host {step.op.name}({_names(step.inputs)}){by}", ())]
+            case Wait():
+                return [(f"wait for {step.ticket}, {step.op} into {_names(step.buffers[1:])}", ())]
             case Branch(predicate, then, otherwise):
                 return [(f"if b{predicate}", then), *([("else", otherwise)] if otherwise else [])]
             case While(condition, flag, body):

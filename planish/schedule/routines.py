@@ -230,7 +230,7 @@ def _collective(op: str) -> Callable[[Attrs, Types, Types], Routine | None]:
 
     def routine(attrs: Attrs, given: Types, made: Types) -> Routine | None:
         found = find(attrs, given, made)
-        return None if found is None else Routine(*found)
+        return None if found is None else Routine(found)
 
     return routine
 

@@ -2,7 +2,8 @@
 
 Which op becomes what is a table, `library.expansions`. Quantised values become plain integers first, since the types of everything
 that holds them change with that: after `expand` no type has a quantisation, and no instruction is a composite except those
-of complex parts, which `expand-complex` takes away, and those that a routine of the machine computes (`library.hosted`). Results keep every bit (docs/semantics.md).
+of complex parts, which `expand-complex` takes away, and those that a routine of the machine computes (`library.hosted`). Collectives become such as are carried
+between ranks (`library.carried`). Results keep every bit (docs/semantics.md).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import ClassVar
 
 from planish.ptir.function import Function, Inst, Program
 from planish.ptir.graph_value import GraphValue
+from planish.ptir.library.carried import CARRIED
 from planish.ptir.library.expansions import EXPANSIONS
 from planish.ptir.library.hosted import HOSTED
 from planish.ptir.library.splice import Splice
@@ -62,11 +64,14 @@ def expand_composites(
         name = inst.op.name
         build = EXPANSIONS.get(name)
         stays = context.routines and name in HOSTED
-        if (build is None and not stays) or (only and name not in only):
+        if (build is None and not stays and name not in CARRIED) or (only and name not in only):
             continue
         graph = Splice(rewriter, inst)
         operands = [graph.wrap(value) for value in inst.operands]
         results = HOSTED[name](operands, inst.attrs) if stays else None
+        if name in CARRIED:
+            carried = CARRIED[name](operands, inst.attrs, context.routines)
+            results = None if carried is None else (carried,)
         if results is None:
             if build is None:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planish import dtypes
+from planish.config import current
 from planish.ptir import ops
 from planish.ptir.function import Value
 from planish.ptir.ops.collective import (
@@ -93,6 +94,8 @@ def DropLonelyCollective(op: CollectiveView) -> Answer:
     """all_reduce(x), all_gather(x) … -> x in groups of one rank."""
     if group_size(op.attrs.mesh, op.attrs.over) != 1:
         return "ranks have company"
+    if current().keep_collectives:
+        return "it is to be kept"
     if isinstance(op.attrs, PermuteAttrs) and not op.attrs.pairs:
         return "nobody sends anything"
     return op.source
@@ -103,6 +106,8 @@ def FoldLonelyIndex(op: IndexView, rw: ProgramRewriter) -> Answer:
     """mesh_index() -> 0 in groups of one rank."""
     if group_size(op.attrs.mesh, op.attrs.over) != 1:
         return "ranks have company"
+    if current().keep_collectives:
+        return "it is to be kept"
     return rw.materialize_constant(op.inst, Literal.full(dtypes.int64, (), 0))
 
 
@@ -154,6 +159,8 @@ def FoldPermuteOfPermute(op: PermuteView, inner: PermuteView) -> Answer:
 @rule(benefit=2)
 def DropIdentityPermute(op: PermuteView) -> Answer:
     """permute(x, every place to itself) -> x."""
+    if current().keep_collectives:
+        return "it is to be kept"
     places = range(group_size(op.attrs.mesh, op.attrs.over))
     if sorted(op.attrs.pairs) != [(place, place) for place in places]:
         return "some place gets another's"

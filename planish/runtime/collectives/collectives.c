@@ -4,7 +4,8 @@
    room for either, and the callee reads as much of it as it declares. The same holds for counts, which are ints in plain
    functions and 64 bits wide in those that end in `_c`.
 
-   Every collective is started without blocking and then tested until it is done, so that a rank that waits still hears Ctrl-C, lets
+   Every collective is started without blocking. One without a ticket is then tested until it is done; of one with a ticket, that is put off
+   until the plan waits for the ticket, and what the plan does in between is done meanwhile. A rank that waits still hears Ctrl-C, lets
    others have the core, and gives up after a while with an error that says what it waited for. */
 #include "../native/system.h"
 
@@ -17,6 +18,7 @@ enum {
     SIGNALS = 20000000,   /* nanoseconds between two looks for Ctrl-C */
     TAG = 4711,           /* of messages between two ranks; a communicator of ours has no others */
     LATE = -1,            /* why a collective failed, if not by an error of MPI */
+    TICKETS = 64,         /* collectives that may be under way at a time; the first is of those that do not put off */
 };
 
 /* One collective of a program: what it is, among whom. `planish.compiler.collectives` writes these. */
@@ -137,98 +139,84 @@ static int await(struct record *r, void *request) {
     }
 }
 
-/* [outer, parts, inner] becomes [parts, outer, inner]. */
-static void apart(char *to, const char *from, word outer, word parts, size inner) {
-    for (word part = 0; part < parts; part++)
-        for (word row = 0; row < outer; row++, to += inner)
-            __builtin_memcpy(to, from + (size)(row * parts + part) * inner, inner);
+/* A collective that was started. */
+static struct pending {
+    struct record *record;
+    word count, requests[2];
+} pending[TICKETS];
+
+/* Whether it failed. */
+static int finish(struct pending *p) {
+    int failed = 0;
+    for (word n = 0; n < p->count && !failed; n++) failed = await(p->record, &p->requests[n]);
+    p->count = 0;
+    return failed;
 }
 
-/* [parts, outer, inner] becomes [outer, parts, inner]. */
-static void together(char *to, const char *from, word outer, word parts, size inner) {
-    for (word row = 0; row < outer; row++)
-        for (word part = 0; part < parts; part++, to += inner)
-            __builtin_memcpy(to, from + (size)(part * outer + row) * inner, inner);
-}
-
-static int permute(struct record *r, void *in, void *out, word count) {
-    word requests[2];
-    size bytes = (size)(count * r->itemsize);
-    if (r->source == r->place || r->source < 0) {
-        if (r->source < 0) __builtin_memset(out, 0, bytes);
-        else __builtin_memcpy(out, in, bytes);
+/* Starts sending and receiving; a code of MPI. */
+static int permute(struct record *r, void *in, void *out, size bytes, struct pending *p) {
+    if (r->source < 0) __builtin_memset(out, 0, bytes);
+    else if (r->source == r->place) __builtin_memcpy(out, in, bytes);
+    else {
+        int code = mpi.receive(out, (word)bytes, r->type, r->source, TAG, r->communicator, &p->requests[p->count++]);
+        if (code) return code;
     }
-    int receives = r->source >= 0 && r->source != r->place, sends = r->target >= 0 && r->target != r->place, code = 0;
-    if (receives) code = mpi.receive(out, (word)bytes, r->type, r->source, TAG, r->communicator, &requests[0]);
-    if (!code && sends) code = mpi.send(in, (word)bytes, r->type, r->target, TAG, r->communicator, &requests[1]);
-    if (code) return fail(r, code);
-    return (receives && await(r, &requests[0])) || (sends && await(r, &requests[1]));
+    if (r->target < 0 || r->target == r->place) return 0;
+    return mpi.send(in, (word)bytes, r->type, r->target, TAG, r->communicator, &p->requests[p->count++]);
 }
 
-/* `outer` and `inner` say how an axis is cut or put together: the sizes before it, and those from a part of it on.
-   The first pair is of what is given, the second of what comes out. */
-static int run(struct record *r, char *in, char *out, char *room, word outer, word inner, word outer2, word inner2) {
-    word request, code, count = outer * inner, elements = count * r->scale, members = r->members;
-    size block = (size)(count * r->itemsize);
+/* `count` is the elements that a rank gives to each other, or to all. */
+static int run(struct record *r, char *in, char *out, word count, word ticket) {
+    struct pending *p = &pending[ticket];
+    word elements = count * r->scale, code = 0;
+    size bytes = (size)(count * r->itemsize);
     mpi.calls++;
-    if (members == 1 && r->kind != PERMUTE) {
-        __builtin_memcpy(out, in, block);
+    if (p->count && finish(p)) return 1; /* of a call that was broken off */
+    if (r->members == 1 && r->kind != PERMUTE) {
+        __builtin_memcpy(out, in, bytes);
         return 0;
     }
-    char *from = in, *to = out;
-    if (outer > 1 && (r->kind == REDUCE_SCATTER || r->kind == ALL_TO_ALL)) {
-        apart(room, in, outer, members, (size)(inner * r->itemsize));
-        from = room;
-        room += block * (size)members;
-    }
-    if (outer2 > 1 && (r->kind == ALL_GATHER || r->kind == ALL_TO_ALL)) to = room;
+    p->record = r;
+    void *request = &p->requests[0];
+    if (r->kind != PERMUTE) p->count = 1;
     switch (r->kind) {
     case ALL_REDUCE:
-        code = mpi.all_reduce(in, out, elements, r->type, r->op, r->communicator, &request);
+        code = mpi.all_reduce(in, out, elements, r->type, r->op, r->communicator, request);
         break;
     case ALL_GATHER:
-        code = mpi.all_gather(in, elements, r->type, to, elements, r->type, r->communicator, &request);
+        code = mpi.all_gather(in, elements, r->type, out, elements, r->type, r->communicator, request);
         break;
     case REDUCE_SCATTER:
-        code = mpi.reduce_scatter(from, out, elements, r->type, r->op, r->communicator, &request);
+        code = mpi.reduce_scatter(in, out, elements, r->type, r->op, r->communicator, request);
         break;
     case ALL_TO_ALL:
-        code = mpi.all_to_all(from, elements, r->type, to, elements, r->type, r->communicator, &request);
+        code = mpi.all_to_all(in, elements, r->type, out, elements, r->type, r->communicator, request);
         break;
     case BROADCAST:
-        if (r->place == r->root) __builtin_memcpy(out, in, block);
-        code = mpi.broadcast(out, elements, r->type, r->root, r->communicator, &request);
+        if (r->place == r->root) __builtin_memcpy(out, in, bytes);
+        code = mpi.broadcast(out, elements, r->type, r->root, r->communicator, request);
         break;
     default:
-        return permute(r, in, out, count);
+        code = permute(r, in, out, bytes, p);
     }
-    if (code) return fail(r, code);
-    if (await(r, &request)) return 1;
-    if (to != out) together(out, to, outer2, members, (size)(inner2 * r->itemsize));
-    return 0;
+    if (code) {
+        p->count = 0;
+        return fail(r, code);
+    }
+    return ticket ? 0 : finish(p);
 }
 
-/* What plans call. After the buffers: the key, outer and inner twice, and where to say that it failed. */
+/* What plans call. After the buffers: the key, the count, the ticket, and where to say that it failed. */
 void collective(word *given, word chunk) {
-    given[7] = run(find(given[2]), (char *)given[0], (char *)given[1], 0, given[3], given[4], given[5], given[6]);
+    given[5] = run(find(given[2]), (char *)given[0], (char *)given[1], given[3], given[4]);
 }
 
-void collective_packed(word *given, word chunk) {
-    given[8] = run(find(given[3]), (char *)given[0], (char *)given[1], (char *)given[2], given[4], given[5], given[6], given[7]);
+/* After the buffers of the collective, which are in use until here: the ticket, and where to say that it failed. */
+void collective_wait(word *given, word chunk) {
+    given[3] = finish(&pending[given[2]]);
 }
 
 void collective_index(word *given, word chunk) {
     *(word *)given[0] = find(given[1])->place;
     given[2] = 0;
 }
-
-/* Reductions that MPI has not: where one is NaN, so is the result. */
-#define REDUCTION(name, type, better)                                                   \
-    void name(const type *in, type *out, int *count, void *datatype) {                  \
-        for (int i = 0; i < *count; i++)                                                \
-            if (in[i] != in[i] || in[i] better out[i]) out[i] = out[i] != out[i] ? out[i] : in[i]; \
-    }
-REDUCTION(collective_max_float32, float, >)
-REDUCTION(collective_min_float32, float, <)
-REDUCTION(collective_max_float64, double, >)
-REDUCTION(collective_min_float64, double, <)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,20 @@ from planish.runtime.cuda.driver import CudaError, call, refuse
 from planish.runtime.cuda.graphs import Builder, Built, decides
 from planish.runtime.cuda.launch import LoadedKernel, copier
 from planish.runtime.cuda.native import WANTS_GRAPH, Launcher, Memory, packed
+from planish.runtime.cuda.nccl import Exchange
 from planish.runtime.cuda.tensor_maps import map_words
-from planish.runtime.cuda.trace import LONGEST, Choice, Item, Launch, Loop, Stretch, Word, follow
+from planish.runtime.cuda.trace import (
+    LONGEST,
+    Choice,
+    Exchanged,
+    Item,
+    Joined,
+    Launch,
+    Loop,
+    Stretch,
+    Word,
+    follow,
+)
 from planish.runtime.plan import Code, Copy, Host, PlanState, Read, Swap, Unless
 
 Array = NDArray[Any]
@@ -39,6 +51,16 @@ _LAUNCHED: Final[weakref.WeakValueDictionary[int, Segment]] = weakref.WeakValueD
 """By address."""
 
 
+class Carried(NamedTuple):
+    """The collectives of a function that the device carries, by key."""
+
+    exchanges: Mapping[int, Exchange]
+    places: Mapping[int, int]
+    """Of all of them: where this rank's place in its group is in memory, for those that ask for it; 0 for others."""
+    kept: tuple[object, ...] = ()
+    """What owns that memory."""
+
+
 class GpuCode:
     """The code of a function, and the kernels it calls."""
 
@@ -50,11 +72,13 @@ class GpuCode:
         kernels: Sequence[LoadedKernel],
         itemsizes: Sequence[int],
         dtypes: Sequence[np.dtype[Any]],
+        carried: Carried | None = None,
     ) -> None:
         self.gpu, self.launcher, self.code = gpu, launcher, code
+        self.carried = carried or Carried({}, {})
         self.itemsizes, self.dtypes = itemsizes, dtypes
         self.decides = any(isinstance(i, Unless) for i in code.instructions) and decides(gpu)
-        copies = any(isinstance(i, Copy | Swap) for i in code.instructions)
+        copies = bool(self.carried.places) or any(isinstance(i, Copy | Swap) for i in code.instructions)
         self.kernels = [*kernels, copier(gpu)] if copies else list(kernels)  # `trace.COPY` is the last one
         self._segments: dict[tuple[int, bool, tuple[int | None, ...]], Segment] = {}
         self.launched = 0
@@ -89,12 +113,16 @@ class GpuCode:
         if found is None:
             stretch = follow(
                 self.code, position, slots, sizes, self.itemsizes,
-                decides=self.decides and not single, longest=1 if single else LONGEST,
+                decides=self.decides and not single, longest=1 if single else LONGEST, places=self.carried.places,
             )  # fmt: skip
             if len(self._segments) >= _SEGMENTS:
                 self._segments.pop(next(iter(self._segments)), None)
-            found = self._segments[key] = Segment(self.gpu, self.launcher, stretch, self.kernels)
+            found = self._segments[key] = self.laid_out(stretch)
         return found
+
+    def laid_out(self, stretch: Stretch) -> Segment:
+        """A stretch of this code, to be run."""
+        return Segment(self.gpu, self.launcher, stretch, self.kernels, self.carried.exchanges)
 
     def _step(self, position: int, memory: list[int], slots: list[int], sizes: Sequence[int]) -> int:
         """What only the host can do."""
@@ -130,9 +158,15 @@ class Segment:
     """A stretch, laid out for the native way; and the graphs that were made of it."""
 
     def __init__(
-        self, gpu: Gpu, launcher: Launcher, stretch: Stretch, kernels: Sequence[LoadedKernel]
+        self,
+        gpu: Gpu,
+        launcher: Launcher,
+        stretch: Stretch,
+        kernels: Sequence[LoadedKernel],
+        exchanges: Mapping[int, Exchange] | None = None,
     ) -> None:
         self.gpu, self.stretch, self._kernels, self._launcher = gpu, stretch, kernels, launcher
+        self._exchanges = exchanges or {}
         self._memory = Memory()
         self._graphs: dict[int, tuple[Built, Memory]] = {}
         self.items = tuple(_not_empty(stretch.items, kernels))
@@ -141,6 +175,7 @@ class Segment:
         everything = list(_launches(self.items))
         self.kernels = len(everything)
         words = [*(w for launch in everything for w in launch.words), *_flags(self.items)]
+        words += [w for item in self.items if isinstance(item, Exchanged) for w in (item.given, item.made)]
         self._roots = sorted({word.root for word in words if word.root >= 0})
         settable = stretch.is_straight and all(len(launch.words) <= _WORDS for launch in launches)
         graphs = _GRAPHS if settable else _WHOLE
@@ -203,7 +238,7 @@ class Segment:
         self._add_graph(list((ctypes.c_int64 * len(self.stretch.memory)).from_address(frame)))
 
     def _add_graph(self, memory: Sequence[int]) -> None:
-        built = Builder(self.gpu, self._kernels, memory).build(self.items)
+        built = Builder(self.gpu, self._kernels, memory, self._exchanges).build(self.items)
         own, old = Memory(), (ctypes.c_int64 * 5)()
         frame = own.words([memory[root] for root in self._roots])
         new = (ctypes.c_int64 * 5)(
@@ -247,6 +282,8 @@ def _not_empty(items: Sequence[Item], kernels: Sequence[LoadedKernel]) -> Iterat
             case Loop(flag, turns, flags, back):
                 inner = tuple(tuple(_not_empty(turn, kernels)) for turn in turns)
                 yield Loop(flag, inner, flags, tuple(_not_empty(back, kernels)))
+            case Exchanged() | Joined():
+                yield item
 
 
 def _launches(items: Sequence[Item]) -> Iterator[Launch]:

@@ -67,6 +67,11 @@ class Gpu:
         return bytes(call("cuDeviceGetName", 128, self._device)).split(b"\0")[0].decode()
 
     @cached_property
+    def uuid(self) -> str:
+        """What tells it from all others."""
+        return bytes(call("cuDeviceGetUuid", self._device).bytes).hex()
+
+    @cached_property
     def capability(self) -> tuple[int, int]:
         """Its compute capability."""
         return self.attribute("COMPUTE_CAPABILITY_MAJOR"), self.attribute("COMPUTE_CAPABILITY_MINOR")

@@ -1,16 +1,20 @@
-"""Graphs of the driver: launches as nodes, one behind the other; what a flag decides as conditional nodes, on drivers that have them."""
+"""Graphs of the driver: launches as nodes, one behind the other; what a flag decides as conditional nodes, on drivers that have them.
+
+Collectives are one behind the other too, each behind the launches before it; a launch waits for one only where the plan says so. So they run beside each other.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from planish.errors import PlanishError
 from planish.runtime.cuda.device import Gpu
 from planish.runtime.cuda.driver import bindings, call
 from planish.runtime.cuda.launch import LoadedKernel
-from planish.runtime.cuda.trace import Choice, Item, Launch, Loop, Word
+from planish.runtime.cuda.nccl import Exchange
+from planish.runtime.cuda.trace import Choice, Exchanged, Item, Joined, Launch, Loop, Word
 
 _DECIDE: Final = r"""
 .version 8.0
@@ -104,11 +108,32 @@ def _decider(gpu: Gpu) -> Any | None:
     return _DECIDERS[gpu.number]
 
 
+_SIDE: Final[dict[int, Any]] = {}
+
+
+def _side_stream(gpu: Gpu) -> Any:
+    """A stream that nothing runs on, to record what would: the default stream cannot be recorded."""
+    if gpu.number not in _SIDE:
+        _SIDE[gpu.number] = call("cuStreamCreate", bindings().CUstream_flags.CU_STREAM_NON_BLOCKING)
+    return _SIDE[gpu.number]
+
+
 class Builder:
     """Makes the graph of some items for addresses."""
 
-    def __init__(self, gpu: Gpu, kernels: Sequence[LoadedKernel], frame: Sequence[int]) -> None:
+    def __init__(
+        self,
+        gpu: Gpu,
+        kernels: Sequence[LoadedKernel],
+        frame: Sequence[int],
+        exchanges: Mapping[int, Exchange] | None = None,
+    ) -> None:
         self.gpu, self.kernels, self.frame = gpu, kernels, frame
+        self.exchanges = exchanges or {}
+        self.under_way: dict[int, Any] = {}
+        """Collectives that are not waited for yet, by ticket."""
+        self.last: list[Any] = []
+        """The collective before: all ranks have them in one order."""
         self.nodes: list[int] = []
         self.words: list[int] = []
         self._params = bindings().CUDA_KERNEL_NODE_PARAMS()
@@ -144,7 +169,33 @@ class Builder:
                             self.chain(body, block, [])
                 case Loop():
                     before = self.loop(graph, before, item)
+                case Exchanged():
+                    self.last = [self.exchange(graph, [*before, *self.last], item)]
+                    if item.ticket:
+                        self.under_way[item.ticket] = self.last[0]
+                    else:
+                        before = self.last
+                case Joined(ticket):
+                    node = self.under_way.pop(ticket, None)
+                    before = before if node is None else [*before, node]
         return before
+
+    def exchange(self, graph: Any, before: list[Any], item: Exchanged) -> Any:
+        """A collective as a node: what it puts on a stream becomes a graph of its own."""
+        stream, relaxed = (
+            _side_stream(self.gpu),
+            bindings().CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED,
+        )
+        call("cuStreamBeginCapture", stream, relaxed)
+        try:
+            self.exchanges[item.key].put_on(
+                int(stream), self.at(item.given), self.at(item.made), item.elements
+            )
+        finally:
+            inner = call("cuStreamEndCapture", stream)
+        node = call("cuGraphAddChildGraphNode", graph, before, len(before), inner)
+        call("cuGraphDestroy", inner)  # the node has a copy
+        return node
 
     def loop(self, graph: Any, before: list[Any], item: Loop) -> list[Any]:
         more = self.handle(graph)

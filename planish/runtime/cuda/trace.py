@@ -11,7 +11,7 @@ is carried is brought to where the second kind would have left it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from planish.runtime.plan import (
@@ -24,6 +24,7 @@ from planish.runtime.plan import (
     Host,
     Instruction,
     Jump,
+    Native,
     Read,
     Slice,
     Swap,
@@ -34,6 +35,8 @@ LONGEST: Final = 4096
 """Launches of one stretch."""
 COPY: Final = -1
 """The kernel that copies bytes: its words are target, source and how many."""
+COLLECTIVES: Final = ("collective", "collective.half", "collective.index", "collective.wait")
+"""The routines of collectives."""
 
 
 class Word(NamedTuple):
@@ -74,7 +77,23 @@ class Loop(NamedTuple):
     back: tuple[Item, ...]
 
 
-Item: TypeAlias = Launch | Choice | Loop
+class Exchanged(NamedTuple):
+    """A collective by its key: what is given, what is made, how many elements, and the ticket by which it is waited for, or 0."""
+
+    key: int
+    given: Word
+    made: Word
+    elements: int
+    ticket: int
+
+
+class Joined(NamedTuple):
+    """What follows waits for the collective of a ticket."""
+
+    ticket: int
+
+
+Item: TypeAlias = Launch | Choice | Loop | Exchanged | Joined
 
 
 class Stretch(NamedTuple):
@@ -106,9 +125,14 @@ def follow(
     *,
     decides: bool,
     longest: int = LONGEST,
+    places: Mapping[int, int] | None = None,
 ) -> Stretch:
-    """The stretch from a position on, of so many launches at most. `decides`: the device can look at flags itself."""
+    """The stretch from a position on, of so many launches at most. `decides`: the device can look at flags itself.
+
+    `places`: where collectives are carried by the device, by key where this rank's place is in memory, or 0.
+    """
     walker = _Walker(code.instructions, slots, nbytes, itemsizes, decides=decides, longest=longest)
+    walker.places = places or {}
     items: list[Item] = []
     end = walker.walk(begin, len(code.instructions), items, top=True)
     memory = tuple(
@@ -138,6 +162,7 @@ class _Walker:
         self.slots = list(slots)
         self.memory: list[Word | None] = [Word(number, 0) for number in range(len(itemsizes))]
         self.launches = 0
+        self.places: Mapping[int, int] = {}
 
     def walk(self, begin: int, end: int, items: list[Item], *, top: bool = False) -> int:
         """Add what is launched between two positions; where that ends. Only at the top may that be before the end."""
@@ -159,6 +184,10 @@ class _Walker:
                     return position
                 continue
             try:
+                if isinstance(i, Host) and i.native is not None and i.native.routine in COLLECTIVES:
+                    self.collective(i.native, items, top)
+                    position += 1
+                    continue
                 position = self.step(i, position, items)
             except _Opaque:
                 if not top:
@@ -192,6 +221,22 @@ class _Walker:
             case Unless() | Read() | Host():
                 raise _Opaque
         return position + 1
+
+    def collective(self, native: Native, items: list[Item], top: bool) -> None:
+        """Not among what a flag decides: whether ranks meet must not depend on one that the host has not seen."""
+        first, *numbers = map(self.number, native.integers)
+        if native.routine == "collective.wait":
+            if self.places:
+                items.append(Joined(first))
+            return
+        if first not in self.places or not top:
+            raise _Opaque
+        where = [self.place(buffer) for buffer in native.buffers[:2]]
+        if native.routine == "collective.index":
+            self.add(items, Launch(COPY, (8,), (where[0], Word(-1, self.places[first]), Word(-1, 8))))
+            return
+        self.launches += 1
+        items.append(Exchanged(first, where[0], where[1], *numbers))
 
     def add(self, items: list[Item], launch: Launch) -> None:
         self.launches += 1

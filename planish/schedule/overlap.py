@@ -1,0 +1,144 @@
+"""Collectives under way while others work: a plan starts each where it stands, and waits for it where its result is first needed.
+
+The plan computes what a collective needs right before it, so it stands as early as it can. In between are the steps that do not need it; where there are none, it is
+waited for at once. Until then its buffers are in use, both of them: nobody writes to what is being sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from planish.schedule.liveness import bases, uses
+from planish.schedule.overwriting import written as written_by
+from planish.schedule.plan import (
+    Branch,
+    Copy,
+    For,
+    Host,
+    Launch,
+    Plan,
+    RoutineCall,
+    Step,
+    Steps,
+    Swap,
+    View,
+    Wait,
+    While,
+    walk,
+)
+
+TICKETS: Final = 64
+"""As many as the C has, with the one that nobody waits for."""
+STARTED: Final = ("collective", "collective.half")
+
+
+def overlapped(plan: Plan) -> Plan:
+    """The plan with collectives that are waited for later, where there is something to do meanwhile."""
+    if not any(isinstance(step, Host) and _starts(step) for step in walk(plan.steps)):
+        return plan
+    written = [written_by(kernel.sink) for kernel in plan.kernels]
+    return replace(plan, steps=_Overlapping(bases(plan), written).block(plan.steps))
+
+
+def _starts(step: Host) -> bool:
+    return step.call is not None and step.call.name in STARTED
+
+
+def without_ticket(call: RoutineCall) -> RoutineCall:
+    """The call of a collective as if it were waited for at once; others, and what has no ticket that there is, as they are."""
+    ticket = call.integers[-1] if call.name in STARTED and call.integers else 0
+    is_one = isinstance(ticket, int) and 0 < ticket < TICKETS
+    return replace(call, integers=(*call.integers[:-1], 0)) if is_one else call
+
+
+class _Overlapping:
+    """Tickets that are free, and which buffers are parts of others."""
+
+    def __init__(self, bases: dict[int, int], written: Sequence[frozenset[int]]) -> None:
+        self.bases, self.written = bases, written
+        self.free = list(range(TICKETS - 1, 0, -1))
+
+    def block(self, steps: Steps) -> Steps:
+        made: list[Step] = []
+        due: dict[int, list[Wait]] = {}
+        for number, step in enumerate(steps):
+            made += self.waited(due.pop(number, []))
+            match step:
+                case Branch():
+                    made.append(
+                        replace(step, then=self.block(step.then), otherwise=self.block(step.otherwise))
+                    )
+                case While():
+                    made.append(
+                        replace(step, condition=self.block(step.condition), body=self.block(step.body))
+                    )
+                case For():
+                    made.append(replace(step, body=self.block(step.body)))
+                case Host() if _starts(step):
+                    needed = self.first_use(steps, number)
+                    between = walk(steps[number + 1 : needed])
+                    is_worth = any(isinstance(other, Launch) for other in between)
+                    later = is_worth and self.free
+                    made.append(self.started(step, due.setdefault(needed, [])) if later else step)
+                case _:
+                    made.append(step)
+        for waits in due.values():
+            made += self.waited(waits)
+        return tuple(made)
+
+    def started(self, step: Host, due: list[Wait]) -> Host:
+        call, ticket = step.call, self.free.pop()
+        assert call is not None  # noqa: S101 - it starts a collective
+        due.append(Wait((step.inputs[0], step.outputs[0]), ticket, step.op.name))
+        return replace(step, call=replace(call, integers=(*call.integers[:-1], ticket)))
+
+    def waited(self, waits: Sequence[Wait]) -> Sequence[Wait]:
+        self.free += [wait.ticket for wait in waits]
+        return waits
+
+    def first_use(self, steps: Steps, number: int) -> int:
+        """Where what a collective makes is first needed, or what it sends is written over; else the end of the block."""
+        step = steps[number]
+        assert isinstance(step, Host)  # noqa: S101 - asked for collectives alone
+        made, sent = ({self.base(buffer) for buffer in ends} for ends in (step.outputs, step.inputs))
+        for later in range(number + 1, len(steps)):
+            for inner in walk((steps[later],)):
+                written = {
+                    self.base(buffer) for buffer, is_written in uses(inner, self.written) if is_written
+                }
+                if made & {self.base(buffer) for buffer in touched(inner)} or sent & written:
+                    return later
+                if isinstance(inner, Swap) and sent & {inner.first, inner.second}:
+                    return later
+        return len(steps)
+
+    def base(self, buffer: int) -> int:
+        return self.bases.get(buffer, buffer)
+
+
+def touched(step: Step) -> tuple[int, ...]:
+    """The buffers that a step itself has to do with."""
+    match step:
+        case Launch() | Wait():
+            return step.buffers
+        case Copy(source, target):
+            return source, target
+        case Swap(first, second):
+            return first, second
+        case View(buffer, base):
+            return buffer, base
+        case Host():
+            return (*step.inputs, *step.outputs, *step.constants, *step.scratch)
+        case Branch():
+            return (step.predicate,)
+        case While():
+            return (step.flag,)
+        case For():
+            return ()
+        case _:
+            return (step.buffer,)
+
+
+__all__ = ["STARTED", "TICKETS", "overlapped", "touched", "without_ticket"]
