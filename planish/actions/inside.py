@@ -33,6 +33,20 @@ def _gate(place: UOp) -> tuple[list[Condition | None], UOp] | None:
     return None if parts is None else ([Condition.of(part) for part in parts], gated.src[1])
 
 
+def is_a_remainder(place: UOp, r: UOp) -> bool:
+    """Whether a read of an argument knows a loop by remainders only (the phase of a transposed convolution), and each of them is there."""
+    memory = place.src[0].dtype
+    if len(place.src) != 2 or place.src[0].op is not Ops.DEFINE_GLOBAL or not isinstance(memory, PtrDType):
+        return False
+    users = [n for n in place.src[1].toposort() if r in n.src]
+    return (
+        bool(users)
+        and all(n.op is Ops.FLOORMOD and n.src[1].op is Ops.CONST for n in users)
+        and place.src[1].vmin >= 0
+        and place.src[1].vmax < memory.size
+    )
+
+
 def stays_inside(place: UOp) -> bool:
     """Whether every element that a gated read can ask for is there."""
     memory, said = place.src[0].dtype, _gate(place)

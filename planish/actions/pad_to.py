@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from planish.actions.inside import reads_nothing_new, stays_inside
+from planish.actions.inside import is_a_remainder, reads_nothing_new, stays_inside
 from planish.actions.padding import Padding, gated, longer
 from planish.uop.laws import memory_of
 from planish.uop.nest import closed_by
@@ -44,7 +44,11 @@ class PadTo(Padding):
         def made(node: UOp, now: UOp) -> UOp:
             # what nobody stores may be read, if it is there
             is_free = is_stored and memory_of(node) not in written
-            if is_free and (stays_inside(now) or reads_nothing_new(node, r)):
+            if is_free and (
+                stays_inside(now)
+                or reads_nothing_new(node, r)
+                or is_a_remainder(now, longer(r, self.multiple))
+            ):
                 return now
             return gated(now, condition)
 

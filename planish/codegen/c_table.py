@@ -13,7 +13,13 @@ from planish.dtypes import DType, float_format
 from planish.errors import LoweringError
 from planish.llir.program import Number, Ops
 
-NARROW: Final = {"f16": (10, 5, 1), "bf16": (7, 8, 1), "f8e4m3fn": (3, 4, 0), "f8e5m2": (2, 5, 1)}
+NARROW: Final = {
+    "f16": (10, 5, 1),
+    "bf16": (7, 8, 1),
+    "f8e4m3fn": (3, 4, 0),
+    "f8e5m2": (2, 5, 1),
+    "tf32": (10, 8, 1),
+}
 """Floats that C lacks, held as their bits: bits of the mantissa, bits of the exponent, whether there are infinities."""
 
 _SIGNED_WRAP: Final[dict[Ops, str]] = {
@@ -64,6 +70,12 @@ def is_narrow(dtype: DType) -> bool:
     return dtype.scalar.short in NARROW
 
 
+def unused_bits(dtype: DType) -> int:
+    """Bits of a narrow float's word below those that it has."""
+    mantissa, exponent, _ = NARROW[dtype.short]
+    return 8 * dtype.itemsize - 1 - mantissa - exponent
+
+
 def scalar_type(dtype: DType) -> str:
     """The type of one lane in a register."""
     scalar = dtype.scalar
@@ -72,7 +84,7 @@ def scalar_type(dtype: DType) -> str:
     if scalar.is_int:
         return f"{'' if scalar.is_signed else 'u'}int{max(scalar.bits, 8)}_t"
     if is_narrow(scalar):
-        return f"uint{scalar.bits}_t"
+        return f"uint{8 * scalar.itemsize}_t"
     if scalar.short in {"f32", "f64"}:
         return "float" if scalar.bits == 32 else "double"
     raise LoweringError(f"{dtype} has no C form", remedy="cast to a wider type first")
@@ -94,7 +106,7 @@ def stem(dtype: DType) -> str:
     if scalar.is_bool:
         return "mask"
     if is_narrow(scalar):
-        return f"u{scalar.bits}"
+        return f"u{8 * scalar.itemsize}"
     if scalar.is_int and scalar.bits < 8:
         return "i8" if scalar.is_signed else "u8"
     return scalar.short
@@ -136,20 +148,24 @@ def _integer(value: int, dtype: DType) -> str:
 
 
 def _narrow_bits(value: float, dtype: DType) -> str:
+    return f"{_pattern(value, dtype) << unused_bits(dtype):#x}"
+
+
+def _pattern(value: float, dtype: DType) -> int:
     mantissa, exponent, infinite = NARROW[dtype.short]
     rounded = float_format(dtype).round(value)
     sign = (1 if math.copysign(1.0, rounded) < 0 else 0) << (mantissa + exponent)
     top = (1 << exponent) - 1
     if math.isnan(rounded):
-        return f"{(top << mantissa) | ((1 << mantissa - 1) if infinite else (1 << mantissa) - 1):#x}"
+        return (top << mantissa) | ((1 << mantissa - 1) if infinite else (1 << mantissa) - 1)
     if math.isinf(rounded):
-        return f"{sign | top << mantissa:#x}"
+        return sign | top << mantissa
     if rounded == 0:
-        return f"{sign:#x}"
+        return sign
     bias = (1 << exponent - 1) - 1
     power = max(math.frexp(abs(rounded))[1] - 1, 1 - bias)
     units = int(math.ldexp(abs(rounded), mantissa - power))
-    return f"{sign | units + (power + bias - 1 << mantissa):#x}"
+    return sign | units + (power + bias - 1 << mantissa)
 
 
 def template_of(op: Ops, dtype: DType) -> str | None:

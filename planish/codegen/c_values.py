@@ -21,6 +21,7 @@ from planish.codegen.c_table import (
     scalar_type,
     stem,
     template_of,
+    unused_bits,
     vector_template_of,
     wrap_type,
 )
@@ -273,6 +274,8 @@ class CValues:
             return text
         if is_narrow(source):
             mantissa, exponent, infinite = NARROW[source.short]
+            below = unused_bits(source)
+            text = f"{text} >> {below}" if below else text
             single = f"{self.helper('widen')}({text}, {mantissa}, {exponent}, {infinite})"
             return self.cast_text(single, dtypes.float32, target) if target is not dtypes.float32 else single
         if target.is_bool:
@@ -281,9 +284,9 @@ class CValues:
             mantissa, exponent, infinite = NARROW[target.short]
             if source.is_int and source.bits == 64:
                 text = f"{self.helper('odd_' + source.short)}({text})"
-            return (
-                f"({scalar_type(target)}){self.helper('narrow')}({text}, {mantissa}, {exponent}, {infinite})"
-            )
+            word = f"{self.helper('narrow')}({text}, {mantissa}, {exponent}, {infinite})"
+            below = unused_bits(target)
+            return f"({scalar_type(target)}){f'({word} << {below})' if below else word}"
         if source.is_float and target.is_int:
             return f"{self.helper_for('round_to', target)}({text})"
         return self.wrapped(f"({scalar_type(target)}){text}", target)

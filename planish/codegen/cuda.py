@@ -396,6 +396,7 @@ _MMA: Final = {
     "mma_m16n8k16_f16_f32": "f32.f16.f16.f32",
     "mma_m16n8k16_bf16_f32": "f32.bf16.bf16.f32",
     "mma_m16n8k8_tf32_f32": "f32.tf32.tf32.f32",
+    "mma_m16n8k8_tfloat32_f32": "f32.tf32.tf32.f32",
     "mma_m16n8k32_s8_s32": "s32.s8.s8.s32",
     "mma_m16n8k32_u8_s32": "s32.u8.u8.s32",
     "mma_m8n8k4_f64_f64": "f64.f64.f64.f64",

@@ -108,6 +108,11 @@ SINGLE: Final = {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
   return y;
 }""",
+    "widen_tf32": """static inline float widen_tf32(uint32_t x) { return __uint_as_float(x); }""",
+    "narrow_tf32": """static inline uint32_t narrow_tf32(float x) {
+  uint32_t bits = __float_as_uint(x), nudged = bits + 0xfff + (bits >> 13 & 1);
+  return (x != x ? bits | 0x400000 : nudged) & 0xffffe000;
+}""",
     "fma_bf16": """static inline uint16_t fma_bf16(uint16_t x, uint16_t y, uint16_t z) {
   uint16_t w;
   asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(w) : "h"(x), "h"(y), "h"(z));

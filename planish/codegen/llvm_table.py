@@ -21,6 +21,7 @@ _FLOATS: Final = {
     "f8e5m2": "i8",
     "f16": "i16",
     "bf16": "i16",
+    "tf32": "i32",
     "f32": "float",
     "f64": "double",
 }

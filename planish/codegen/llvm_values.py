@@ -28,7 +28,9 @@ from planish.llir.program import (
     Ops,
 )
 
-_NARROW: Final = frozenset({dtypes.float8_e4m3fn, dtypes.float8_e5m2, dtypes.float16, dtypes.bfloat16})
+_NARROW: Final = frozenset(
+    {dtypes.float8_e4m3fn, dtypes.float8_e5m2, dtypes.float16, dtypes.bfloat16, dtypes.tfloat32}
+)
 _EIGHT_BITS: Final = {dtypes.float8_e4m3fn: (3, 7, 0x7F), dtypes.float8_e5m2: (2, 15, 0x7C)}
 """Bits of the mantissa, bias of the exponent, and what stands for everything too large."""
 
@@ -280,6 +282,8 @@ class LlvmValues(LlvmLines):
         if source.scalar is dtypes.float16:
             half = vector_of("half", lanes)
             return self.let(f"fpext {half} {self.let(f'bitcast {a} {value} to {half}')} to {single}", into)
+        if source.scalar is dtypes.tfloat32:
+            return self.let(f"bitcast {a} {value} to {single}", into)
         wide = self.let(f"zext {a} {value} to {llvm_type(whole)}")
         if source.scalar in _EIGHT_BITS:
             return self.widen_eight(wide, source, into)
@@ -349,14 +353,17 @@ class LlvmValues(LlvmLines):
         if target.scalar in _EIGHT_BITS:
             return self.round_eight(value, target, into)
         # by hand: the machine's own conversion to bfloat16 flushes subnormals
+        drop = 13 if target.scalar is dtypes.tfloat32 else 16
         bits, word = self.same_bits(value, single, whole), self.arithmetic(whole)
-        high = self.let(f"lshr {llvm_type(whole)} {bits}, {constant(16, whole)}")
+        high = self.let(f"lshr {llvm_type(whole)} {bits}, {constant(drop, whole)}")
         even = word(Ops.AND, high, 1)
-        nudged = word(Ops.ADD, word(Ops.ADD, bits, 0x7FFF), even)
-        rounded = self.let(f"lshr {llvm_type(whole)} {nudged}, {constant(16, whole)}")
-        quiet = word(Ops.OR, high, 0x40)
+        nudged = word(Ops.ADD, word(Ops.ADD, bits, (1 << drop - 1) - 1), even)
+        rounded = self.let(f"lshr {llvm_type(whole)} {nudged}, {constant(drop, whole)}")
+        quiet = word(Ops.OR, high, 1 << 22 - drop)
         is_nan = self.let(f"fcmp uno {llvm_type(single)} {value}, {value}")
         chosen = word(Ops.WHERE, is_nan, quiet, rounded)
+        if target.scalar is dtypes.tfloat32:
+            return self.let(f"shl {llvm_type(whole)} {chosen}, {constant(drop, whole)}", into)
         return self.let(f"trunc {llvm_type(whole)} {chosen} to {llvm_type(half)}", into)
 
     def convert_integer(self, value: str, source: DType, target: DType, into: str | None) -> str:

@@ -30,6 +30,7 @@ _KINDS: Final = {
     dtypes.bfloat16: "bf16",
     dtypes.float16: "f16",
     dtypes.float32: "tf32",
+    dtypes.tfloat32: "tf32",
     dtypes.float8_e4m3fn: "e4m3",
     dtypes.float8_e5m2: "e5m2",
 }

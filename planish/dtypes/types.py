@@ -13,7 +13,16 @@ import ml_dtypes
 import numpy as np
 
 from planish.dtypes.constants import CONSTANTS, NUMBERS
-from planish.dtypes.float_formats import BFLOAT16, BINARY16, BINARY32, BINARY64, E4M3FN, E5M2, FloatFormat
+from planish.dtypes.float_formats import (
+    BFLOAT16,
+    BINARY16,
+    BINARY32,
+    BINARY64,
+    E4M3FN,
+    E5M2,
+    TENSOR32,
+    FloatFormat,
+)
 from planish.dtypes.kinds import AddrSpace, Kind, Scalar
 from planish.errors import DTypeError, did_you_mean
 
@@ -295,6 +304,10 @@ float64 = _number("f64", Kind.FLOAT, 64, np.float64, BINARY64)
 complex64 = _number("c64", Kind.COMPLEX, 64, np.complex64, BINARY32)
 complex128 = _number("c128", Kind.COMPLEX, 128, np.complex128, BINARY64)
 
+# The range of float32 with the mantissa of float16, in four bytes as float32 has them: what tensor cores multiply. Values are only
+# rounded to it, moved and contracted, so it is none of the types that numbers are promoted to; NumPy holds it as float32.
+tfloat32 = DType("tfloat32", "tf32", Kind.FLOAT, 19, 4, float_format=TENSOR32, numpy=np.dtype(np.float32))
+
 SIGNED: tuple[DType, ...] = (int4, int8, int16, int32, int64)
 UNSIGNED: tuple[DType, ...] = (uint4, uint8, uint16, uint32, uint64)
 # Narrow to wide; float16 stands before bfloat16 because it is the one that holds both float8 formats'
@@ -308,7 +321,7 @@ DEFAULT_INT = int64
 DEFAULT_FLOAT = float32
 DEFAULT_COMPLEX = complex64
 
-_BY_NAME: dict[str, DType] = {text: dtype for dtype in ALL for text in (dtype.name, dtype.short)}
+_BY_NAME: dict[str, DType] = {text: dtype for dtype in (*ALL, tfloat32) for text in (dtype.name, dtype.short)}
 _BY_NUMPY: dict[np.dtype[np.generic], DType] = {
     t.numpy: t for t in ALL if t.kind not in (Kind.VOID, Kind.INDEX)
 }

@@ -38,7 +38,7 @@ from typing import Final
 from planish.errors import PlanishError, VerifyError
 from planish.ptir.fields import record_of
 from planish.ptir.function import Function, Inst, Program, Region, Value
-from planish.ptir.ops.checking import ALL, FLOATS, INTS
+from planish.ptir.ops.checking import FLOATS, INTS, ROUNDED
 from planish.ptir.ops.control import CallAttrs, CustomCallAttrs
 from planish.ptir.ops.definition import RETURN, NoAttrs, arity_text
 from planish.ptir.ops.sizes import BindDimAttrs
@@ -379,7 +379,7 @@ def _users(users: dict[Inst, int]) -> str:
 
 
 def _type_problem(type: TensorType) -> str | None:
-    if type.dtype not in ALL:
+    if type.dtype not in ROUNDED:
         return f"a tensor cannot hold {type.dtype.short}"
     return None if type.quant is None else _quant_problem(type, type.quant)
 

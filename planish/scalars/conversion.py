@@ -15,6 +15,8 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.scalars.record import Array
 
+_WIDE_RANGE: Final = frozenset({dtypes.bfloat16, dtypes.tfloat32})
+"""Narrow floats in which every integer is finite."""
 _INT64: Final = np.iinfo(np.int64)
 
 
@@ -55,7 +57,16 @@ def compact(values: Array) -> Array:
 def _to_narrow(values: Array, dtype: DType) -> Array:
     if values.dtype == np.float64 and dtype is not dtypes.float16:
         values = _to_odd(values)  # ml_dtypes goes through float32, which would round twice
-    return values.astype(dtype.numpy, copy=False)
+    return _to_tensor32(values) if dtype.scalar is dtypes.tfloat32 else values.astype(dtype.numpy, copy=False)
+
+
+def _to_tensor32(values: Array) -> Array:
+    """float32 values with 13 bits fewer, to nearest, ties to even."""
+    single = np.ascontiguousarray(values.astype(np.float32)).reshape(values.shape)
+    bits = single.view(np.uint32)
+    nudged = bits + np.uint32(0xFFF) + (bits >> np.uint32(13) & np.uint32(1)) & np.uint32(0xFFFFE000)
+    quiet = bits & np.uint32(0xFFFFE000) | np.uint32(1 << 22)
+    return np.where(np.isnan(single), quiet, nudged).astype(np.uint32).view(np.float32)
 
 
 def _to_odd(values: Array) -> Array:
@@ -112,7 +123,7 @@ def _int_to_float(values: Array, target: DType) -> Array:
     if values.dtype == object:
         round_once = np.frompyfunc(lambda v: dtypes.float_format(target).round(int(v)), 1, 1)
         return settle(target, np.asarray(round_once(values)).astype(np.float64))
-    if target.scalar is not dtypes.bfloat16 or values.dtype.itemsize < 4:
+    if target.scalar not in _WIDE_RANGE or values.dtype.itemsize < 4:
         # Wide formats convert directly; in the others everything beyond float32's 24 bits overflows anyway.
         return settle(target, values.astype(np.float32 if target.bits < 32 else carrier(target)))
     if values.dtype.itemsize < 8:
@@ -138,7 +149,7 @@ def load(values: object, dtype: DType) -> Array:
         return compact(array if array.dtype == object or array.dtype.kind != "u" else array.astype(object))
     if dtype.is_int and array.dtype == object:
         return array.astype(carrier(dtype))
-    if dtype.is_float and dtype.bits < 32 and array.dtype != dtype.numpy:
+    if dtype.is_float and dtype.bits < 32 and (array.dtype != dtype.numpy or dtype.numpy == np.float32):
         wide = array.astype(np.float64) if array.dtype.kind in "iub" else array
         return settle(dtype, wide if wide.dtype == np.float64 else wide.astype(np.float32))
     return array.astype(carrier(dtype), copy=False)

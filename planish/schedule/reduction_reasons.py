@@ -7,6 +7,7 @@ from typing import Final, cast
 
 from planish.schedule.graph import THROUGH, depends
 from planish.schedule.limits import FEW_ROWS, FEW_TERMS, MOST_NESTED, NARROW, SMALL
+from planish.schedule.neighbours import innermost
 from planish.schedule.reasons import Case, Reason
 from planish.schedule.tensors import most
 from planish.schedule.walked import is_beside_a_walk, may_walk
@@ -83,6 +84,20 @@ def _has_few_rows(case: Case) -> bool:
     leading = place.ranges & outputs
     few = count(leading) < FEW_ROWS and case.terms > SMALL
     return leading != outputs and not case.is_product and few
+
+
+def _is_across(case: Case) -> bool:
+    """Whether a GPU would make long sums, fewer than it has threads, of what does not lie along them, before anything else of a row.
+
+    Threads that share such a sum do not read neighbours; threads that do make several sums, in a kernel laid out for those.
+    """
+    fusion, (place,) = case.fusion, case.places
+    if not fusion.tensors.target.is_gpu or case.is_product or not place.ranges < fusion.nest.outputs:
+        return False
+    if case.terms < _LONG or count(place.ranges) >= _MANY or count(place.ranges) * case.terms <= SMALL:
+        return False
+    axis = innermost(case.node.src[0], fusion.around.realised.__contains__)
+    return axis is not None and axis not in cast("ReduceAxes", case.node.arg).axes
 
 
 def _is_beside_a_product(case: Case) -> bool:
@@ -190,6 +205,8 @@ def _is_sum_of_threads(case: Case, inner: Collection[UOp]) -> bool:
     )
 
 
+_LONG, _MANY = 256, 1 << 17
+"""Terms of a sum that one thread takes too long for, and sums that give each thread of a GPU one."""
 _SHARED: Final = 16
 """Terms of a sum that threads had better share."""
 
@@ -224,6 +241,7 @@ REDUCED_ONCE: Final = (
         _is_window_of_rows,
     ),
     Reason("few rows", "the rows are too few for all cores, and long", _has_few_rows),
+    Reason("across", "long sums across what lies together in memory", _is_across),
     Reason("second product", "the kernel has another product of matrices", _is_second_product),
     Reason(
         "beside a product",

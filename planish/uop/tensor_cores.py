@@ -231,11 +231,12 @@ NVIDIA: Final = (
     Core("mma_m16n8k16_f16_f32", 16, 8, 16, dtypes.float16, dtypes.float32, 32, *_K16),
     Core("mma_m16n8k16_bf16_f32", 16, 8, 16, dtypes.bfloat16, dtypes.float32, 32, *_K16),
     Core("mma_m16n8k8_tf32_f32", 16, 8, 8, dtypes.float32, dtypes.float32, 32, *_K8, mantissa=10),
+    Core("mma_m16n8k8_tfloat32_f32", 16, 8, 8, dtypes.tfloat32, dtypes.float32, 32, *_K8),
     Core("mma_m16n8k32_s8_s32", 16, 8, 32, dtypes.int8, dtypes.int32, 32, *_K32),
     Core("mma_m16n8k32_u8_s32", 16, 8, 32, dtypes.uint8, dtypes.int32, 32, *_K32),
     Core("mma_m8n8k4_f64_f64", 8, 8, 4, dtypes.float64, dtypes.float64, 32, *_F64),
 )
-"""`mma.sync` as an H100 has it. Of f32 inputs it reads 10 mantissa bits (tf32)."""
+"""`mma.sync` as an H100 has it. Of f32 inputs it reads 10 mantissa bits, which are all that tfloat32 has."""
 
 AMX: Final = (
     Core(
@@ -341,6 +342,7 @@ HOPPER: Final = tuple(
 ) + tuple(
     _warpgroup(n, inputs, _HALVES[0], kind, exactness)
     for inputs, kind, exactness in (
+        (dtypes.tfloat32, "tfloat32", (None, None)),
         (dtypes.float32, "tf32", (10, None)),
         (dtypes.float8_e4m3fn, "e4m3", (None, 13)),
         (dtypes.float8_e5m2, "e5m2", (None, 13)),

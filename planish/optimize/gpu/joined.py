@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
 
 from planish.actions.join import Join
+from planish.actions.pad_to import PadTo
 from planish.actions.split import Split
 from planish.optimize.draft import Draft
 from planish.uop.nest import OUTPUT, name_of, plain_index, size_of, without_gate
@@ -83,13 +84,20 @@ def joined(given: Draft, core: Core) -> Iterator[Draft]:
 
 
 def _groups_apart(draft: Draft) -> None:
-    """Cut an axis of which a factor depends on a quotient only: the outputs of a group of channels read the same ones."""
+    """Cut an axis of which a factor depends on a quotient only.
+
+    The outputs of a group of channels read the same ones; a place of a transposed convolution is some steps and a phase.
+    """
+    seen: set[UOp] = set()
     for node in draft.sink.toposort():
         if node.op is not Ops.FLOORDIV or node.src[0].op is not Ops.RANGE or node.src[1].op is not Ops.CONST:
             continue
         axis, size = node.src[0], cast("int", node.src[1].arg)
-        if kind_of(axis) in OUTPUT and size_of(axis) % size == 0:
-            draft.take(Split, axis, size, "the outputs of a group of channels")
+        if kind_of(axis) not in OUTPUT or axis in seen or not size_of(axis):
+            continue
+        seen.add(axis)
+        if size_of(axis) % size == 0 or draft.take(PadTo, axis, size, "phases of equal length"):
+            draft.take(Split, axis, size, "the outputs of a group of channels, or phases")
 
 
 def _join(draft: Draft, axes: tuple[UOp, ...]) -> bool:

@@ -26,6 +26,8 @@ BITS: DTypeSet = INTS | BOOL
 INEXACT: DTypeSet = FLOATS | COMPLEX
 NUMBERS: DTypeSet = REAL | COMPLEX
 ALL: DTypeSet = NUMBERS | BOOL
+ROUNDED: DTypeSet = ALL | {dtypes.tfloat32}
+"""What may be cast and contracted."""
 WIDE: DTypeSet = frozenset({dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128})
 
 CLASSES: dict[str, DTypeSet] = {"FLOATS": FLOATS, "INEXACT": INEXACT}
@@ -41,6 +43,7 @@ _CLASS_NAMES: dict[DTypeSet, str] = {
     INEXACT: "a float or complex dtype",
     NUMBERS: "a numeric dtype",
     ALL: "a bool or numeric dtype",
+    ROUNDED: "a bool or numeric dtype",
     WIDE: "float32, float64, complex64 or complex128",
 }
 

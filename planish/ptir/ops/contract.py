@@ -83,11 +83,11 @@ def default_accumulator(dtype: DType) -> DType:
 
 
 def resolve_dtypes(lhs: DType, rhs: DType, accum: DType | None, out: DType | None) -> tuple[DType, DType]:
-    """Fill in what the user left out. Operands of two dtypes have no common one: the sum's dtype is the result's."""
+    """Fill in what the user left out. Operands of two dtypes have no common one, and tfloat32 is for operands alone: the sum's dtype is the result's."""
     if accum is None:
         accum = default_accumulator(lhs)
     if out is None:
-        out = lhs if lhs is rhs else accum
+        out = lhs if lhs is rhs and lhs is not dtypes.tfloat32 else accum
     return accum, out
 
 
@@ -143,7 +143,7 @@ def _evaluate_dot_general(
 def dot_general(types: d.Types, attrs: DotGeneralAttrs, regions: d.Regions) -> d.ResultTypes:
     op = "dot_general"
     lhs, rhs = types
-    _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.ALL)
+    _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.ROUNDED)
     need_axes(op, (*attrs.lhs_batch, *attrs.lhs_contract), lhs.rank)
     need_axes(op, (*attrs.rhs_batch, *attrs.rhs_contract), rhs.rank)
     pairs = (
@@ -233,7 +233,7 @@ def _evaluate_convolution(
 def convolution(types: d.Types, attrs: ConvolutionAttrs, regions: d.Regions) -> d.ResultTypes:
     op = "convolution"
     lhs, rhs = types
-    _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.NUMBERS)
+    _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.ROUNDED - checking.BOOL)
     if lhs.rank != rhs.rank or lhs.rank < 2:
         shape_error(op, f"operand {lhs} and kernel {rhs} need the same rank, at least 2")
     lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, lhs.rank)

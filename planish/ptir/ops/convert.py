@@ -56,8 +56,8 @@ class DequantizeAttrs(d.Attrs):
 )
 def cast(types: d.Types, attrs: CastAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
-    checking.need_dtype("cast", operand, checking.ALL)
-    if attrs.dtype not in checking.ALL:
+    checking.need_dtype("cast", operand, checking.ROUNDED)
+    if attrs.dtype not in checking.ROUNDED:
         dtype_error("cast", f"{attrs.dtype.short} is not a tensor dtype")
     if operand.dtype.is_complex and not (attrs.dtype.is_complex or attrs.dtype.is_bool):
         dtype_error("cast", f"{operand} cannot become {attrs.dtype.short}", "take real() or imag() first")

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
 from planish import dtypes
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, sizes, spread
+from planish.torch.site import NodeSite, cast, sizes, spread
 
 _SPACE = "XYZ"
+
+
+def _as_read(at: NodeSite, *operands: V) -> list[V]:
+    """Operands as torch lets cuDNN read them: of float32 on a GPU, unless the setting forbids it, the bits that tensor cores multiply."""
+    if at.fakes[0].device.type != "cuda" or operands[0].dtype is not dtypes.float32 or not _allows_tf32():
+        return list(operands)
+    return [cast(x, dtypes.tfloat32) for x in operands]
+
+
+def _allows_tf32() -> bool:
+    """What the user has set; where torch has a word for convolutions alone, that counts."""
+    own = getattr(torch.backends.cudnn, "conv", None)
+    return torch.backends.cudnn.allow_tf32 if own is None else own.fp32_precision == "tf32"
 
 
 def _each(given: Sequence[int], space: int) -> list[int]:
@@ -19,7 +34,7 @@ def _each(given: Sequence[int], space: int) -> list[int]:
 
 def _attrs(x: V) -> ops.DotAttrs:
     wide = dtypes.float32 if x.dtype.is_float and x.dtype.bits < 32 else x.dtype
-    return ops.DotAttrs(wide, x.dtype)
+    return ops.DotAttrs(wide, wide if x.dtype is dtypes.tfloat32 else x.dtype)
 
 
 def _correlated(
@@ -83,7 +98,7 @@ def convolution(
     space = weight.rank - 2
     steps, pads, gaps, extra = (_each(given, space) for given in (stride, padding, dilation, output_padding))
     single = x.rank == space + 1
-    images = x.expand_dims(0) if single else x
+    images, weight = _as_read(at, x.expand_dims(0) if single else x, weight)
     if transposed:
         found = transposed_convolution(at, images, weight, steps, pads, gaps, extra, groups)
     else:
@@ -110,7 +125,11 @@ def convolution_backward(
 ) -> tuple[V | None, V | None, V | None]:
     space = weight.rank - 2
     steps, pads, gaps = (_each(given, space) for given in (stride, padding, dilation))
-    by_input = by_weight = by_bias = None
+    by_input = by_weight = None
+    by_bias = (
+        gradient.reduce_sum([axis for axis in range(gradient.rank) if axis != 1]) if output_mask[2] else None
+    )
+    gradient, x, weight = _as_read(at, gradient, x, weight)
     if transposed:
         if output_mask[0]:
             by_input = _correlated(gradient, weight, steps, [(pad, pad) for pad in pads], gaps, groups)
@@ -122,8 +141,6 @@ def convolution_backward(
             by_input = _by_input(at, gradient, x, weight, steps, pads, gaps, groups)
         if output_mask[1]:
             by_weight = _by_weight(at, x, gradient, weight, steps, pads, gaps, groups)
-    if output_mask[2]:
-        by_bias = gradient.reduce_sum([axis for axis in range(gradient.rank) if axis != 1])
     return by_input, by_weight, by_bias
 
 
