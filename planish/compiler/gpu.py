@@ -137,8 +137,12 @@ def pool_of(device: str) -> Pool:
 
 
 def put(device: str, array: Any) -> GpuArray:
-    """An array of the host in the memory of a device."""
-    return GpuArray.of(gpu(number_of(device)), np.asarray(array))
+    """An array of the host, or of another GPU, in the memory of a device."""
+    return _put(gpu(number_of(device)), array)
+
+
+def _put(place: Gpu, array: object) -> GpuArray:
+    return array.moved(place) if isinstance(array, GpuArray) else GpuArray.of(place, np.asarray(array))
 
 
 def array_at(device: str, pointer: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> GpuArray:
@@ -282,9 +286,7 @@ class GpuExecutable(Executable):
 
     def placed(self, array: object) -> GpuArray:
         """An argument as an array on the GPU that it runs on."""
-        if isinstance(array, GpuArray) and array.gpu is self.gpu:
-            return array
-        return GpuArray.of(self.gpu, np.asarray(array))
+        return _put(self.gpu, array)
 
 
 def _owner_of(owners: dict[int, Any], address: int) -> Any:

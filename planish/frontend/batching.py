@@ -110,6 +110,11 @@ def _prefixed(**fields: object) -> Rule:
     return rule
 
 
+def _to_device(b: Batch) -> Sequence[V]:
+    """Where a second operand lies does not depend on its batch."""
+    return [b.emit([b.x[0] if b.batched[0] else spread(b.x[0], b.size), *b.x[1:]])]
+
+
 def _transpose(b: Batch) -> Sequence[V]:
     return [b.x[0].transpose([0, *(axis + 1 for axis in b.attrs.perm)])]
 
@@ -384,6 +389,7 @@ BATCHING: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(("all_reduce", "permute", "broadcast"), _same),
     "all_to_all": _shifted("split", "concat"),
     "sharding": _prefixed(spec=()),
+    "to_device": _to_device,
     "reshape": _prefixed(dims=None),
     "slice": _prefixed(starts=0, limits=None, strides=1),
     "reduce_window": _prefixed(window=1, strides=1, low=0, high=0, base_dilation=1, window_dilation=1),

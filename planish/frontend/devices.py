@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from sys import intern
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -44,8 +44,8 @@ class Device:
     """A function, the passes before it is lowered, and which parameters are donated."""
     storage: type = np.ndarray
     """The class that holds its memory."""
-    put: Callable[[Array], Storage] = _same
-    """The elements of an array of the host, in its memory."""
+    put: Callable[[Any], Storage] = _same
+    """The elements of an array of the host, or of its kind on another device, in its memory."""
 
     @property
     def is_host(self) -> bool:
@@ -54,8 +54,10 @@ class Device:
 
     def moved(self, storage: Storage) -> Storage:
         """The same elements in its memory; the storage itself if it lies there."""
-        here = isinstance(storage, self.storage) and getattr(storage, "device", self.name) == self.name
-        return storage if here or self.is_host_of(storage) else self.put(fetched(storage))
+        alike = isinstance(storage, self.storage)
+        if self.is_host_of(storage) or (alike and getattr(storage, "device", self.name) == self.name):
+            return storage
+        return self.put(storage if alike else fetched(storage))
 
     def is_host_of(self, storage: Storage) -> bool:
         """Whether both are the host's memory, by whatever name."""

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from planish import compiler, ptir
-from planish.compiler import Executable
+from planish.compiler import Executable, placement
+from planish.compiler.placement import PlacedExecutable, has_copies
 from planish.config import Settings
 from planish.dtypes import result_type
 from planish.errors import DTypeError, GraphError, Location, PlanishError
 from planish.frontend import execute, tree
 from planish.frontend.arguments import CallParts, CallSignature, TensorSpec, paths
 from planish.frontend.capture import capture_body
-from planish.frontend.devices import Device, Runnable, running
+from planish.frontend.devices import CPU, INTERPRETER, Device, Runnable, running
 from planish.frontend.expression import Donated, LazyValue, Parameter, TracedBody
 from planish.frontend.matching import MISSED, Match, Short, Work, builder, computed, matcher, shortcut
 from planish.frontend.session import evaluate, tensor_type, tracing
@@ -130,7 +131,9 @@ class CacheEntry:
         self.exe = run if isinstance(run, Executable) else None
         self.call = run
         self.place = place
-        self.captured = [place.moved(cast("Storage", value.storage)) for value in traced.captured]
+        self.placed = run if isinstance(run, PlacedExecutable) else None
+        self.moved: Callable[[Storage], Storage] = place.moved if self.placed is None else _where_it_is
+        self.captured = [self.moved(cast("Storage", value.storage)) for value in traced.captured]
         self.donated = traced.donated
         self.count = len(traced.call.key.leaves)
         described = traced.call.key.leaves
@@ -149,7 +152,7 @@ class CacheEntry:
 
     def expect(self, call: CallParts) -> None:
         """Take the short way for calls like this one. Types are compared by identity there."""
-        if not any(issubclass(kind, TensorSpec) for kind in call.kinds):
+        if self.placed is None and not any(issubclass(kind, TensorSpec) for kind in call.kinds):
             key, traced = call.key, self.traced
             if self.donated:
                 self.match = matcher(
@@ -188,7 +191,7 @@ class CacheEntry:
         if self.donated:
             return self._donating(arrays)
         try:
-            made = self.call(*map(self.place.moved, arrays), *self.captured)
+            made = self.call(*map(self.moved, arrays), *self.captured)
         except (MemoryError, PlanishError) as error:
             raise _explained(self.exe, error) from error.__cause__
         return self._results(made)
@@ -198,8 +201,13 @@ class CacheEntry:
         for number, storage in enumerate(made):
             type = self.types[number]
             told = tensor_type(self.dtypes[number], storage.shape) if type is None else type
-            results.append(computed(told, storage, self.device))
+            results.append(computed(told, storage, self._device_of(number)))
         return self.build(results)
+
+    def _device_of(self, number: int) -> str | None:
+        """Where a result lies; on the host it is tied to it only if something else is."""
+        found = self.device if self.placed is None else self.placed.devices[number]
+        return self.device if found == CPU and self.place.is_host else found
 
     def _donating(self, given: list[Any]) -> Any:
         arrays, tensors = given[: self.count], given[self.count :]
@@ -207,7 +215,7 @@ class CacheEntry:
         for number, tensor in zip(self.donated, tensors, strict=True):
             arrays[number] = _lent(arrays, number, tensor)
         try:
-            made = self.call(*map(self.place.moved, arrays), *self.captured)
+            made = self.call(*map(self.moved, arrays), *self.captured)
         except (MemoryError, PlanishError) as error:
             raise _explained(self.exe, error) from error.__cause__
         for tensor in tensors:
@@ -243,7 +251,19 @@ def prepared(
 ) -> CacheEntry:
     place = running(device, settings)
     try:
-        run = place.compile(traced.function, passes, traced.donated)
+        run = _compiled(traced, place, passes)
     except MemoryError as error:
         raise GraphError("out of memory while compiling", location=Location.caller()) from error
     return CacheEntry(traced, settings, run, place)
+
+
+def _compiled(traced: CapturedCall, place: Device, passes: Passes) -> Runnable:
+    if place.name == INTERPRETER or not has_copies(traced.function):
+        return place.compile(traced.function, passes, traced.donated)
+    given = [leaf.device for leaf in traced.call.key.leaves]
+    given += [value.device for value in traced.captured]
+    return placement.compiled(traced.function, passes, place.name, given, traced.donated)
+
+
+def _where_it_is(storage: Storage) -> Storage:
+    return storage

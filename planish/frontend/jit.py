@@ -19,6 +19,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
 from planish import compiler, ptir
+from planish.compiler.placement import has_copies
 from planish.compiler.progress import ProgressLine, report
 from planish.config import Settings, current
 from planish.config import settings as with_settings
@@ -35,7 +36,7 @@ from planish.frontend.arguments import (
     known,
 )
 from planish.frontend.devices import CPU, checked, common_device, default_device, find
-from planish.frontend.entries import CacheEntry, prepared, trace_call
+from planish.frontend.entries import CacheEntry, CapturedCall, prepared, trace_call
 from planish.frontend.flat import own
 from planish.frontend.matching import MISSED
 from planish.frontend.session import SESSION, current_scope, evaluate
@@ -225,7 +226,7 @@ class Jitted(Generic[P, R]):
         with ProgressLine(f"compiling {self._signature.name}"), self._steered():
             report(doing="tracing")
             traced = trace_call(self._signature, self._function, call)
-            entry = prepared(traced, settings, self._place or _device(call.key.leaves), self._passes)
+            entry = prepared(traced, settings, self._place or _home(traced, call.key.leaves), self._passes)
         self._note(call)
         if len(self._entries) >= _KEPT:
             del self._entries[next(iter(self._entries))]
@@ -303,6 +304,12 @@ class _JittedObject(Jitted[P, R]):
 
     def lower(self, *args: Any, **kwargs: Any) -> LoweredCall:
         return super().lower(self._object, *args, **kwargs)
+
+
+def _home(traced: CapturedCall, leaves: Sequence[LeafType]) -> str:
+    """Where a call runs, but for what it moves elsewhere itself: then its arguments may lie on several devices."""
+    several = len({leaf.device for leaf in leaves if leaf.device is not None}) > 1
+    return default_device() if several and has_copies(traced.function) else _device(leaves)
 
 
 def _device(leaves: Sequence[LeafType]) -> str:

@@ -126,21 +126,6 @@ def copy_region(graph: Replay, op: OpDef, region: Region, values: Values) -> Reg
     return graph.build_region(op, build, region.arg_types)
 
 
-def captured(region: Region) -> list[Value]:
-    """What a region uses from outside, each once."""
-    own: set[Value] = set()
-    found: dict[Value, None] = {}
-    pending = [region]
-    while pending:
-        part = pending.pop()
-        own.update(part.args)
-        for inst in [*part, part.end]:
-            found.update(dict.fromkeys(inst.operands))
-            own.update(inst.results)
-            pending += inst.regions
-    return [value for value in found if value not in own]
-
-
 def dim_value(graph: Graph, dim: DimLike) -> GraphValue:
     """A size as an int64 scalar."""
     if isinstance(dim, int):

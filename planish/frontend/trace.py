@@ -12,17 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
+from typing import cast
 
 from planish import ptir
 from planish.errors import PlanishError
 from planish.frontend.capture import capture_body
 from planish.frontend.effects import tied
 from planish.frontend.expression import LazyValue, Parameter, TracedBody
-from planish.frontend.replay import captured
 from planish.frontend.session import DEEPEST, SESSION, reopened, tracing
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.transfer import beside, to_device
 from planish.ptir.function import Inst, Region
+from planish.ptir.regions import captured
 from planish.ptir.types import TensorType
 
 Known = dict[ptir.SSAValue, Tensor]
@@ -110,6 +112,9 @@ def _inline(region: Region, known: Known) -> tuple[Tensor, ...]:
 
 
 def _apply_inst(inst: Inst, known: Known) -> None:
+    if inst.op is ptir.ops.to_device:
+        known[inst.results[0]] = _moved(inst, [known[operand] for operand in inst.operands])
+        return
     bodies = tuple(_inlined_body(inst.op.name, inner, known) for inner in inst.regions)
     results = apply(inst.op, *[known[operand] for operand in inst.operands], attrs=inst.attrs, bodies=bodies)
     node = results[0]._value.node
@@ -117,6 +122,12 @@ def _apply_inst(inst: Inst, known: Known) -> None:
         # the line that the function was written in, not that of the transform
         node.site = inst.loc
     known.update(zip(inst.results, results, strict=True))
+
+
+def _moved(inst: Inst, given: Sequence[Tensor]) -> Tensor:
+    """A copy to another device: done at once, or a step of what is being traced."""
+    device = cast("ptir.ops.ToDeviceAttrs", inst.attrs).device
+    return to_device(given[0], device) if device else beside(*given)
 
 
 def _inlined_body(what: str, region: Region, known: Known) -> TracedBody:

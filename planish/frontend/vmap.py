@@ -23,12 +23,13 @@ from planish.frontend.batching import (
     spread,
 )
 from planish.frontend.markers import GUARDED, MARKERS
-from planish.frontend.replay import Replay, Values, captured, emit, inlined
+from planish.frontend.replay import Replay, Values, emit, inlined
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.ops.definition import NO_ATTRS
+from planish.ptir.regions import captured
 from planish.ptir.types import TensorType
 
 

@@ -39,5 +39,8 @@ class CollectiveMethods(ElementwiseMethods):
     def sharding(self, mesh: MeshAxes, spec: SpecAxes) -> GraphValue:
         return self._emit(ops.sharding, attrs=ops.ShardingAttrs(mesh, spec))
 
+    def to_device(self, device: str = "", like: GraphValue | None = None) -> GraphValue:
+        return self._emit(ops.to_device, *([] if like is None else [like]), attrs=ops.ToDeviceAttrs(device))
+
 
 __all__ = ["CollectiveMethods"]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from planish.ptir.substitution import Substitution
 
 __all__ = [
-    "CLEAN", "Function", "Inst", "InstId", "Program", "Region", "Value", "ValueId", "clone_region_body", "set_operands",
+    "CLEAN", "Function", "Inst", "InstId", "Program", "Region", "Value", "ValueId", "clone_insts", "clone_region_body", "set_operands",
 ]  # fmt: skip
 
 # Room between the labels of appended instructions, and the step taken by insertions between them: at most
@@ -425,7 +425,7 @@ def clone_region_body(
     target = at.parent
     if target is None:
         raise GraphError(f"cannot copy instructions before {at!r}, which is erased")
-    _clone_insts(source, target, at, mapping, other_sizes, keep_ids=False)
+    clone_insts(source, target, at, mapping, other_sizes, keep_ids=False)
     return tuple([mapping.get(value, value) for value in source.end.operands])
 
 
@@ -445,20 +445,21 @@ def _clone_into(
     if keep_ids:
         target.end.id = source.end.id
     target.end.loc = source.end.loc
-    _clone_insts(source, target, target.end, mapping, other_sizes, keep_ids=keep_ids)
+    clone_insts(source, target, target.end, mapping, other_sizes, keep_ids=keep_ids)
     set_operands(target.end, tuple([mapping.get(v, v) for v in source.end.operands]))
     target.end.version = source.end.version
 
 
-def _clone_insts(
-    source: Region,
+def clone_insts(
+    source: Iterable[Inst],
     target: Region,
     at: Inst,
     mapping: dict[Value, Value],
-    other_sizes: Substitution | None,
+    other_sizes: Substitution | None = None,
     *,
-    keep_ids: bool,
+    keep_ids: bool = False,
 ) -> None:
+    """Copy instructions before `at`, an instruction of the target; `mapping` says what their operands are there, and then their results."""
     for inst in source:
         # Nesting is as deep as the user's control flow, not as the graph: recursion is in order.
         regions: list[Region] = []

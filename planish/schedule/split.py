@@ -46,6 +46,8 @@ _WARPS: Final = 16
 """Rows for each multiprocessor that are scanned, by a warp each."""
 _THREADS: Final = 512
 """Columns for each multiprocessor that are scanned, by a thread each."""
+_WARP, _NEARLY = 32, (9, 10)
+"""Columns of a block, at least; and how many multiprocessors have to have a block of columns that are scanned in one pass."""
 _ROW_SCAN, _COLUMN_SCAN = 2048, 32
 """Elements of a part of a scan, at least: of one that a warp scans, and of one that a thread does."""
 
@@ -140,6 +142,8 @@ def _scan_parts_of_gpu(target: Target, dims: Sequence[Dim], axis: int, size: int
         return 0
     rows = max(most(dims) // size, 1)
     along = axis == len(dims) - 1
+    if not along and rows * _NEARLY[1] >= target.workers * _WARP * _NEARLY[0]:
+        return 0  # one pass over all columns, read far ahead (`optimize/gpu/scans.py`), instead of two
     wanted, least = (_WARPS, _ROW_SCAN) if along else (_THREADS, _COLUMN_SCAN)
     return _even(min(-(-target.workers * wanted // rows), size // least), size)
 

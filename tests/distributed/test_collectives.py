@@ -195,4 +195,4 @@ def test_derivatives(name):
 def test_every_collective_is_differentiated_here():
     used = {i.op.name for make in SMOOTH.values() for i in build(make, (3, 2)).walk()}
     others = {op.name for op in ops.REGISTRY.values() if op.key is ops.OpKey.COLLECTIVE} - used
-    assert others == {"mesh_index", "sharding"}
+    assert others == {"mesh_index", "sharding", "to_device"}

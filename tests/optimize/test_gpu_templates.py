@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from planish.actions.base import Refusal
 from planish.actions.group import Group
 from planish.compiler.grids import grid_of
 from planish.config import settings
+from planish.llir.interpret import interpret
 from planish.llir.program import Deal
 from planish.ptir.builder import Graph
 from planish.ptir.types import TensorType
@@ -317,6 +319,46 @@ def test_long_scans_and_few_columns_are_made_in_parts(name: str, monkeypatch: py
         np.testing.assert_allclose(
             found.astype(np.float64), wanted.astype(np.float64), rtol=close, atol=close
         )
+
+
+COLUMN_SCANS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "sums": (
+        lambda x: pn.cumulative_sum(x, axis=0),
+        (data(64, 32),),
+        "local(i, 32); prefix(j, 32); stage(arg1, at=j.outer, buffers=11)",
+    ),
+    "narrow": (lambda x: pn.cumulative_sum(x.astype(pn.bfloat16), axis=0), (data(24, 32),), "stage(arg1, "),
+    "odd": (lambda x: pn.cumulative_sum(x, axis=0), (data(23, 31),), "pad_to(j, 8); pad_to(i, 32)"),
+    "from the end": (
+        lambda x: pn.flip(pn.cumulative_sum(pn.flip(x, axis=0), axis=0), axis=0),
+        (data(24, 32),),
+        "stage(arg1, ",
+    ),
+    "extrema": (lambda x: pn.cumulative_max(x, axis=0), (data(24, 32),), "stage(arg1, "),
+    "of two": (lambda x, y: pn.cumulative_sum(x * y, axis=0), (data(24, 32), data(24, 32)), "stage(arg2, "),
+    "in the middle": (lambda x: pn.cumulative_sum(x, axis=1), (data(2, 24, 32),), "stage(arg1, "),
+}
+
+
+@pytest.mark.parametrize("name", COLUMN_SCANS)
+def test_columns_are_scanned_in_one_pass_that_fetches_ahead(name: str) -> None:
+    function, arrays, expected = COLUMN_SCANS[name]
+    target = replace(TARGETS["sm_90"], workers=1)
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    with settings(check="spec"):
+        lowered = compiler.lower(traced, target)
+    (choice,) = lowered.choices
+    assert expected in "; ".join(str(action) for action in choice.actions)
+    close = 2e-2 if name == "narrow" else 2e-5
+    (wanted,) = compiler.compile(traced)(*arrays)
+    (found,) = lowered.interpreted()(*arrays)
+    turned = np.zeros(
+        wanted.size, wanted.dtype
+    )  # a barrier that is missing shows where threads take turns the other way round
+    interpret(lowered.programs[0], [turned, *(x.reshape(-1) for x in arrays)], reverse=True)
+    np.testing.assert_array_equal(turned.reshape(wanted.shape), found)
+    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=close, atol=close)
+    assert ".local" not in lowered.as_text("ptx")
 
 
 NARROW: dict[str, tuple[Any, bool]] = {

@@ -426,6 +426,7 @@ def _collective(g, op):
         "all_to_all": lambda: ops.AllToAllAttrs(mesh, over, axis, g.axis(value)),
         "permute": lambda: ops.PermuteAttrs(mesh, over, ((0, 0),) if g.chance(50) else ()),
         "broadcast": lambda: ops.BroadcastAttrs(mesh, over, 0),
+        "to_device": lambda: ops.ToDeviceAttrs("cpu"),
         "sharding": lambda: ops.ShardingAttrs(
             mesh, tuple(over if a == axis else () for a in range(value.type.rank))
         ),

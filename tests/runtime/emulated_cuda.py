@@ -89,6 +89,7 @@ class EmulatedDriver:
             "cuGraphExecDestroy": nothing, "cuEventDestroy": nothing,
             "cuMemcpyHtoD": copied, "cuMemcpyDtoH": copied, "cuMemcpyDtoDAsync": copied, "cuMemcpyHtoDAsync": copied,
             "cuMemcpyDtoHAsync": copied,
+            "cuMemcpyPeerAsync": lambda to, _, source, __, nbytes, ___: copied(to, source, nbytes),
             "cuGetErrorName": lambda status: status.name.encode(),
             "cuGetErrorString": lambda _: b"as the emulated driver was told to say",
             "cuDriverGetVersion": lambda: self.version,

@@ -42,12 +42,17 @@ def _sharded(at: At, c: V, n: int) -> V:
     return c.sharding(at.attrs.mesh, at.attrs.spec)
 
 
+def _back(at: At, c: V, n: int) -> V:
+    return c.to_device(like=at.x[0])
+
+
 LINEAR_COLLECTIVES: Final[Mapping[str, Linear]] = {
     "all_gather": Linear(_gathered),
     "all_to_all": Linear(_exchanged),
     "permute": Linear(_permuted),
     "broadcast": Linear(_broadcast),
     "sharding": Linear(_sharded),
+    "to_device": Linear(_back),
 }
 
 

@@ -16,10 +16,11 @@ from planish.frontend.autodiff import loops
 from planish.frontend.autodiff.instruction import is_differentiable, zeros
 from planish.frontend.autodiff.rules import KNOWN
 from planish.frontend.autodiff.sweep import BACK, THERE, Cotangents, Sweep, transposed
-from planish.frontend.replay import Replay, Values, captured, inlined, replay
+from planish.frontend.replay import Replay, Values, inlined, replay
 from planish.ptir.dims import Dim, bounds, product
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue
+from planish.ptir.regions import captured
 from planish.ptir.types import TensorType
 
 LOOPS: Final = loops  # they put themselves into the tables

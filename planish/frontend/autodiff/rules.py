@@ -18,10 +18,11 @@ from planish.frontend.autodiff.linear import LINEAR as LINEAR_HERE
 from planish.frontend.autodiff.linear import Linear, is_linear_bitcast
 from planish.frontend.autodiff.reductions import REDUCTIONS
 from planish.frontend.markers import CUSTOM_JVP, CUSTOM_VJP
-from planish.frontend.replay import Replay, Values, captured, emit
+from planish.frontend.replay import Replay, Values, emit
 from planish.ptir import ops
 from planish.ptir.function import Inst, Region, Value
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.regions import captured
 from planish.scalars import FUNCTIONS
 
 FLAT: Final = frozenset(

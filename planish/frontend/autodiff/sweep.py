@@ -11,9 +11,10 @@ from typing import Final
 
 from planish.frontend.autodiff.instruction import At, Scaled, added, is_differentiable, no_rule, zeros
 from planish.frontend.autodiff.rules import DERIVATIVES, LINEAR, RULES, emit_moving, is_flat, reads, spread
-from planish.frontend.replay import Replay, Values, captured, emit
+from planish.frontend.replay import Replay, Values, emit
 from planish.ptir.function import Inst, Region, Value
 from planish.ptir.graph_value import GraphValue
+from planish.ptir.regions import captured
 
 
 class Cotangents:

@@ -19,13 +19,14 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError
 from planish.frontend import devices, tree
-from planish.frontend.expression import LazyValue, Parameter
+from planish.frontend.expression import LazyValue
 from planish.frontend.session import evaluate, tensor_type
 from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Nested, Scalar, Tensor
 from planish.frontend.tensor.foreign import host_view, is_foreign
 from planish.frontend.tensor.interchange import is_on_gpu, of_gpu
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, mistake
+from planish.ptir import ops
 
 API_VERSION: Final = "2025.12"
 VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -189,8 +190,10 @@ def to_device(x: Tensor, device: str, stream: int | None = None) -> Tensor:
     if stream is not None:
         raise ValueError(f"device {target} has no streams")
     value = x._value
-    if value.device == target or isinstance(value, Parameter):  # a call decides where its arguments are
+    if value.device == target:
         return x.snapshot()
+    if value.scope is not None:  # a step of the function that is being traced
+        return _copied_by_a_step(x, target)
     if value.device is not None and value.storage is None:
         evaluate([value])
     storage = None if value.storage is None else devices.find(target).moved(value.storage)
@@ -199,6 +202,22 @@ def to_device(x: Tensor, device: str, stream: int | None = None) -> Tensor:
     return Tensor(
         LazyValue.of(value.type, storage, node=value.node, index=number, device=target, shared=True)
     )
+
+
+def beside(x: Tensor, other: Tensor) -> Tensor:
+    """The same elements where another tensor lies."""
+    place = other._value.device
+    if place is not None:
+        return to_device(x, place)
+    if x._value.scope is None or other._value.scope is None:
+        return x
+    return Tensor.apply(ops.to_device, x, other, attrs=ops.ToDeviceAttrs())
+
+
+def _copied_by_a_step(x: Tensor, device: str) -> Tensor:
+    made = Tensor.apply(ops.to_device, x, attrs=ops.ToDeviceAttrs(device))
+    made._value.device = device
+    return made
 
 
 # --- out --------------------------------------------------------------------------------------------------

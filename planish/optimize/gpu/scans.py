@@ -2,20 +2,29 @@
 
 A thread of a warp has some neighbours at a time, scans them, and hands on what it has (`relay`): rows are read and written as whole
 lines, nothing goes through shared memory, and warps do not wait for each other, so that many rounds are under way at once.
+
+A thread of a column goes down it alone, from the first row to the last, and there are few such threads: as many as columns. What keeps memory busy
+is a ring of tiles in shared memory (`stage`) that is filled many rows ahead, by all threads of the block, while some rows at a time are scanned in registers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
 from typing import Final
 
 from planish.actions.local import Local
 from planish.actions.prefix import Prefix
 from planish.actions.relay import Relay
+from planish.actions.stage import Stage
+from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import WARP, at_once, fitted, shared
-from planish.uop.nest import size_of
+from planish.uop.nest import name_of, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
+from planish.uop.ops import Ops
 
 _ROWS: Final = (4, 2)
 """Rows, each of a warp, that share a block."""
@@ -23,6 +32,17 @@ _WORTH: Final = 64
 """Elements of a row that a warp is worth."""
 _COLUMNS: Final = (128, 64, 32)
 """Columns, each of a thread, that share a block: of few columns there are then blocks for all multiprocessors."""
+_TILE: Final = 8 << 10
+"""Bytes of a tile of columns, if they are not too many rows."""
+_ROWS_AT_ONCE: Final = (32, 16, 8)
+"""Rows of a tile, which a thread scans in registers."""
+_AHEAD: Final = 40 << 10
+"""Bytes that a multiprocessor has asked for, of which nothing is there yet: less leaves memory idle, more gains nothing."""
+_BUFFERS: Final = (3, 16)
+_NARROW: Final = 2
+"""Bytes of elements of which a thread has two columns, where there are columns enough."""
+_NEARLY: Final = (9, 10)
+"""Of all multiprocessors, how many have to have a block."""
 
 
 def scan(draft: Draft, view: Nest) -> bool:
@@ -65,4 +85,51 @@ def _columns(draft: Draft, view: Nest, axis: UOp) -> bool:
     ]
     if not neighbours:
         return False
-    return shared(draft, neighbours[-1], _COLUMNS) > 1
+    return _fetched_ahead(draft, view, axis, neighbours[-1]) or shared(draft, neighbours[-1], _COLUMNS) > 1
+
+
+def _fetched_ahead(draft: Draft, view: Nest, axis: UOp, column: UOp) -> bool:
+    """Columns that are read through a ring, if they are enough for nearly all multiprocessors."""
+    read = sorted(
+        {
+            (int(place.src[0].arg), place.dtype.itemsize)
+            for place in view.reads
+            if place.src[0].op is Ops.DEFINE_GLOBAL and axis in place.ranges and column in place.ranges
+        }
+    )
+    sizes = [size_of(r) for r in view.outputs if r is not axis]
+    if not read or not all(sizes):
+        return False
+    wide = sum(itemsize for _, itemsize in read)
+    total, workers = prod(sizes), draft.target.workers
+    for threads, each, rows in product(_COLUMNS, (2, 1), _ROWS_AT_ONCE):
+        width = threads * each
+        blocks = total // size_of(column) * -(-size_of(column) // width)
+        if blocks * _NEARLY[1] < workers * _NEARLY[0] or rows * width * wide > _TILE:
+            continue
+        if each > 1 and (wide > _NARROW or threads < _COLUMNS[0]):
+            continue
+        under_way = rows * width * wide * -(-blocks // workers)
+        buffers = min(max(1 + -(-_AHEAD // under_way), _BUFFERS[0]), _BUFFERS[1])
+        trial = draft.copy()
+        if (
+            fitted(trial, axis, rows)
+            and fitted(trial, column, width)
+            and (each == 1 or trial.take(Upcast, column, each, "neighbours by one access"))
+            and trial.take(Local, column, threads, "columns that share a block")
+            and trial.take(Prefix, axis, rows, "rows that are scanned in registers")
+            and all(
+                trial.do(Stage(slot, at, buffers), "tiles that are fetched ahead")
+                for slot, at in _loops(trial, axis, read)
+            )
+        ):
+            draft.adopt(trial)
+            return True
+    return False
+
+
+def _loops(draft: Draft, axis: UOp, read: Sequence[tuple[int, int]]) -> Iterator[tuple[int, str | None]]:
+    """Parameters, and the loop that each is fetched in."""
+    for slot, _ in read:
+        loop = draft.outermost(axis)
+        yield slot, None if loop is None else name_of(loop)

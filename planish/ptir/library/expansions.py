@@ -15,7 +15,7 @@ from planish.ptir.library import compaction, order, quantization, random_bits, s
 Expansion: TypeAlias = Callable[[Sequence[GraphValue], Any], tuple[GraphValue, ...]]
 
 EXPANSIONS: Final[dict[str, Expansion]] = {
-    "sharding": lambda x, of: (x[0],),
+    **dict.fromkeys(("sharding", "to_device"), lambda x, of: (x[0],)),
     "sort": lambda x, of: order.sort(x, of.axis, of.descending, of.num_keys),
     "top_k": lambda x, of: order.top_k(x[0], of.k, of.axis, of.largest, of.dtype),
     "rng_bits": lambda x, of: (random_bits.rng_bits(x[0], of.dims, of.dtype),),

@@ -94,6 +94,14 @@ class ShardingAttrs(d.Attrs):
 
 
 @dataclass(frozen=True, slots=True)
+class ToDeviceAttrs(d.Attrs):
+    """Where a tensor is to lie."""
+
+    device: str = ""
+    """The name of a device; empty where a second operand says it by where it lies."""
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """How the parameters and results of a partitioned function, which it has as parts, are cut over its mesh."""
 
@@ -406,4 +414,23 @@ def mesh_index(types: d.Types, attrs: CollectiveAttrs, regions: d.Regions) -> d.
 )
 def sharding(types: d.Types, attrs: ShardingAttrs, regions: d.Regions) -> d.ResultTypes:
     check_spec("sharding", attrs.mesh, attrs.spec, types[0].dims)
+    return (types[0],)
+
+
+@d.op(
+    d.OpKey.COLLECTIVE,
+    ToDeviceAttrs,
+    arity=(1, 2),
+    evaluate=lambda arrays, attrs, types, call: (arrays[0],),
+    foldable=False,
+    way=d.Way.COMPOSITE,
+    doc="The operand on another device: a named one, or that of a second operand.",
+)
+def to_device(types: d.Types, attrs: ToDeviceAttrs, regions: d.Regions) -> d.ResultTypes:
+    if bool(attrs.device) == (len(types) > 1):
+        raise GraphError(
+            "to_device takes a device, or an operand that lies there",
+            op="to_device",
+            remedy="give one of the two",
+        )
     return (types[0],)

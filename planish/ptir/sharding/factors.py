@@ -91,6 +91,12 @@ def _elementwise(f: Factors, inst: Inst, attrs: Any) -> None:
     f.results = [axes for _ in inst.results]
 
 
+def _to_device(f: Factors, inst: Inst, attrs: Any) -> None:
+    """Of a second operand only where it lies matters."""
+    _elementwise(f, inst, attrs)
+    f.operands[1:] = [f.of(value.type.dims) for value in inst.operands[1:]]
+
+
 def _opaque(f: Factors, inst: Inst, attrs: Any) -> None:
     """Every rank computes all of it."""
     f.operands = [f.of(value.type.dims, blocked=True) for value in inst.operands]
@@ -451,6 +457,7 @@ RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(
         ("quantize", "dequantize", "complex", "real", "imag", "cast", "select", "sharding"), _elementwise
     ),
+    "to_device": _to_device,
     "reduce_window": _reduce_window,
     "reshape": _reshape,
     "transpose": _transpose,

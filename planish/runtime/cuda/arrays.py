@@ -41,6 +41,14 @@ class GpuArray(DeviceArray):
         gpu.upload(native, found.address)
         return found
 
+    def moved(self, gpu: Gpu) -> GpuArray:
+        """The same on another GPU: straight from one to the other."""
+        if gpu is self.gpu:
+            return self
+        found = GpuArray.empty(gpu, self.dtype, self.shape)
+        gpu.copy_from(self.gpu, self.address, found.address, self.nbytes)
+        return found
+
     @property
     def device(self) -> str:
         return self.gpu.name

@@ -185,6 +185,28 @@ class Gpu:
             self.enter()
             call("cuMemcpyDtoDAsync", target, source, nbytes, self.stream)
 
+    def copy_from(self, other: Gpu, source: int, target: int, nbytes: int) -> None:
+        """Copy from another GPU, behind what was begun on both; what either begins afterwards is behind the copy."""
+        if not nbytes:
+            return
+        made = other._marked()
+        self.enter()
+        call("cuStreamWaitEvent", self.stream, made, 0)
+        call(
+            "cuMemcpyPeerAsync", target, self._context, source, other._context, nbytes, self.stream,
+            doing=f"while an array was copied from {other.name} to {self.name}",
+        )  # fmt: skip
+        taken = self._marked()
+        other.enter()
+        call("cuStreamWaitEvent", other.stream, taken, 0)
+        self.forget((made, taken))
+
+    def _marked(self) -> Any:
+        self.enter()
+        event = call("cuEventCreate", _NO_TIMING)
+        call("cuEventRecord", event, self.stream)
+        return event
+
     def synchronize(self) -> None:
         """Wait until everything is done; what went wrong on the way is raised here."""
         self.enter()
