@@ -40,28 +40,6 @@ _LANGUAGES: Final = {"schedule": "schedule", "llir": "llir", "llvm": "llvm", "c"
 
 
 @dataclass(frozen=True, slots=True)
-class TrialFacts:
-    """A schedule that a search measured, or meant to."""
-
-    schedule: str
-    cycles: float
-    seconds: float | None
-    outcome: str
-
-
-@dataclass(frozen=True, slots=True)
-class SearchFacts:
-    """What a schedule search saw."""
-
-    trials: list[TrialFacts]
-    considered: int
-    rounds: int
-    seconds: float
-    ended: str
-    refusals: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class KernelFacts:
     """What is known of a kernel beside its graphs, as a file keeps it."""
 
@@ -77,7 +55,7 @@ class KernelFacts:
     scratch: int = 0
     parameters: list[str] = field(default_factory=list)
     """What each slot is, by number."""
-    search: SearchFacts | None = None
+    search: schema.Beam | None = None
     error: str = ""
 
 
@@ -244,6 +222,10 @@ class KernelView:
         if not self.facts.llir:
             return ()
         return _GPU_LEVELS if self.target.is_gpu else _CPU_LEVELS
+
+    def beam(self) -> schema.Beam | None:
+        """The search that found its schedule, if one did."""
+        return self.facts.search
 
     def level(self, name: str) -> schema.SourceText | None:
         """Its code at a level."""

@@ -26,13 +26,13 @@ from planish.uop.text import copy_nodes, in_order
 from planish.viz import schema
 from planish.viz.fusion_view import Flows, bytes_of
 from planish.viz.journey import Journey, RuleId, journey_of
-from planish.viz.kernel_view import FIRST_SCHEDULED, KernelFacts, KernelView, SearchFacts, TrialFacts
+from planish.viz.kernel_view import FIRST_SCHEDULED, KernelFacts, KernelView
 from planish.viz.pass_view import PassView
 from planish.viz.recorder import RecordedKernel, RecordedProgram
 from planish.viz.rules import RuleBook
 from planish.viz.runs import RecordedCall
+from planish.viz.search_tree import tree_of
 
-_OUTCOME_RIGHT: Final = "RIGHT"
 _ROLES: Final = {Role.PARAMETER: "input", Role.RESULT: "output", Role.CONSTANT: "constant"}
 _ESTIMATED: Final = 200
 """Kernels whose cost is told in the index: it takes some milliseconds for each."""
@@ -83,7 +83,9 @@ class ProgramView:
             sorted(aliased[kernel.number]) if kernel.number < len(aliased) else [],
             0 if kernel.program is None or self.program.target.is_gpu else scratch_of(kernel.program),
             [self.buffer_name(number) for number in planned.buffers],
-            _search(kernel),
+            None
+            if choice is None or choice.search is None
+            else tree_of(choice.search, [str(action) for action in choice.actions], self.cycle_us),
             kernel.error,
         )
 
@@ -362,30 +364,6 @@ def _dtype(made: LlirProgram) -> str:
 
 def _journey(kernel: RecordedKernel, rule_id: RuleId, epoch: int) -> Callable[[], Journey]:
     return lambda: journey_of(kernel, rule_id, epoch)
-
-
-def _search(kernel: RecordedKernel) -> SearchFacts | None:
-    search = None if kernel.choice is None else kernel.choice.search
-    if search is None:
-        return None
-    trials = [
-        TrialFacts(
-            "; ".join(map(str, trial.actions)),
-            trial.expected,
-            trial.measured.seconds if trial.measured.outcome.name == _OUTCOME_RIGHT else None,
-            trial.measured.outcome.name.lower()
-            + (f": {trial.measured.detail}" if trial.measured.detail else ""),
-        )
-        for trial in search.trials
-    ]
-    return SearchFacts(
-        trials,
-        search.considered,
-        search.rounds,
-        search.elapsed,
-        search.ended,
-        dict(search.refusals.most_common(40)),
-    )
 
 
 def _origin(insts: Sequence[Inst]) -> str:

@@ -28,7 +28,7 @@ from planish.viz.program_view import ProgramView
 from planish.viz.recorder import Recorder
 from planish.viz.rules import RuleBook
 from planish.viz.search import index_of
-from planish.viz.why import beam, why
+from planish.viz.why import why
 
 STAGE_NAMES: Final = {
     "0": "planned",
@@ -132,7 +132,7 @@ KERNEL_PATHS: Final = _paths(
         (r"p(\d{1,6})/k/(\d{1,9})/stage/(\d{1,3})/node/(\d{1,9})\.json", KernelView.node),
         (r"p(\d{1,6})/k/(\d{1,9})/level/([a-z]+)\.json", KernelView.level),
         (r"p(\d{1,6})/k/(\d{1,9})/why\.json", why),
-        (r"p(\d{1,6})/beam/(\d{1,9})\.json", beam),
+        (r"p(\d{1,6})/beam/(\d{1,9})\.json", KernelView.beam),
     ]
 )
 _PROGRAM_PATHS: Final = _paths(

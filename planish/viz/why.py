@@ -23,6 +23,7 @@ from planish.uop.ops import Ops
 from planish.uop.ranges import kind_of
 from planish.viz import schema
 from planish.viz.kernel_view import KernelView
+from planish.viz.search_tree import ON_THE_WAY
 
 _TRIED: Final = 80
 """Actions beside those of the schedule that are tried."""
@@ -138,14 +139,9 @@ def _measured(view: KernelView) -> list[schema.Candidate]:
     if search is None:
         return []
     return [
-        schema.Candidate(
-            "search",
-            t.schedule,
-            _us(view, t.cycles),
-            None if t.seconds is None else round(t.seconds * 1e6, 3),
-            t.outcome,
-        )
-        for t in search.trials
+        schema.Candidate("search", node.schedule, node.estimate_us, node.measured_us, node.outcome)
+        for node in search.nodes
+        if node.outcome != ON_THE_WAY
     ]
 
 
@@ -275,35 +271,3 @@ def loops(sink: UOp) -> list[schema.Loop]:
         )
 
     return [made(axis, 0) for axis in tops]
-
-
-def beam(view: KernelView) -> schema.Beam | None:
-    """A search as a tree: below a schedule are those that have one action more, tried or only on the way to others."""
-    search = view.facts.search
-    if search is None:
-        return None
-    tried = {tuple(trial.schedule.split("; ")) if trial.schedule else (): trial for trial in search.trials}
-    chosen = tuple(view.facts.schedule)
-    places: dict[tuple[str, ...], int] = {(): 0}
-    for steps in tried:
-        for length in range(1, len(steps) + 1):
-            places.setdefault(steps[:length], len(places))
-    nodes = []
-    for steps, number in places.items():
-        trial = tried.get(steps)
-        measured = None if trial is None or trial.seconds is None else round(trial.seconds * 1e6, 3)
-        nodes.append(
-            schema.BeamNode(
-                number,
-                places[steps[:-1]] if steps else None,
-                steps[-1] if steps else "no actions",
-                "; ".join(steps),
-                None if trial is None else _us(view, trial.cycles),
-                measured,
-                chosen[: len(steps)] == steps,
-                "on the way to others" if trial is None else trial.outcome,
-            )
-        )
-    return schema.Beam(
-        nodes, search.considered, search.rounds, round(search.seconds, 3), search.ended, search.refusals
-    )

@@ -12,19 +12,21 @@ import pytest
 
 import planish as pn
 from planish import compiler, ptir
+from planish.actions.text import parse_schedule
 from planish.compiler.observer import observing
 from planish.errors import PlanishError
+from planish.optimize.searched import Attempted, Measured, Outcome, Search
 from planish.target import find
 from planish.viz import documents, schema
 from planish.viz.dumps import DumpedRecording
 from planish.viz.edit import edited
 from planish.viz.journey import Journey
-from planish.viz.kernel_view import KernelFacts, KernelView, SearchFacts, TrialFacts
+from planish.viz.kernel_view import KernelView
 from planish.viz.recorder import Recorder
 from planish.viz.recording import Comparison, Documents, Recording, record
 from planish.viz.search import search
+from planish.viz.search_tree import tree_of
 from planish.viz.storage import StoredRecording, is_recording
-from planish.viz.why import beam
 from tests.viz.conftest import traced
 
 TYPES = {
@@ -289,27 +291,28 @@ def test_a_schedule_is_measured_against_what_the_kernel_computes(recording: Reco
 
 
 def test_a_search_is_a_tree():
+    def tried(schedule: str, cycles: float, outcome: Outcome, seconds: float = 0.0) -> Attempted:
+        return Attempted(tuple(parse_schedule(schedule)), Measured(outcome, seconds), cycles)
+
     trials = [
-        TrialFacts("a(i, 2)", 10.0, 1e-6, "right"),
-        TrialFacts("a(i, 2); b(j, 4)", 8.0, None, "crashed"),
-        TrialFacts("c(k, 2); b(j, 4)", 9.0, 2e-6, "right"),
-        TrialFacts("", 20.0, 3e-6, "right"),
+        tried("upcast(i, 2)", 10.0, Outcome.RIGHT, 1e-6),
+        tried("upcast(i, 2)\nunroll(j, 4)", 8.0, Outcome.CRASHED),
+        tried("thread(k, 2)\nunroll(j, 4)", 9.0, Outcome.RIGHT, 2e-6),
+        tried("", 20.0, Outcome.RIGHT, 3e-6),
     ]
-    facts = KernelFacts(
-        "p0/k/0", "k", "scalar", ["a(i, 2)"], search=SearchFacts(trials, 9, 2, 0.5, "done", {})
+    made = tree_of(
+        Search(trials=trials, considered=9, rounds=2, elapsed=0.5, ended="done"), ["upcast(i, 2)"], 0.001
     )
-    made = beam(KernelView(facts, lambda: None))
-    assert made is not None
     by_schedule = {node.schedule: node for node in made.nodes}
     assert by_schedule[""].parent is None
     assert by_schedule[""].measured_us == 3.0
-    assert by_schedule["a(i, 2)"].parent == 0
-    assert by_schedule["a(i, 2)"].kept
-    assert by_schedule["a(i, 2); b(j, 4)"].parent == by_schedule["a(i, 2)"].id
-    assert by_schedule["a(i, 2); b(j, 4)"].action == "b(j, 4)"
-    assert by_schedule["c(k, 2); b(j, 4)"].parent == by_schedule["c(k, 2)"].id
-    assert by_schedule["c(k, 2)"].outcome == "on the way to others"
-    assert [node.id for node in made.nodes if node.kept] == [0, by_schedule["a(i, 2)"].id]
+    assert by_schedule["upcast(i, 2)"].parent == 0
+    assert by_schedule["upcast(i, 2)"].kept
+    assert by_schedule["upcast(i, 2); unroll(j, 4)"].parent == by_schedule["upcast(i, 2)"].id
+    assert by_schedule["upcast(i, 2); unroll(j, 4)"].action == "unroll(j, 4)"
+    assert by_schedule["thread(k, 2); unroll(j, 4)"].parent == by_schedule["thread(k, 2)"].id
+    assert by_schedule["thread(k, 2)"].outcome == "on the way to others"
+    assert [node.id for node in made.nodes if node.kept] == [0, by_schedule["upcast(i, 2)"].id]
     assert list(documents.problems(plain(made), schema.Beam)) == []
 
 
