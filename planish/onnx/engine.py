@@ -31,7 +31,7 @@ from planish.onnx.site import CannotTrace, NodeSite, failure_at, label_of, title
 from planish.onnx.symbols import as_numbers, follow
 from planish.onnx.tape import Call, TapeRecorder
 from planish.onnx.tensors import dense, on_device, to_array
-from planish.onnx.value_kinds import WITH_WORDS, is_text, kind_of_value, makes_noise
+from planish.onnx.value_kinds import WITH_WORDS, is_text, kind_of_value, stays_in_program
 from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.types import TensorType
@@ -65,6 +65,8 @@ class Importer:
         """How many regions are open: no cut is possible inside one."""
         self.steps: dict[int, tuple[Any, ...]] = {}
         """What quantised values were made of, by their ids: the value, its steps, its zero point, how they are laid out."""
+        self.units: dict[int, Any] = {}
+        """What values that stand for integers were made of, by their ids."""
         self.nodes: Sequence[NodeProto] = ()
         """The nodes of the graph that is being imported."""
         self.number = 0
@@ -262,7 +264,8 @@ class Importer:
             return _several(entry.handler(at, *given))
         if entry.host:
             return self._on_host(entry, at, given)
-        if all(value is None or isinstance(value, np.ndarray) for value in given) and not makes_noise(at):
+        known = all(value is None or isinstance(value, np.ndarray) for value in given)
+        if known and not stays_in_program(at, given):
             folded = self.fold(entry, at, given)
             if folded is not None:
                 return folded

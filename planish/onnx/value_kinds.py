@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -33,9 +34,12 @@ def kind_of_value(value: Value) -> Any:
     return (value.dtype, list(value.shape)) if isinstance(value, np.ndarray) else None
 
 
-def makes_noise(at: NodeSite) -> bool:
-    """Random ops have no inputs, and are not constants for that."""
-    return at.node.op_type.startswith(_RANDOM) or any(graphs_of(at.node))
+def stays_in_program(at: NodeSite, given: Sequence[Any]) -> bool:
+    """Nodes that are not computed while importing, though all is known: random ops, and matrices of bytes, whose products are of integers."""
+    kind = at.node.op_type
+    if kind == "DequantizeLinear":
+        return given[0].ndim == 2 and given[0].dtype in (np.int8, np.uint8)
+    return kind.startswith(_RANDOM) or any(graphs_of(at.node))
 
 
 _RANDOM: Final = ("Random", "Multinomial", "Bernoulli", "Dropout")

@@ -72,7 +72,13 @@ def _block_rows(draft: Draft, view: Nest) -> bool:
     found = _find(view)
     if found is None:
         return _in_groups(draft, view)
-    lanes = draft.target.lanes(view.writes[0].dtype.scalar)
+    # rows are as wide as what is computed of them, however narrow what is stored in the end
+    widths = [
+        view.writes[0].dtype,
+        *(node.src[0].dtype for node in view.kept),
+        *(r.dtype for r in found.products),
+    ]
+    lanes = min(draft.target.lanes(dtype.scalar) for dtype in widths)
     for vectors in sorted(
         _VECTORS if found.across is None else (1,),
         key=lambda count: (

@@ -1,6 +1,6 @@
 """Kernels that differ in their numbers alone become one: the numbers are read from memory.
 
-Networks repeat their layers, and each repetition has scalars of its own: scales of quantised values, learned factors. As
+Networks repeat their layers, and each repetition has scalars of its own: scales and zero points of quantised values, learned factors. As
 constants they make kernels of one shape different programs, each of which takes its time to compile. Here the constants in which such
 kernels differ become elements of a small table that each launch brings along; those that are alike stay what they are. Kernels of loops
 keep theirs: a loop that becomes one kernel holds them in registers.
@@ -48,7 +48,7 @@ def with_tables(
     for group in alike.values():
         for number in group if len(group) > 1 else ():
             sink = kernels[number].sink
-            found = [node for node in in_order(sink) if node.op is Ops.CONST and node.dtype.is_float]
+            found = _numbers(sink)
             if 0 < len(found) <= _MOST:
                 numbers[number] = found
                 slot = len(kernels[number].buffers)
@@ -70,6 +70,30 @@ def with_tables(
         return Launch(place[number], (*step.buffers, *added))
 
     return mapped(steps, launched), [made[number] for number in left]
+
+
+def _numbers(sink: UOp) -> list[UOp]:
+    """The constants of a kernel that are data, in the order of its structure.
+
+    Integers are, unless they say where something is in memory, or are part of a sum of integers: what is known of those is how such
+    sums become products of bytes.
+    """
+    order, stack = in_order(sink), list[UOp]()
+    for node in order:
+        if node.op is Ops.INDEX:
+            stack += node.src[1:]
+        elif node.op is Ops.RANGE or (node.op is Ops.REDUCE and not node.dtype.is_float):
+            stack += node.src
+    places = set(stack)
+    while stack:
+        new = [source for source in stack.pop().src if source not in places]
+        places.update(new)
+        stack += new
+    return [
+        node
+        for node in order
+        if node.op is Ops.CONST and (node.dtype.is_float or (node.dtype.is_int and node not in places))
+    ]
 
 
 def _joined(
@@ -118,6 +142,6 @@ def _read(table: Table, slot: int, numbers: Sequence[UOp]) -> dict[UOp, UOp]:
 
 def _tables(numbers: Sequence[UOp]) -> list[NDArray[Any]]:
     return [
-        np.array([cast("float", node.arg) for node in nodes], dtype.numpy)
+        np.array([cast("int | float", node.arg) for node in nodes], dtype.numpy)
         for dtype, nodes in _by_dtype(numbers).items()
     ]

@@ -85,6 +85,17 @@ def test_queries_run_in_lanes_and_products_have_enough_sums() -> None:
     ]  # fmt: skip
 
 
+def test_rows_are_as_wide_as_what_is_computed_not_as_what_is_stored() -> None:
+    def narrow(q: pn.Tensor, k: pn.Tensor, v: pn.Tensor) -> pn.Tensor:
+        return pn.astype(pn.clip(pn.round(attention(q, k, v) * 50) + 100, 0, 255), "uint8")
+
+    shapes = (4, 128, 32), (4, 256, 32), (4, 256, 32)
+    assert words(narrow, *shapes) == words(attention, *shapes)
+    arrays = data(*shapes)
+    wanted = np.clip(np.rint(_attention(*arrays) * 50) + 100, 0, 255)
+    assert np.abs(np.asarray(pn.jit(narrow)(*map(pn.asarray, arrays))).astype(int) - wanted).max() <= 1
+
+
 def buffers(function: Function, *shapes: tuple[int, ...]) -> list[int]:
     """The bytes of scratch that a function of one kernel has."""
     (program,) = lowered(function, *shapes).programs

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
-from planish import compiler, ptir
+from planish import compiler, dtypes, ptir
 from planish.ptir.graph_value import GraphValue
 from planish.schedule.plan import Role, While, walk
 from planish.target import TARGETS
@@ -43,6 +44,29 @@ def test_layers_with_numbers_of_their_own_are_one_kernel(dtype: str) -> None:
     assert len(lowered.plan.kernels) == 1
     # what is alike, -1, is no element of a table
     assert tables(lowered) == [[0.25, 0.5], [0.75, 0.5], [0.125, 0.375]]
+
+
+def test_zero_points_are_numbers_too_but_not_those_inside_of_sums_of_integers() -> None:
+    """Bytes less a zero point, summed, and moved by another: the sum keeps its own."""
+
+    def build(graph: ptir.Graph, x: GraphValue, w: GraphValue) -> tuple[GraphValue, ...]:
+        whole = ptir.ops.DotAttrs(dtypes.int32, dtypes.int32)
+        y = x.cast(dtypes.int16).sub(3).matmul(w.cast(dtypes.int16), whole).add(5)
+        z = x.cast(dtypes.int16).sub(4).matmul(w.cast(dtypes.int16), whole).add(5)
+        u = x.cast(dtypes.int16).sub(4).matmul(w.cast(dtypes.int16), whole).add(7)
+        return y, z, u
+
+    bytes_ = [np.arange(64).reshape(8, 8).astype(np.uint8), np.arange(-30, 34).reshape(8, 8).astype(np.int8)]
+    lowered = agree(program(build, *bytes_).function, bytes_)
+    assert tables(lowered) == []
+
+    def moved(graph: ptir.Graph, x: GraphValue, w: GraphValue) -> tuple[GraphValue, ...]:
+        whole = ptir.ops.DotAttrs(dtypes.int32, dtypes.int32)
+        first = x.matmul(w, whole).add(5).cast(dtypes.uint8)
+        return (first.matmul(w, whole).add(7).cast(dtypes.uint8),)
+
+    lowered = agree(program(moved, *bytes_).function, bytes_)
+    assert (len(lowered.plan.kernels), tables(lowered)) == (1, [[5], [7]])
 
 
 def test_a_number_that_is_used_twice_is_no_other_form() -> None:

@@ -6,6 +6,7 @@ from planish import dtypes
 from planish.onnx.ops.broadcasting import broadcast_dims
 from planish.onnx.ops.common import cast, sizes
 from planish.onnx.ops.elementwise import aligned
+from planish.onnx.ops.whole_products import WHOLE, whole_operands
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir import ops
@@ -36,7 +37,8 @@ def matmul(x: V, y: V, attrs: ops.DotAttrs | None = None) -> V:
 
 @op("MatMul")
 def matmul_(at: NodeSite, x: V, y: V) -> V:
-    return matmul(x, y)
+    whole = whole_operands(at, x, y)
+    return matmul(x, y) if whole is None else whole.in_units(matmul(whole.left, whole.right, WHOLE))
 
 
 def scaled(x: V, factor: float) -> V:
@@ -51,7 +53,12 @@ def scaled(x: V, factor: float) -> V:
 def gemm_product(at: NodeSite, a: V, b: V) -> V:
     """op(a)·op(b) as the attributes transA and transB say."""
     over_a, over_b = (0 if at.attr("transA", 0) else 1), (1 if at.attr("transB", 0) else 0)
-    return a.dot_general(b, ops.DotDims((), (over_a,), (over_b,)))
+    dims, whole = ops.DotDims((), (over_a,), (over_b,)), whole_operands(at, a, b, over_b)
+    return (
+        a.dot_general(b, dims)
+        if whole is None
+        else whole.in_units(whole.left.dot_general(whole.right, dims, WHOLE))
+    )
 
 
 @op("Gemm")

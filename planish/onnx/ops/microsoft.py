@@ -29,10 +29,10 @@ from planish.onnx.ops.quantization import (
     qlinear_conv,
     quantize_linear,
     rounded,
-    shifted,
 )
 from planish.onnx.ops.recurrent import Layer, long_short
 from planish.onnx.ops.shapes import trilu
+from planish.onnx.ops.whole_products import shifted
 from planish.onnx.ops.windows import window_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite

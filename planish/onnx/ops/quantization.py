@@ -23,16 +23,14 @@ from planish.onnx.ops.common import (
 )
 from planish.onnx.ops.convolution import convolve
 from planish.onnx.ops.linear import matmul
+from planish.onnx.ops.whole_products import WHOLE, point_of, remember, shifted
 from planish.onnx.ops.windows import window_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
-from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
 from planish.ptir.library.normalize import widened
 from planish.ptir.library.shaping import repeat
-
-_WHOLE = ops.DotAttrs(dtypes.int32, dtypes.int32)
 
 
 def laid(at: NodeSite, value: V, x: V, axis: int, block: int) -> V:
@@ -180,8 +178,10 @@ def dequantize_linear(at: NodeSite, x: Tensor, scale: Tensor, zero: Tensor | Non
     target = dtypes.from_numpy(numpy_kind(at, to)) if to else scale.dtype
     whole, unit = _steps_of(at, x, axis, block), widened(scale)
     if whole is not None and whole.dtype is unit.dtype:
-        return cast(whole.mul(laid(at, unit, x, axis, block)), target)
-    return cast(dequantized(at, x, scale, zero, axis, block), target)
+        value = cast(whole.mul(laid(at, unit, x, axis, block)), target)
+    else:
+        value = cast(dequantized(at, x, scale, zero, axis, block), target)
+    return value if block else remember(at, value, x, unit, zero, axis)
 
 
 def dequantized(at: NodeSite, x: V, scale: V, zero: V | None, axis: int = 1, block: int = 0) -> V:
@@ -219,32 +219,10 @@ def dynamically(x: V, dtype: DType) -> tuple[V, V, V]:
 # -- products of integers --------------------------------------------------------------------------------------------
 
 
-def shifted(x: V, zero: V | None, axis: int, dtype: DType = dtypes.int16) -> V:
-    """x less its zero point (one in all, or one per index of an axis), in a dtype that bytes fit in."""
-    wide = x.cast(dtype)
-    if zero is None:
-        return wide
-    point = zero.cast(dtype)
-    if point.type.size == 1:
-        return wide.sub(scalar(point).broadcast_to(wide.dims))
-    if point.rank == 1:
-        return wide.sub(along(point, wide.dims, axis % wide.rank))
-    return wide.sub(point.broadcast_to(wide.dims))
-
-
-def _point(at: NodeSite, position: int, zero: V | None) -> V | None:
-    """A zero point, unless it is known to be 0: what is not shifted stays as narrow as it is."""
-    names = at.node.input
-    known = at.scope.find(names[position]) if len(names) > position and names[position] else None
-    if isinstance(known, np.ndarray) and not known.any() and not at.engine.varies(known):
-        return None
-    return zero
-
-
 @op("MatMulInteger")
 def matmul_integer(at: NodeSite, a: V, b: V, a_zero: V | None = None, b_zero: V | None = None) -> V:
     rows = -1 if a.rank == 1 else -2
-    return matmul(shifted(a, _point(at, 2, a_zero), rows), shifted(b, _point(at, 3, b_zero), -1), _WHOLE)
+    return matmul(shifted(a, point_of(at, 2, a_zero), rows), shifted(b, point_of(at, 3, b_zero), -1), WHOLE)
 
 
 def convolve_integers(at: NodeSite, x: V, x_zero: V | None, w: V, w_zero: V | None, position: int) -> V:
@@ -258,7 +236,7 @@ def convolve_integers(at: NodeSite, x: V, x_zero: V | None, w: V, w_zero: V | No
         total = convolve(shifted(x, x_zero, 1, dtypes.float32), at.value(kernel), window, groups)
         return total.cast(dtypes.int32)
     return convolve(
-        shifted(x, x_zero, 1, dtypes.int32), shifted(w, w_zero, 0, dtypes.int32), window, groups, _WHOLE
+        shifted(x, x_zero, 1, dtypes.int32), shifted(w, w_zero, 0, dtypes.int32), window, groups, WHOLE
     )
 
 
@@ -293,7 +271,9 @@ def qlinear_matmul(
     at: NodeSite, a: V, a_scale: V, a_zero: V, b: V, b_scale: V, b_zero: V, y_scale: V, y_zero: V
 ) -> V:
     rows = -1 if a.rank == 1 else -2
-    product = matmul(shifted(a, _point(at, 2, a_zero), rows), shifted(b, _point(at, 5, b_zero), -1), _WHOLE)
+    product = matmul(
+        shifted(a, point_of(at, 2, a_zero), rows), shifted(b, point_of(at, 5, b_zero), -1), WHOLE
+    )
     left = _factor(a_scale, product, -2)
     right = _factor(b_scale, product, -1)
     factor = left.mul(right).div(_factor(y_scale, product, -1))

@@ -1,0 +1,114 @@
+"""Products of what was quantised: the integers are multiplied, and the sums take their unit afterwards.
+
+Models that carry QuantizeLinear and DequantizeLinear around their products say that operands are integers times a unit. Sums of integers are
+exact, and processors make them several times faster than those of floats. That pays where one operand is a weight: what
+bytes less their zero point cost is then found when the program is made.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.onnx.ops.common import scalar
+from planish.onnx.site import NodeSite
+from planish.ptir import ops
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import along
+
+WHOLE: Final = ops.DotAttrs(dtypes.int32, dtypes.int32)
+_LONGEST: Final = 1 << 15
+"""Terms that a sum of products of bytes, less their zero points, may have and fit into an int32."""
+
+
+class Units(NamedTuple):
+    """A value as integers less a zero point, times a unit; both one in all, or one per index of an axis."""
+
+    value: V
+    stored: V
+    unit: V
+    zero: V | None
+    axis: int
+    is_weight: bool
+
+
+def shifted(x: V, zero: V | None, axis: int, dtype: DType = dtypes.int16) -> V:
+    """x less its zero point (one in all, or one per index of an axis), in a dtype that bytes fit in."""
+    wide = x.cast(dtype)
+    if zero is None:
+        return wide
+    point = zero.cast(dtype)
+    if point.type.size == 1:
+        return wide.sub(scalar(point).broadcast_to(wide.dims))
+    if point.rank == 1:
+        return wide.sub(along(point, wide.dims, axis % wide.rank))
+    return wide.sub(point.broadcast_to(wide.dims))
+
+
+def point_of(at: NodeSite, position: int, zero: V | None) -> V | None:
+    """A zero point, unless it is known to be 0: what is not shifted stays as narrow as it is."""
+    names = at.node.input
+    known = at.scope.find(names[position]) if len(names) > position and names[position] else None
+    if isinstance(known, np.ndarray) and not known.any() and not at.engine.varies(known):
+        return None
+    return zero
+
+
+def remember(at: NodeSite, value: V, stored: V, unit: V, zero: V | None, axis: int) -> V:
+    """A value that DequantizeLinear made, and what of."""
+    if value.dtype is dtypes.float32 and stored.dtype in (dtypes.int8, dtypes.uint8) and stored.rank:
+        known = at.scope.find(at.node.input[0])
+        is_weight = isinstance(known, np.ndarray) and not at.engine.varies(known)
+        point = point_of(at, 2, zero)
+        at.engine.units[value.id] = Units(value, stored, unit, point, axis % stored.rank, is_weight)
+    return value
+
+
+class WholeOperands(NamedTuple):
+    """The operands of a product as integers, what its sums have too much for the zero point of the left one, and their units.
+
+    The left operand stays bytes, as it is stored: they are read once for many sums, and multiplied four at a time.
+    """
+
+    left: V
+    right: V
+    excess: V | None
+    unit: V
+    per_column: V
+
+    def in_units(self, sums: V) -> V:
+        """Sums of integers as what they stand for."""
+        last = sums.rank - 1
+        if self.excess is not None:
+            sums = sums.sub(along(self.excess, sums.dims, last))
+        wide, unit = sums.cast(dtypes.float32), scalar(self.unit)
+        if self.per_column.type.size == 1:
+            return wide.mul(unit.mul(scalar(self.per_column)).broadcast_to(wide.dims))
+        columns = self.per_column.mul(unit.broadcast_to(self.per_column.dims))
+        return wide.mul(along(columns, wide.dims, last))
+
+
+def whole_operands(at: NodeSite, left: V, right: V, over: int = 0) -> WholeOperands | None:
+    """A product of a value and a matrix of weights, summed over an axis of that, in integers; None where floats do it."""
+    known: dict[int, Units] = at.engine.units
+    a, b = known.get(left.id), known.get(right.id)
+    if a is None or b is None or a.value is not left or b.value is not right:
+        return None
+    terms = right.dims[over] if right.rank == 2 else None
+    if left.rank < 2 or a.is_weight or not b.is_weight or not isinstance(terms, int) or terms > _LONGEST:
+        return None
+    one_unit = a.unit.type.size == 1 and (a.zero is None or a.zero.type.size == 1)
+    per_column = all(
+        each is None or each.type.size == 1 or (each.rank == 1 and b.axis == 1 - over)
+        for each in (b.unit, b.zero)
+    )
+    if not one_unit or not per_column:
+        return None
+    weights, excess = shifted(b.stored, b.zero, b.axis), None
+    if a.zero is not None:
+        sums = weights.cast(dtypes.int32).reduce_sum([over])
+        excess = sums.mul(scalar(a.zero.cast(dtypes.int32)).broadcast_to(sums.dims))
+    return WholeOperands(a.stored, b.stored if b.zero is None else weights, excess, a.unit, b.unit)
