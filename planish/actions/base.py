@@ -37,7 +37,7 @@ class Refusal(LoweringError):
     """An action that does not fit the kernel; the message says why, and nothing has changed."""
 
 
-class Field(NamedTuple):
+class ActionField(NamedTuple):
     """A field of an action, as text shows it."""
 
     name: str
@@ -52,7 +52,7 @@ class Field(NamedTuple):
 class Action:
     """One step of a schedule: a record that does not change."""
 
-    fields: ClassVar[tuple[Field, ...]] = ()
+    fields: ClassVar[tuple[ActionField, ...]] = ()
     word: ClassVar[str] = ""
     does: ClassVar[str] = ""
     """What it is good for, in a few words."""
@@ -68,7 +68,7 @@ class Action:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         own = [
-            Field(name, str(kind), cls.__dict__.get(name), name not in cls.__dict__)
+            ActionField(name, str(kind), cls.__dict__.get(name), name not in cls.__dict__)
             for name, kind in cls.__annotations__.items()
             if not str(kind).startswith("ClassVar")
         ]
@@ -167,14 +167,14 @@ def is_within(name: str, axis: str) -> bool:
     return name == axis or name.startswith(f"{axis}.")
 
 
-def written(field: Field, value: object) -> str:
+def written(field: ActionField, value: object) -> str:
     """The value of a field as text."""
     if field.kind == "Param":
         return f"arg{value}"
     return str(value).lower() if field.kind == "bool" else str(value)
 
 
-def fields_of(kind: type[Action]) -> tuple[Field, ...]:
+def fields_of(kind: type[Action]) -> tuple[ActionField, ...]:
     """The fields of a kind of action, in order."""
     return kind.fields
 

@@ -33,7 +33,7 @@ from planish.uop.symbolic import simplify
 from planish.uop.tensor_cores import IN_MEMORY, Core, Matrix, place_in_memory
 
 if TYPE_CHECKING:
-    from planish.actions.tensor_core import Split
+    from planish.actions.tensor_core import CoreTiling
 
 _ACCESS: Final = 16
 """Bytes that a thread moves at once."""
@@ -88,7 +88,7 @@ def rounded(value: UOp, core: Core) -> UOp:
     return value.ne(value).where(value, kept.bitcast(dtypes.float32))
 
 
-def numbers(split: Split, elements: int, wide: int) -> UOp:
+def numbers(split: CoreTiling, elements: int, wide: int) -> UOp:
     """The elements of a tile, for each thread every so manieth vector."""
     threads, number = split.core.threads * split.groups, cast("UOp", split.thread)
     if split.group is not None:
@@ -102,7 +102,7 @@ def numbers(split: Split, elements: int, wide: int) -> UOp:
     return number * wide + split.fresh(wide, AxisType.UPCAST) if wide > 1 else number
 
 
-def operand_in_memory(split: Split, matrix: Matrix, value: UOp, k: UOp, outer_k: UOp) -> UOp:
+def operand_in_memory(split: CoreTiling, matrix: Matrix, value: UOp, k: UOp, outer_k: UOp) -> UOp:
     """An operand, copied to LOCAL memory by all threads together: where it starts for this group of them."""
     core, table = split.core, value.table
     first, rows = matrix == "a", split.core.m * split.groups
@@ -131,7 +131,7 @@ def operand_in_memory(split: Split, matrix: Matrix, value: UOp, k: UOp, outer_k:
 
 
 def results_in_memory(
-    split: Split, totals: dict[UOp, UOp], row: UOp, column: UOp
+    split: CoreTiling, totals: dict[UOp, UOp], row: UOp, column: UOp
 ) -> tuple[dict[UOp, UOp], UOp, UOp]:
     """What stands for sums that lie in registers by row and column: reads of LOCAL memory, at another row and column of each thread."""
     core, rows = split.core, split.core.m * split.groups
@@ -158,7 +158,7 @@ def results_in_memory(
     return exchanged, *mine
 
 
-def _written(split: Split) -> UOp | None:
+def _written(split: CoreTiling) -> UOp | None:
     """Where results are stored."""
     for node in split.nodes:
         if node.op is Ops.STORE and node.src[0].op is Ops.INDEX:
@@ -169,7 +169,7 @@ def _written(split: Split) -> UOp | None:
     return None
 
 
-def _written_along(split: Split) -> tuple[UOp | None, int]:
+def _written_along(split: CoreTiling) -> tuple[UOp | None, int]:
     """The axis along which results lie together, and how many do so everywhere."""
     index, m = _written(split), split.m
     if index is None:
@@ -184,7 +184,7 @@ def _written_along(split: Split) -> tuple[UOp | None, int]:
     return m, next(length for length in _RUNS if _is_run(index, m, length))
 
 
-def _narrowed(split: Split, reduce: UOp) -> DType | None:
+def _narrowed(split: CoreTiling, reduce: UOp) -> DType | None:
     """The dtype that a sum is made shorter to before anything else; None if it is not."""
     uses = [node for node in split.nodes if reduce in node.src]
     found = {use.dtype for use in uses if use.op is Ops.CAST}

@@ -48,7 +48,7 @@ class Digit:
 
 
 @dataclass(frozen=True, slots=True)
-class Dim:
+class TileDim:
     """Digits that continue each other, the fastest first."""
 
     digits: tuple[Digit, ...]
@@ -92,7 +92,7 @@ def _depends(node: UOp, inner: Collection[UOp]) -> bool:
     return any(n in inner for n in node.toposort())
 
 
-def dims_of(read: UOp, inner: Sequence[UOp]) -> tuple[Dim, ...] | None:
+def dims_of(read: UOp, inner: Sequence[UOp]) -> tuple[TileDim, ...] | None:
     """The dims of what is read, slowest first; None if it is no box of them, or elements of it are read by several digits."""
     index = plain_index(read)
     if index is None:
@@ -133,14 +133,14 @@ def dims_of(read: UOp, inner: Sequence[UOp]) -> tuple[Dim, ...] | None:
         else:
             return None
         reach += digit.weight * (digit.size - 1)
-    return tuple(Dim(tuple(each)) for each in reversed(dims))
+    return tuple(TileDim(tuple(each)) for each in reversed(dims))
 
 
-def _cut(dim: Dim, size: int) -> tuple[Dim, ...]:
+def _cut(dim: TileDim, size: int) -> tuple[TileDim, ...]:
     """A dim as rows of a size, if its digits allow that."""
     for count in range(1, len(dim.digits)):
-        if Dim(dim.digits[:count]).size == size:
-            return Dim(dim.digits[count:]), Dim(dim.digits[:count])
+        if TileDim(dim.digits[:count]).size == size:
+            return TileDim(dim.digits[count:]), TileDim(dim.digits[:count])
     return (dim,)
 
 
@@ -148,7 +148,7 @@ def _cut(dim: Dim, size: int) -> tuple[Dim, ...]:
 class SharedTile:
     """A box of memory and where it lies in LOCAL memory."""
 
-    dims: tuple[Dim, ...]
+    dims: tuple[TileDim, ...]
     layout: Layout
     turned: bool
     """Whether neighbours in memory are rows of the tile."""

@@ -52,7 +52,7 @@ _LEAST_BUFFERS: Final = 2
 _BEFORE: Final = frozenset({AxisType.WARP, AxisType.GROUP_REDUCE})
 
 
-class Split:
+class CoreTiling:
     """The axes of one kernel, cut to the sizes of a core."""
 
     def __init__(
@@ -256,7 +256,7 @@ class TensorCore(Action):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
-        split = Split(sink, core, product, self.groups, self.buffers, engine=self.engine)
+        split = CoreTiling(sink, core, product, self.groups, self.buffers, engine=self.engine)
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m
         row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))

@@ -15,7 +15,7 @@ from pkgutil import iter_modules
 from typing import Final, NoReturn
 
 import planish.actions
-from planish.actions.base import Action, Field, fields_of
+from planish.actions.base import Action, ActionField, fields_of
 from planish.errors import ParseError, did_you_mean
 
 _TOKEN: Final = re.compile(r"[ \t]*(?:#[^\n]*)?([A-Za-z_][\w.]*|\d+|\n|\S|$)")
@@ -102,7 +102,7 @@ class _Reader:
         self.take()
         return kind(**values)
 
-    def field(self, fields: tuple[Field, ...], known: Mapping[str, object]) -> Field:
+    def field(self, fields: tuple[ActionField, ...], known: Mapping[str, object]) -> ActionField:
         """The field that comes next: the one that is named, else the next in order."""
         start, word = self.at, self.take()
         if word not in ("", "\n") and self.peek() == "=":
@@ -117,7 +117,7 @@ class _Reader:
             self.fail("')'")
         return next(each for each in fields if each.name not in known)
 
-    def value(self, field: Field) -> object:
+    def value(self, field: ActionField) -> object:
         form, expected = _FORMS[field.kind]
         if form.fullmatch(self.peek()) is None:
             self.fail(expected)

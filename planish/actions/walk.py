@@ -15,7 +15,7 @@ from planish import dtypes
 from planish.actions.base import Refusal
 from planish.actions.core_memory import neighbours, numbers, results_in_memory
 from planish.actions.padding import gated
-from planish.actions.tensor_core import Split
+from planish.actions.tensor_core import CoreTiling
 from planish.actions.tensor_maps import fetched
 from planish.dtypes import AddrSpace, DType
 from planish.uop.kernel_algebra import pm_flatten_range
@@ -49,7 +49,7 @@ class Fragment(NamedTuple):
     rows: Lanes
 
 
-class Register(NamedTuple):
+class WalkRegister(NamedTuple):
     """Numbers of a thread that live as long as the walk."""
 
     memory: UOp
@@ -73,7 +73,7 @@ class Walk:
         groups, self.buffers, self.engine = how
         self.core, self.values = core, values
         self.second = CORES[second_core(core, values)]
-        self.split = Split(sink, self.second, values, groups)
+        self.split = CoreTiling(sink, self.second, values, groups)
         self.table = sink.table
         self.size = axis_size(values.k)
         """How many keys there are."""
@@ -138,11 +138,11 @@ class Walk:
         """The number of a lane."""
         return self.table.make(Ops.UNROLL, dtypes.index, (self.table.vconst(range(axes.total)),), axes)
 
-    def register(self, axes: Lanes) -> Register:
+    def register(self, axes: Lanes) -> WalkRegister:
         kind = dtypes.float32.ptr(axes.total, AddrSpace.REG)
         self.registers += 1
         memory = self.table.make(Ops.DEFINE_REG, kind, (), self.registers - 1)
-        return Register(memory, self.lanes(axes))
+        return WalkRegister(memory, self.lanes(axes))
 
     # -- operands ----------------------------------------------------------------------------------------------------
 

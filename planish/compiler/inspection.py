@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def _replayed(
-    look: Callable[[Kernel, ScheduleChoice, Iterator[pipeline.Step]], T],
+    look: Callable[[Kernel, ScheduleChoice, Iterator[pipeline.StageRun]], T],
     function: ptir.Function,
     target: Target,
     choices: Sequence[ScheduleChoice] | None,
@@ -63,7 +63,9 @@ def _as_chosen(choice: ScheduleChoice, sink: UOp) -> Sequence[Action]:
 def stages_of(lowered: Lowered) -> list[list[tuple[str, str]]]:
     """Per kernel that the function was cut into: (stage, text of the graph after it). Loops are made of kernels that have passed them."""
 
-    def look(kernel: Kernel, choice: ScheduleChoice, steps: Iterator[pipeline.Step]) -> list[tuple[str, str]]:
+    def look(
+        kernel: Kernel, choice: ScheduleChoice, steps: Iterator[pipeline.StageRun]
+    ) -> list[tuple[str, str]]:
         before = ("uop", print_graph(kernel.sink))
         return [before, *((str(step.stage.number), text_of(step.form)) for step in steps)]
 
@@ -89,7 +91,7 @@ def stage_text(
 ) -> str:
     """The kernels after a stage; only the stages up to it run."""
 
-    def look(kernel: Kernel, choice: ScheduleChoice, steps: Iterator[pipeline.Step]) -> str:
+    def look(kernel: Kernel, choice: ScheduleChoice, steps: Iterator[pipeline.StageRun]) -> str:
         passed: list[str] = []
         for step in steps:
             if step.stage.number == number:
@@ -119,7 +121,7 @@ def explained(lowered: Lowered) -> tuple[Why, ...]:
     target = lowered.target
     attempt = attempts(target)
 
-    def look(kernel: Kernel, choice: ScheduleChoice, steps: Iterator[pipeline.Step]) -> Why:
+    def look(kernel: Kernel, choice: ScheduleChoice, steps: Iterator[pipeline.StageRun]) -> Why:
         sink = kernel.sink
         for step in steps:
             # the schedule is explained on the kernel that it was chosen for

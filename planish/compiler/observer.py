@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planish.ptir import Function, PassManager, Program
     from planish.schedule.memory import Sharing
     from planish.schedule.plan import Kernel, Plan
-    from planish.stages.pipeline import Step
+    from planish.stages.pipeline import StageRun
     from planish.target import Target
     from planish.uop.node import UOp
 
@@ -52,7 +52,7 @@ class CompilationObserver:
         """A kernel is about to be lowered."""
         return nullcontext()
 
-    def stages(self, steps: Iterator[Step]) -> Iterator[Step]:
+    def stages(self, steps: Iterator[StageRun]) -> Iterator[StageRun]:
         """The stages that a kernel goes through, one by one."""
         return steps
 

@@ -24,7 +24,7 @@ from planish.frontend.arguments import CallParts, CallSignature, TensorSpec, pat
 from planish.frontend.capture import capture_body
 from planish.frontend.devices import CPU, INTERPRETER, Device, Runnable, running
 from planish.frontend.expression import Donated, LazyValue, Parameter, TracedBody
-from planish.frontend.matching import MISSED, Match, Short, Work, builder, computed, matcher, shortcut
+from planish.frontend.matching import MISSED, CallWork, Match, Short, builder, computed, matcher, shortcut
 from planish.frontend.session import evaluate, tensor_type, tracing
 from planish.frontend.storage import Storage, overwritable
 from planish.frontend.tensor.array import Tensor
@@ -160,7 +160,7 @@ class CacheEntry:
                 )
             else:
                 types = traced.function.result_types
-                work = Work(
+                work = CallWork(
                     self.call, self.exe, self.captured, types, traced.structure, traced.order, self.device,
                     self.place, _explained,
                 )  # fmt: skip

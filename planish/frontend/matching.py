@@ -223,7 +223,7 @@ def _inline(result: str, type: str, storage: str, device: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CallWork:
     """What a call does with the arrays it was given, and what it makes of those it gets."""
 
     call: Runnable
@@ -246,7 +246,7 @@ def shortcut(
     leaves: Sequence[LeafType],
     kinds: Sequence[type],
     static: Mapping[int | str, Any],
-    work: Work,
+    work: CallWork,
 ) -> Short:
     """For the same calls as `matcher`, where nothing is donated: the call as a whole."""
     code = _SourceCode("MISSED")

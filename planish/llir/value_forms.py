@@ -13,17 +13,17 @@ from planish.llir.instruction import Array, Complaint, Instruction, form, is_int
 from planish.llir.tiles import TileOp
 from planish.llir.values import Number, Operand, Register
 from planish.uop import arithmetic
-from planish.uop.ops import COMPARISONS, REDUCIBLE, Law, Ops
+from planish.uop.ops import COMPARISONS, REDUCIBLE, DTypeLaw, Ops
 from planish.uop.symbolic.reduce import identity_of
 from planish.uop.tensor_cores import ROW
 
 if TYPE_CHECKING:
     from planish.llir.program import Program
 
-_KINDS: Final[dict[Law, tuple[Callable[[DType], bool], str]]] = {
-    Law.FLOAT: (lambda d: d.is_float or d.is_complex, "floats"),
-    Law.INTEGRAL: (lambda d: d.is_int, "integers"),
-    Law.BITS: (lambda d: d.is_int or d.is_bool, "integers and bools"),
+_KINDS: Final[dict[DTypeLaw, tuple[Callable[[DType], bool], str]]] = {
+    DTypeLaw.FLOAT: (lambda d: d.is_float or d.is_complex, "floats"),
+    DTypeLaw.INTEGRAL: (lambda d: d.is_int, "integers"),
+    DTypeLaw.BITS: (lambda d: d.is_int or d.is_bool, "integers and bools"),
 }
 
 

@@ -26,7 +26,7 @@ from planish.actions.upcast import Upcast
 from planish.optimize.body import Body, copying
 from planish.optimize.cores import CoreCut, best_cut
 from planish.optimize.draft import Draft
-from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window, lanes_of
+from planish.optimize.windows import UNROLLED_TAPS, Window, WindowSizes, lanes_of
 from planish.target import Target
 from planish.uop.nest import name_of, size_of
 from planish.uop.nest.kernel import Nest
@@ -131,7 +131,7 @@ def channels_in_lanes(draft: Draft, view: Nest, window: Window, channel: UOp) ->
     lanes = lanes_of(window, target)
     tile = _best_tile(draft, view, window, channel, lanes)
     width = tile.vectors * lanes
-    sizes = Sizes(view, window, lanes)
+    sizes = WindowSizes(view, window, lanes)
     item = window.image.dtype.itemsize
     room = target.local_bytes // max(item, 1)
     passes = _passes(window, sizes, width, room)
@@ -159,7 +159,7 @@ def channels_in_lanes(draft: Draft, view: Nest, window: Window, channel: UOp) ->
     return True
 
 
-def _passes(window: Window, sizes: Sizes, width: int, room: int) -> dict[UOp, int] | None:
+def _passes(window: Window, sizes: WindowSizes, width: int, room: int) -> dict[UOp, int] | None:
     """The blocks of reduced axes whose weights have room beside the image; None if there are none, or an output too many to hold sums."""
     if sizes.weights(width, {}) <= room * 3 // 4:
         return {}
@@ -191,7 +191,7 @@ def _last_taps(view: Nest, window: Window) -> int:
     return size_of(last)
 
 
-def _share(draft: Draft, view: Nest, window: Window, sizes: Sizes, channel: UOp) -> None:
+def _share(draft: Draft, view: Nest, window: Window, sizes: WindowSizes, channel: UOp) -> None:
     """Pieces for the cores: of the axis for which least is copied more than once."""
     target, whole = draft.target, sizes.image({})
     weights = copying(target, sizes.weights(size_of(channel), {}), turned=True)
@@ -219,7 +219,9 @@ class _Rows(NamedTuple):
     copied: int
 
 
-def _rows(draft: Draft, window: Window, sizes: Sizes, passes: dict[UOp, int], room: int) -> _Rows | None:
+def _rows(
+    draft: Draft, window: Window, sizes: WindowSizes, passes: dict[UOp, int], room: int
+) -> _Rows | None:
     """As many rows at once as there is room for; None if there is none for one."""
     parts = {**dict.fromkeys(window.shared, 1), **passes}
     units: dict[UOp, int] = {}
@@ -245,7 +247,7 @@ def _rows(draft: Draft, window: Window, sizes: Sizes, passes: dict[UOp, int], ro
 
 
 def _copies(
-    draft: Draft, window: Window, sizes: Sizes, channel: UOp, passes: dict[UOp, int], room: int
+    draft: Draft, window: Window, sizes: WindowSizes, channel: UOp, passes: dict[UOp, int], room: int
 ) -> None:
     """Where the operands are copied, and the order of the loops that goes with it."""
     blocks = draft.steps(channel)

@@ -50,13 +50,13 @@ def upto(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
 
 
-def sizes_of(product: Product) -> rounds.Sizes:
+def sizes_of(product: Product) -> rounds.ProductSizes:
     """The sizes of a product, those of the axes around it taken together."""
     batch = 1
     for axis in product.reduce.ranges - {product.m, product.n}:
         batch *= max(size_of(axis), 1)
     m, n, k = (size_of(axis) for axis in (product.m, product.n, product.k))
-    return rounds.Sizes(m, n, k, batch, product.a.dtype.itemsize)
+    return rounds.ProductSizes(m, n, k, batch, product.a.dtype.itemsize)
 
 
 def fits(sink: UOp, core: Core, wanted: Callable[[Product], Sizes], least: int) -> list[Fit]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.windows import Sizes, Window, lanes_of
+from planish.optimize.windows import Window, WindowSizes, lanes_of
 from planish.uop.nest import name_of, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -47,7 +47,7 @@ def _channel_and_pixel(draft: Draft, view: Nest, window: Window) -> tuple[UOp, U
 
 def _fits(draft: Draft, view: Nest, window: Window, pixel: UOp, lanes: int) -> bool:
     """Whether a row leaves lanes empty, of an image whose copy stays near."""
-    sizes = Sizes(view, window, 1)
+    sizes = WindowSizes(view, window, 1)
     if size_of(pixel) >= lanes or pixel not in sizes.pairs:
         return False
     box = sizes.image(dict.fromkeys((*window.shared, *(r for r in window.pixels if r not in sizes.pairs)), 1))

@@ -17,7 +17,7 @@ from planish.optimize.body import Body, copying
 from planish.optimize.cores import CoreCut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.lanes import lanes_along
-from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window
+from planish.optimize.windows import UNROLLED_TAPS, Window, WindowSizes
 from planish.target import Target
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
@@ -43,7 +43,7 @@ def pixels_in_lanes(draft: Draft, view: Nest, window: Window) -> bool:
     size = size_of(pixel)
     if lanes < 2 or size < 4:
         return False
-    sizes = Sizes(view, window, lanes)
+    sizes = WindowSizes(view, window, lanes)
     width = lanes if size > lanes // 2 else max(4, 1 << (size - 1).bit_length())
     if window.weights is not None and not _rows(window, pixel):
         # a row alone: several sums at once hide the time that one takes
@@ -68,7 +68,7 @@ def pixels_in_lanes(draft: Draft, view: Nest, window: Window) -> bool:
     return True
 
 
-def _share(draft: Draft, view: Nest, window: Window, sizes: Sizes, copied: int) -> None:
+def _share(draft: Draft, view: Nest, window: Window, sizes: WindowSizes, copied: int) -> None:
     """Pieces for the cores, each of which has a copy of its own of the image that it needs."""
     again = copying(draft.target, copied)
     cuts = [
@@ -99,7 +99,7 @@ def _phases(view: Nest, window: Window) -> int:
     )
 
 
-def _copy_image(draft: Draft, view: Nest, window: Window, sizes: Sizes, pixel: UOp) -> int:
+def _copy_image(draft: Draft, view: Nest, window: Window, sizes: WindowSizes, pixel: UOp) -> int:
     """Copy the image with its padding, if every element is read so often that gates, or lanes apart, cost more: how much that is."""
     step = max(abs(view.stride(window.image, pixel) or 1), 1)
     times = prod(map(size_of, (*window.reduced, *window.channels))) // step
@@ -125,7 +125,7 @@ def _rows(window: Window, pixel: UOp) -> list[UOp]:
     return [r for r in (*window.channels, *reversed(rows)) if size_of(r) > 1]
 
 
-def _rows_in_registers(draft: Draft, window: Window, sizes: Sizes, pixel: UOp) -> None:
+def _rows_in_registers(draft: Draft, window: Window, sizes: WindowSizes, pixel: UOp) -> None:
     """Rows of vectors that share weights or pixels, as many as leave half of the registers for what is loaded."""
     room = draft.target.registers // 2
     for axis in _rows(window, pixel):

@@ -160,7 +160,7 @@ def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 @dataclass(slots=True)
-class Sizes:
+class WindowSizes:
     """How much of the operands a piece of the outputs needs."""
 
     view: Nest

@@ -34,7 +34,7 @@ from planish.runtime.trial_data import Array, TrialData, dtype_of
 if TYPE_CHECKING:
     from planish.runtime.cuda.trial import GpuBench
 
-    AnyBench: TypeAlias = "Bench | GpuBench"
+    AnyBench: TypeAlias = "CandidateTrial | GpuBench"
 
 _PAGE: Final = mmap.PAGESIZE
 _HUGE: Final = 2 << 20
@@ -98,7 +98,7 @@ class _LoadedTrial:
     scratch: Array = field(default_factory=lambda: np.empty(0, np.uint8))
 
 
-class Bench(TrialData):
+class CandidateTrial(TrialData):
     """The data of one kernel, and the candidate that runs on it."""
 
     def __init__(self, setup: Setup) -> None:
@@ -262,7 +262,7 @@ class Bench(TrialData):
 def bench_for(setup: Setup) -> AnyBench:
     """The data of a kernel where its candidates run."""
     if setup.device is None:
-        return Bench(setup)
+        return CandidateTrial(setup)
     from planish.runtime.cuda.trial import GpuBench  # who has no GPU needs none of it
 
     return GpuBench(setup)

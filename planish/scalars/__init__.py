@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from planish.scalars import functions
-from planish.scalars.record import FUNCTIONS, Scalar, Value
+from planish.scalars.record import FUNCTIONS, FormulaValue, Scalar
 
-__all__ = ["FUNCTIONS", "Scalar", "Value", "functions"]
+__all__ = ["FUNCTIONS", "FormulaValue", "Scalar", "functions"]

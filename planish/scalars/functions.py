@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from planish.scalars.record import FLOATS, INEXACT, Scalar, Value
+from planish.scalars.record import FLOATS, INEXACT, FormulaValue, Scalar
 from planish.scalars.special import BERNOULLI, digamma_of, each, erfinv_of, lgamma_of
 
 _LN2: Final = math.log(2.0)
@@ -133,7 +133,7 @@ hypot: Final = Scalar(
 # fmt: on
 
 
-def _density(x: Value) -> Value:
+def _density(x: FormulaValue) -> FormulaValue:
     return exp(-(x * x)) * (2.0 / math.sqrt(math.pi))
 
 
@@ -141,7 +141,7 @@ def _density(x: Value) -> Value:
 _FAR: Final = 10
 
 
-def _trigamma(x: Value) -> Value:
+def _trigamma(x: FormulaValue) -> FormulaValue:
     """The derivative of digamma: 1/x² + 1/(x+1)² + …, its asymptotic series far out, reflection to the left of 1/2."""
     left = x < 0.5
     z = left.where(-x + 1.0, x)

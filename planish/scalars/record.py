@@ -29,7 +29,7 @@ class Applies(Protocol):
     def _call_scalar(self, name: str, *others: Self) -> Self: ...
 
 
-class Value(Applies, Protocol):
+class FormulaValue(Applies, Protocol):
     """What formulas compute with."""
 
     def __neg__(self) -> Self: ...
@@ -43,9 +43,9 @@ class Value(Applies, Protocol):
 
 
 A = TypeVar("A", bound=Applies)
-Slope = Callable[..., Value]
+Slope = Callable[..., FormulaValue]
 """(t, operands…, result) to t · ∂result/∂operand."""
-Formula = Callable[..., Value]
+Formula = Callable[..., FormulaValue]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,7 +29,7 @@ from planish.schedule.reasons import RESULT, WRITTEN, Reason, needed_again
 from planish.schedule.rematerialise import worth_memory
 from planish.schedule.split import split_reductions
 from planish.schedule.surroundings import Around
-from planish.schedule.tensors import Buffer, Dims, Tensors, full, reshape, room, same_dim
+from planish.schedule.tensors import Dims, SharedBuffer, Tensors, full, reshape, room, same_dim
 from planish.schedule.walked import made_again, walks
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops, Variable
@@ -48,7 +48,7 @@ class Schedule:
     """All kernels of a function in order, the memory they share, and which buffers are its results."""
 
     kernels: tuple[Kernel, ...]
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[SharedBuffer, ...]
     results: tuple[tuple[int, Dims], ...]
 
 
@@ -143,7 +143,7 @@ class _Cut:
             self.because[node] = reason
             self.below.clear()
             dims = shape(node)
-            self.tensors.realised[node] = self.tensors.memory(Buffer(node.dtype, room(dims)), dims)
+            self.tensors.realised[node] = self.tensors.memory(SharedBuffer(node.dtype, room(dims)), dims)
             self._wait(node)
 
     def _wait(self, node: UOp) -> None:

@@ -100,7 +100,7 @@ class _Planner:
         number = len(self.tensors.buffers)
         parameter = position if role is Role.PARAMETER else None
         node = self.tensors.memory(
-            tensor_level.Buffer(type.dtype, prod(type.max_shape), parameter=parameter),
+            tensor_level.SharedBuffer(type.dtype, prod(type.max_shape), parameter=parameter),
             self.tensors.dims(type.dims),
         )
         self.buffers[number] = Buffer(type.dtype, type.size, role, position, donated=donated)

@@ -24,7 +24,7 @@ from planish.config import current
 from planish.dtypes import DType
 from planish.schedule.tensors import Tensors, most, pad, permute, reshape, shrink
 from planish.target import Target
-from planish.target.rounds import THREAD_TILES, THREADS, WARPGROUP_TILES, WARPGROUPS, Sizes, cycles
+from planish.target.rounds import THREAD_TILES, THREADS, WARPGROUP_TILES, WARPGROUPS, ProductSizes, cycles
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
 from planish.uop.shape import shape
@@ -60,7 +60,7 @@ def _factor(x: UOp) -> tuple[UOp, UOp] | None:
     return (x, x.src[0]) if x.op is Ops.EXPAND else None
 
 
-def _sizes(node: UOp) -> Sizes | None:
+def _sizes(node: UOp) -> ProductSizes | None:
     """The sizes of the product that a sum is; None if it is none."""
     op, axes = cast("ReduceAxes", node.arg)
     source = node.src[0]
@@ -77,7 +77,7 @@ def _sizes(node: UOp) -> Sizes | None:
             mine, other = left[axis] == size, right[axis] == size
             m, n = m * (size if mine and not other else 1), n * (size if other and not mine else 1)
             batch *= size if mine and other else 1
-    return Sizes(m, n, dims[axes[0]], batch, found[0][0].dtype.itemsize)
+    return ProductSizes(m, n, dims[axes[0]], batch, found[0][0].dtype.itemsize)
 
 
 def _cores(target: Target, dtype: DType) -> list[Core]:

@@ -27,7 +27,7 @@ Types: TypeAlias = Sequence[TensorType]
 
 
 @dataclass(frozen=True, slots=True)
-class Routine:
+class RoutineUse:
     """A call, and the memory that it wants besides inputs and outputs."""
 
     call: RoutineCall
@@ -62,29 +62,29 @@ def _direction(descending: bool) -> str:
     return "descending" if descending else "ascending"
 
 
-def _sort(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+def _sort(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     of, type = cast("ops.SortAttrs", attrs), given[0]
     if len(given) != 1 or of.axis != type.rank - 1:
         return None
     rows, count = _rows(type)
     chunks, work = pieces(rows, bounds(count)[1] * 2.0 * type.dtype.itemsize)
     name = f"sort.{type.dtype.name}.{_direction(of.descending)}"
-    return Routine(
+    return RoutineUse(
         RoutineCall(name, (rows, count, chunks), chunks, work), product((chunks, count, type.dtype.itemsize))
     )
 
 
-def _argsort(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+def _argsort(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     of, type = cast("ops.ArgsortAttrs", attrs), given[0]
     if of.axis != type.rank - 1:
         return None
     rows, count = _rows(type)
     chunks, work = pieces(rows, bounds(count)[1] * 2.0 * type.dtype.itemsize)
     name = f"argsort.{type.dtype.name}.{_direction(of.descending)}"
-    return Routine(RoutineCall(name, (rows, count, chunks), chunks, work), product((chunks, count, 24)))
+    return RoutineUse(RoutineCall(name, (rows, count, chunks), chunks, work), product((chunks, count, 24)))
 
 
-def _top_k(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+def _top_k(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     of, type = cast("ops.TopKAttrs", attrs), given[0]
     if of.axis != type.rank - 1 or not isinstance(of.k, int) or made[1].dtype is not dtypes.int64:
         return None
@@ -94,19 +94,19 @@ def _top_k(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     # `runtime.routines.selection` says what this is for
     room = 32 * (-(-of.k // 8) * 8 + 16) if few else 64 * (4 * of.k + 32)
     name = f"top_k_{'few' if few else 'many'}.{type.dtype.name}.{_direction(of.largest)}"
-    return Routine(
+    return RoutineUse(
         RoutineCall(name, (rows, count, chunks, of.k, room), chunks, work), product((chunks, room))
     )
 
 
-def _suppress(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+def _suppress(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     of, (boxes, scores, *_) = cast("ops.NonMaxSuppressionAttrs", attrs), given
     batches, classes, count = scores.dims
     name = f"suppress.{boxes.dtype.name}.{'center' if of.center_point_box else 'corners'}"
     most = bounds(product(scores.dims))[1]
     call = RoutineCall(name, (batches, classes, count, of.max_boxes, 0), 1, 30 * most)
     # `runtime.routines.suppression` says what this is for
-    return Routine(call, product((count, 48)) + 40 * (of.max_boxes + 16))
+    return RoutineUse(call, product((count, 48)) + 40 * (of.max_boxes + 16))
 
 
 def _matrices(type: TensorType) -> tuple[DimLike, DimLike, DimLike]:
@@ -136,21 +136,21 @@ _SOME = 8
 """Bytes of scratch even for matrices without rows: no memory at all would be no argument."""
 
 
-def _cholesky(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+def _cholesky(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     of, type = cast("ops.CholeskyAttrs", attrs), given[0]
     batch, n, _ = _matrices(type)
     name = f"cholesky.{type.dtype.name}.{'lower' if of.lower else 'upper'}"
     if _are_small(type, (n, n)):
         chunks, work = pieces(batch, 50 + _most(n, n, n) / 20)
-        return Routine(RoutineCall(f"small_{name}", (batch, n, chunks), chunks, work))
+        return RoutineUse(RoutineCall(f"small_{name}", (batch, n, chunks), chunks, work))
     chunks, work = pieces(batch, 300 + _most(n, n, n) / 40)
-    return Routine(
+    return RoutineUse(
         _by_library(name, (batch, n, chunks), chunks, work),
         product((chunks, n, n, type.dtype.itemsize)) + _SOME,
     )
 
 
-def _triangular_solve(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+def _triangular_solve(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     of, (a, b) = cast("ops.TriangularSolveAttrs", attrs), given
     batch, n, _ = _matrices(a)
     *_, rows, columns = b.dims
@@ -160,14 +160,14 @@ def _triangular_solve(attrs: Attrs, given: Types, made: Types) -> Routine | None
     )  # fmt: skip
     if _are_small(a, (n, n), (rows, columns)):
         chunks, work = pieces(batch, 50 + _most(n, rows, columns) / 10)
-        return Routine(
+        return RoutineUse(
             RoutineCall("small_" + ".".join(parts), (batch, n, rows, columns, chunks), chunks, work)
         )
     chunks, work = pieces(batch, 300 + _most(n, rows, columns) / 40)
-    return Routine(_by_library(".".join(parts), (batch, n, rows, columns, chunks), chunks, work))
+    return RoutineUse(_by_library(".".join(parts), (batch, n, rows, columns, chunks), chunks, work))
 
 
-def _qr(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+def _qr(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     type = given[0]
     batch, m, n = _matrices(type)
     if not (isinstance(m, int) and isinstance(n, int)):
@@ -175,27 +175,27 @@ def _qr(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     k = cast("int", made[0].dims[-1])
     if _are_small(type, (m, n), (m, k), (k, n)):
         chunks, work = pieces(batch, 50 + m * n * k / 4)
-        return Routine(RoutineCall(f"small_qr.{type.dtype.name}", (batch, m, n, k, chunks), chunks, work))
+        return RoutineUse(RoutineCall(f"small_qr.{type.dtype.name}", (batch, m, n, k, chunks), chunks, work))
     chunks, work = pieces(batch, 2000 + m * n * min(m, n) / 10)
     # reflections, their factors, and room for LAPACK
     room = (m * max(k, n) + 65 * max(m, n)) * type.dtype.itemsize
     call = _by_library(f"qr.{type.dtype.name}", (batch, m, n, k, chunks, room), chunks, work)
-    return Routine(call, product((chunks, room)))
+    return RoutineUse(call, product((chunks, room)))
 
 
-def _lu(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+def _lu(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     type = given[0]
     batch, m, n = _matrices(type)
     chunks, work = pieces(batch, 500 + _most(m, n, n) / 30)
     room = product((m, n, type.dtype.itemsize)) + product((m, 8))
     call = _by_library(f"lu.{type.dtype.name}", (batch, m, n, chunks, room), chunks, work)
-    return Routine(call, product((chunks, room)) + _SOME)
+    return RoutineUse(call, product((chunks, room)) + _SOME)
 
 
-def _fourier(op: str) -> Callable[[Attrs, Types, Types], Routine | None]:
+def _fourier(op: str) -> Callable[[Attrs, Types, Types], RoutineUse | None]:
     backward, real = op in ("ifft", "irfft"), op in ("rfft", "irfft")
 
-    def find(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+    def find(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
         axes = cast("ops.FftAttrs", attrs).axes
         type = made[0] if op == "irfft" else given[0]
         length = type.dims[-1]
@@ -220,22 +220,22 @@ def _fourier(op: str) -> Callable[[Attrs, Types, Types], Routine | None]:
         chunks, work = pieces(groups, tables.groups * n * max(1, n.bit_length()) / 8)
         spans = [cast("int", t.dims[-1]) * (2 if t.dtype.is_complex else 1) for t in (given[0], made[0])]
         call = RoutineCall(f"fft.{part}", (lines, chunks, *spans, tables.room), chunks, work)
-        return Routine(call, product((chunks, tables.room)), (tables.plan, tables.roots))
+        return RoutineUse(call, product((chunks, tables.room)), (tables.plan, tables.roots))
 
     return find
 
 
-def _collective(op: str) -> Callable[[Attrs, Types, Types], Routine | None]:
+def _collective(op: str) -> Callable[[Attrs, Types, Types], RoutineUse | None]:
     find = collectives.collective(op)
 
-    def routine(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+    def routine(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
         found = find(attrs, given, made)
-        return None if found is None else Routine(found)
+        return None if found is None else RoutineUse(found)
 
     return routine
 
 
-_ROUTINES: Final[dict[str, Callable[[Attrs, Types, Types], Routine | None]]] = {
+_ROUTINES: Final[dict[str, Callable[[Attrs, Types, Types], RoutineUse | None]]] = {
     "sort": _sort,
     "argsort": _argsort,
     "top_k": _top_k,
@@ -249,7 +249,7 @@ _ROUTINES: Final[dict[str, Callable[[Attrs, Types, Types], Routine | None]]] = {
 }
 
 
-def find_routine(op: str, attrs: Attrs, given: Types, made: Types) -> Routine | None:
+def find_routine(op: str, attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     """The routine for an op on operands of such types; None if there is none."""
     entry = _ROUTINES.get(op)
     return None if entry is None else entry(attrs, given, made)

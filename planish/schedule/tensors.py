@@ -38,7 +38,7 @@ _MOST_BYTES: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class SharedBuffer:
     """Memory that kernels share: a parameter of the function, a constant, or made by a kernel."""
 
     dtype: DType
@@ -52,7 +52,7 @@ class Tensors:
     """The function, translated: a node per value, and the buffers they live in."""
 
     table: Table
-    buffers: list[Buffer] = field(default_factory=list)
+    buffers: list[SharedBuffer] = field(default_factory=list)
     values: dict[Value, UOp] = field(default_factory=dict)
     counting: set[UOp] = field(default_factory=set)
     """BUFFERs that are never in memory: element k of each is k. Views of them become index arithmetic."""
@@ -98,7 +98,7 @@ class Tensors:
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
-    def memory(self, buffer: Buffer, dims: Dims) -> UOp:
+    def memory(self, buffer: SharedBuffer, dims: Dims) -> UOp:
         """A new buffer as a value of these dims."""
         self.buffers.append(buffer)
         place = self.table.make(Ops.BUFFER, buffer.dtype.ptr(buffer.size), (), len(self.buffers) - 1)

@@ -133,7 +133,7 @@ def stages() -> list[Stage]:
     return [stage for stage in (*STAGES, *LINE_STAGES) if stage.number not in off]
 
 
-class Step(NamedTuple):
+class StageRun(NamedTuple):
     """One stage that has run: what it made, how long it took, and whether that differs from what it was given."""
 
     stage: Stage
@@ -170,7 +170,7 @@ def disabled(text: str | None) -> frozenset[int]:
     return frozenset(found)
 
 
-def steps(sink: UOp, machine: Machine = PLAIN, name: str = "kernel") -> Iterator[Step]:
+def steps(sink: UOp, machine: Machine = PLAIN, name: str = "kernel") -> Iterator[StageRun]:
     """Run a kernel through the stages, one at a time; `name` is what dumps and errors call it."""
     boundaries = Boundaries(current(), name, sink)
     form: Form = sink
@@ -180,7 +180,7 @@ def steps(sink: UOp, machine: Machine = PLAIN, name: str = "kernel") -> Iterator
         seconds = perf_counter() - started
         boundaries.passed(stage.number, stage.name, phase_after(stage.number), form, before)
         same = form is before or (isinstance(form, list) and isinstance(before, list) and form == before)
-        yield Step(stage, form, seconds, not same)
+        yield StageRun(stage, form, seconds, not same)
 
 
 def function_lines(op: Ops, dtype: DType, table: Table, target: Target) -> list[UOp]:

@@ -27,7 +27,7 @@ _ROW, _AHEAD = 128, 6
 """Bytes of a row of an operand, and how many tiles of it there are at most."""
 
 
-class Sizes(NamedTuple):
+class ProductSizes(NamedTuple):
     """Products of matrices: rows, columns and terms of each, how many there are, and the bytes of an element."""
 
     m: int
@@ -37,7 +37,7 @@ class Sizes(NamedTuple):
     itemsize: int
 
 
-class Tile(NamedTuple):
+class BlockTile(NamedTuple):
     """The part of the result that a block does."""
 
     rows: int
@@ -71,22 +71,22 @@ WARPS: Final = Engine(16 * 700, half=3.0, resident=8)
 THREADS: Final = Engine(32 * 108, half=1.8, resident=16)
 
 WARPGROUP_TILES: Final = tuple(
-    Tile(64 * groups, columns, speed=0.92 if columns == 192 else 1.0)
+    BlockTile(64 * groups, columns, speed=0.92 if columns == 192 else 1.0)
     for columns in WARPGROUP_COLUMNS
     for groups in (2, 1)
 )
 THREAD_TILES: Final = (
-    Tile(128, 128, 8),
-    Tile(64, 128, 4, 0.99),
-    Tile(64, 64, 2, 0.975),
-    Tile(64, 64, 4, 0.875, 0.71),
-    Tile(32, 64, 4, 0.7, 0.5),
-    Tile(32, 32, 2, 0.65, 0.5),
+    BlockTile(128, 128, 8),
+    BlockTile(64, 128, 4, 0.99),
+    BlockTile(64, 64, 2, 0.975),
+    BlockTile(64, 64, 4, 0.875, 0.71),
+    BlockTile(32, 64, 4, 0.7, 0.5),
+    BlockTile(32, 32, 2, 0.65, 0.5),
 )
 """Of threads with 8 x 8 sums each, then 8 x 4 and 4 x 4."""
 
 
-def _neighbours(target: Target, sizes: Sizes, tile: Tile) -> int:
+def _neighbours(target: Target, sizes: ProductSizes, tile: BlockTile) -> int:
     """Blocks that a multiprocessor has at once, of warpgroups that keep a tile of sums and some tiles of operands: they hide each other's waits."""
     threads = 2 * tile.rows  # 64 rows for 128 threads
     registers = threads * (tile.rows * tile.columns // threads + _OTHERS)
@@ -95,7 +95,7 @@ def _neighbours(target: Target, sizes: Sizes, tile: Tile) -> int:
     return max(min(target.block_registers // registers, target.local_bytes // memory), 1)
 
 
-def cycles(target: Target, sizes: Sizes, tile: Tile, engine: Engine, parts: int = 1) -> float:
+def cycles(target: Target, sizes: ProductSizes, tile: BlockTile, engine: Engine, parts: int = 1) -> float:
     """The time that a tile takes for everything, its sums cut into so many parts."""
     m, n, k, batch, itemsize = sizes
     blocks = -(-m // tile.rows) * -(-n // tile.columns) * batch * parts

@@ -18,9 +18,9 @@ from planish.uop.ops import (
     Box,
     Bufferize,
     Combine,
+    DTypeLaw,
     Exchange,
     Lanes,
-    Law,
     Ops,
     ReduceAxes,
     TensorCore,
@@ -30,7 +30,7 @@ from planish.uop.reader import Reader
 
 Names = Mapping[UOp, str]
 
-_SAME_LAWS: Final = frozenset({Law.SAME, Law.FLOAT, Law.INTEGRAL, Law.BITS})
+_SAME_LAWS: Final = frozenset({DTypeLaw.SAME, DTypeLaw.FLOAT, DTypeLaw.INTEGRAL, DTypeLaw.BITS})
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from planish.uop.ops import (
     Box,
     Bufferize,
     Combine,
+    DTypeLaw,
     Exchange,
     Lanes,
-    Law,
     Ops,
     ReduceAxes,
     TensorCore,
@@ -49,7 +49,7 @@ def _same(op: Ops, dtype: DType, sources: tuple[UOp, ...]) -> None:
         if source.dtype is not dtype:
             fail(
                 op,
-                f"sources of dtype {_typed(sources)} do not make {dtype}: {Law.SAME.value}",
+                f"sources of dtype {_typed(sources)} do not make {dtype}: {DTypeLaw.SAME.value}",
                 remedy="cast the sources to one dtype",
             )
 
@@ -271,13 +271,13 @@ def _free(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     """No law beyond arity and argument."""
 
 
-_LAWS: Final[dict[Law, OwnLaw]] = {
-    Law.SAME: _law_same,
-    Law.FLOAT: _law_float,
-    Law.INTEGRAL: _law_integral,
-    Law.BITS: _law_bits,
-    Law.COMPARE: _law_compare,
-    Law.VOID: _law_void,
+_LAWS: Final[dict[DTypeLaw, OwnLaw]] = {
+    DTypeLaw.SAME: _law_same,
+    DTypeLaw.FLOAT: _law_float,
+    DTypeLaw.INTEGRAL: _law_integral,
+    DTypeLaw.BITS: _law_bits,
+    DTypeLaw.COMPARE: _law_compare,
+    DTypeLaw.VOID: _law_void,
 }
 _OWN: Final[dict[Ops, OwnLaw]] = {
     Ops.NOOP: _free,
@@ -466,7 +466,7 @@ _ALL_LAWS: Final = tuple(
         op.max_sources,
         _ARGS.get(op, _NONE),
         _ARG_LAWS.get(op),
-        _OWN[op] if op.law is Law.OWN else _LAWS[op.law],
+        _OWN[op] if op.law is DTypeLaw.OWN else _LAWS[op.law],
     )
     for op in Ops
 )

@@ -50,7 +50,7 @@ def place_in_memory(across: Any, k: Any, size: int, *, along_k: bool) -> Any:
     return row * size + ((column // chunk) ^ (row % _CHUNKS)) * chunk + column % chunk + start
 
 
-class Part(NamedTuple):
+class BitField(NamedTuple):
     """Neighbouring bits that move together: `bits` bits of a number from `start` on are bits of a row or column from `to` on."""
 
     source: Literal["l", "r"]
@@ -142,10 +142,10 @@ class Core:
         scalar = {"a": self.inputs, "b": self.right or self.inputs, "c": self.output}[matrix]
         return scalar.vec(self.lanes(matrix))
 
-    def parts(self, matrix: Matrix) -> tuple[Part, ...]:
+    def parts(self, matrix: Matrix) -> tuple[BitField, ...]:
         """The layout as runs of bits, each as long as possible; those of the registers by falling lane bit."""
         columns = (self.shape(matrix)[1] - 1).bit_length()
-        found: list[Part] = []
+        found: list[BitField] = []
         for place, bit in enumerate(self.layout(matrix)):
             row, number = place >= columns, int(bit[1:])
             last = found[-1] if found else None
@@ -158,7 +158,7 @@ class Core:
                 found[-1] = last._replace(bits=last.bits + 1)
             else:
                 found.append(
-                    Part("l" if bit[0] == "l" else "r", number, 1, row, place - columns if row else place)
+                    BitField("l" if bit[0] == "l" else "r", number, 1, row, place - columns if row else place)
                 )
         return tuple(sorted(found, key=lambda part: (part.source, -part.start)))
 

@@ -25,7 +25,7 @@ from planish.uop.tensor_cores import Core
 from planish.uop.visible import Seen, seen, unless_hidden
 
 
-class Softmax(NamedTuple):
+class SoftmaxWeights(NamedTuple):
     """Shares of a whole that exponentials have."""
 
     of: UOp
@@ -44,7 +44,7 @@ class WeightedSum(NamedTuple):
     """The first: rows are queries, columns the keys."""
     outer: Product
     """The second: the sum itself; its k are the keys."""
-    softmax: Softmax
+    softmax: SoftmaxWeights
 
     @property
     def blind(self) -> bool:
@@ -161,7 +161,7 @@ def _numbers(place: UOp, number: UOp) -> dict[UOp, UOp]:
     return found if place.vmin == 0 and place.vmax == left - 1 else {}
 
 
-def _softmax(share: UOp, keys: UOp) -> Softmax | None:
+def _softmax(share: UOp, keys: UOp) -> SoftmaxWeights | None:
     """What a share is the softmax of, along an axis: e^(x - top) / total, or e^(x - (top + log total))."""
     while share.op is Ops.CAST:
         (share,) = share.src
@@ -186,7 +186,7 @@ def _softmax(share: UOp, keys: UOp) -> Softmax | None:
         len(each.src) == 2 and each.src[1].op is Ops.RANGE and _is_same(each.src[0], of, keys, each.src[1])
         for each, of in ((top, graded), (total, grown))
     )
-    return Softmax(graded, top, total, ever_seen) if same else None
+    return SoftmaxWeights(graded, top, total, ever_seen) if same else None
 
 
 def _divided(share: UOp) -> tuple[UOp, UOp] | None:

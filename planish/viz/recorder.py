@@ -24,7 +24,7 @@ from planish.ptir import Function, PassManager, Program
 from planish.records import dataclass
 from planish.schedule.memory import Sharing
 from planish.schedule.plan import Kernel, Plan
-from planish.stages.pipeline import Form, Step
+from planish.stages.pipeline import Form, StageRun
 from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.trial import installed
@@ -169,7 +169,7 @@ class Recorder(CompilationObserver):
             made.seconds = perf_counter() - begun
             self._here.kernel = outer
 
-    def stages(self, steps: Iterator[Step]) -> Iterator[Step]:
+    def stages(self, steps: Iterator[StageRun]) -> Iterator[StageRun]:
         kernel = self._kernel
         if kernel is None:
             yield from steps

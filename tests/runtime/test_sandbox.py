@@ -23,7 +23,7 @@ from planish.runtime.sandbox import (
     TrialBuffer,
     Worker,
 )
-from planish.runtime.sandbox_worker import Bench, Guarded
+from planish.runtime.sandbox_worker import CandidateTrial, Guarded
 from planish.runtime.trial_data import difference, made_up
 
 COUNT = 1000
@@ -339,7 +339,7 @@ def test_while_a_kernel_is_timed_there_is_memory_behind_the_end() -> None:
                 return rights[:2]
         return "none"
 
-    bench = Bench(sandbox.Setup(PLACES, 1, ""))
+    bench = CandidateTrial(sandbox.Setup(PLACES, 1, ""))
     bench.load(kernel("  store float %v, ptr %q"))
     assert {behind(memory) for memory in bench.memory.values()} == {"--"}
 
@@ -354,7 +354,7 @@ def test_while_a_kernel_is_timed_there_is_memory_behind_the_end() -> None:
 
 
 def test_what_is_written_is_filled_again() -> None:
-    bench = Bench(sandbox.Setup(PLACES, 1, ""))
+    bench = CandidateTrial(sandbox.Setup(PLACES, 1, ""))
     bench.load(kernel("  %u = load float, ptr %q\n  %w = fadd float %u, %v\n  store float %w, ptr %q"))
     bench.once(REALS)
     first = bench.array(0, REALS).copy()

@@ -17,9 +17,9 @@ from planish.uop.ops import (
     Box,
     Bufferize,
     Combine,
+    DTypeLaw,
     Exchange,
     Lanes,
-    Law,
     Ops,
     ReduceAxes,
     TensorCore,
@@ -135,7 +135,13 @@ def specimens(t: Table) -> list[UOp]:
     made += [t.const(number, dtype) for dtype, numbers in CONSTANTS.items() for number in numbers]
     made += [t.const(numbers[0], dtype.vec(3)) for dtype, numbers in CONSTANTS.items()]
     made += [t.vconst(numbers, dtype) for dtype, numbers in CONSTANTS.items() if len(numbers) > 1]
-    operand = {Law.SAME: value, Law.FLOAT: value, Law.INTEGRAL: n, Law.BITS: n, Law.COMPARE: n}
+    operand = {
+        DTypeLaw.SAME: value,
+        DTypeLaw.FLOAT: value,
+        DTypeLaw.INTEGRAL: n,
+        DTypeLaw.BITS: n,
+        DTypeLaw.COMPARE: n,
+    }
     made += [operand[op.law].alu(op) for op in sorted(UNARY)]
     made += [operand[op.law].alu(op, 3) for op in sorted(BINARY)]
     return made
@@ -156,11 +162,11 @@ def random_graph(t: Table, rng: random.Random, size: int) -> UOp:
         op = rng.choice(arithmetic)
         x = rng.choice(choices)
         fits = {
-            Law.SAME: True,
-            Law.FLOAT: dtype.is_float or dtype.is_complex,
-            Law.INTEGRAL: dtype.is_integral,
-            Law.BITS: dtype.is_integral,
-            Law.COMPARE: dtype.lanes == 1,
+            DTypeLaw.SAME: True,
+            DTypeLaw.FLOAT: dtype.is_float or dtype.is_complex,
+            DTypeLaw.INTEGRAL: dtype.is_integral,
+            DTypeLaw.BITS: dtype.is_integral,
+            DTypeLaw.COMPARE: dtype.lanes == 1,
         }[op.law]
         if not fits:
             made = rng.choice(pool[dtypes.bool_]).where(x, rng.choice(choices)) if dtype.lanes == 1 else -x

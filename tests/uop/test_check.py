@@ -20,7 +20,7 @@ from planish.uop import (
     TensorCore,
     Variable,
 )
-from planish.uop.ops import BINARY, COMMUTATIVE, COMPARISONS, MOVEMENT, REDUCIBLE, UNARY, Law
+from planish.uop.ops import BINARY, COMMUTATIVE, COMPARISONS, MOVEMENT, REDUCIBLE, UNARY, DTypeLaw
 from tests.uop.graphs import specimens
 
 f32, i32, i64, index, void, bool_ = (
@@ -194,7 +194,7 @@ def test_arity_is_read_off_the_source_column():
 
 def test_the_sets_of_ops_are_what_they_say():
     assert {op.name for op in MOVEMENT} == {"RESHAPE", "PERMUTE", "EXPAND", "PAD", "SHRINK", "FLIP"}
-    assert {op for op in Ops if op.law is Law.COMPARE} == COMPARISONS
+    assert {op for op in Ops if op.law is DTypeLaw.COMPARE} == COMPARISONS
     assert COMMUTATIVE <= BINARY
     assert REDUCIBLE <= COMMUTATIVE - COMPARISONS
     assert len(Ops) < 127  # an op and "no source" fit seven bits of a form

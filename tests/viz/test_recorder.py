@@ -18,7 +18,7 @@ from planish.llir.text import print_program
 from planish.ptir.literal_text import literal_text
 from planish.ptir.ops.literal import Literal
 from planish.stages.boundaries import text_of
-from planish.stages.pipeline import Step
+from planish.stages.pipeline import StageRun
 from planish.uop.node import UOp
 from planish.uop.trial import active, installed, trial
 from planish.viz import schema
@@ -56,7 +56,7 @@ class Counting(CompilationObserver):
     def __init__(self) -> None:
         self.counts: list[dict[int, int]] = []
 
-    def stages(self, steps: Iterator[Step]) -> Iterator[Step]:
+    def stages(self, steps: Iterator[StageRun]) -> Iterator[StageRun]:
         counted: dict[int, int] = {}
         self.counts.append(counted)
         while True:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from planish.frontend.autodiff.instruction import At, Pull, Push, the_only, where
-from planish.frontend.autodiff.linear import Linear
+from planish.frontend.autodiff.linear import Linearity
 from planish.ptir.graph_value import GraphValue as V
 
 
@@ -46,13 +46,13 @@ def _back(at: At, c: V, n: int) -> V:
     return c.to_device(like=at.x[0])
 
 
-LINEAR_COLLECTIVES: Final[Mapping[str, Linear]] = {
-    "all_gather": Linear(_gathered),
-    "all_to_all": Linear(_exchanged),
-    "permute": Linear(_permuted),
-    "broadcast": Linear(_broadcast),
-    "sharding": Linear(_sharded),
-    "to_device": Linear(_back),
+LINEAR_COLLECTIVES: Final[Mapping[str, Linearity]] = {
+    "all_gather": Linearity(_gathered),
+    "all_to_all": Linearity(_exchanged),
+    "permute": Linearity(_permuted),
+    "broadcast": Linearity(_broadcast),
+    "sharding": Linearity(_sharded),
+    "to_device": Linearity(_back),
 }
 
 

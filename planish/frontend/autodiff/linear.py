@@ -23,7 +23,7 @@ Back = Callable[[At, V, int], V]
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class Linearity:
     """How an op is linear."""
 
     transposed: Back
@@ -255,32 +255,32 @@ def _irfft(at: At, c: V, n: int) -> V:
     return single.select(spectrum, spectrum.mul(2.0))
 
 
-LINEAR: Final[Mapping[str, Linear]] = {
-    "reshape": Linear(_reshape),
-    "transpose": Linear(_transpose),
-    "broadcast_to": Linear(_broadcast),
-    "slice": Linear(_slice),
-    "reverse": Linear(_reverse),
-    "concat": Linear(_concat, None, joint=True),
-    "pad": Linear(_pad, (0, 1), joint=True),
-    "bind_dim": Linear(_bind_dim, pushed=_bound_size),
-    "reduce_sum": Linear(_reduce_sum),
-    "cumsum": Linear(_cumsum),
-    "select": Linear(_select, (1, 2), joint=True),
-    "cast": Linear(_cast),
-    "bitcast": Linear(_bitcast),
-    "conj": Linear(_conj),
-    "real": Linear(_real),
-    "imag": Linear(_imag),
-    "complex": Linear(_complex, (0, 1), joint=True),
-    "dot_general": Linear(transposed_dot, (0, 1)),
-    "convolution": Linear(transposed_convolution, (0, 1)),
-    "gather": Linear(_gather),
-    "dynamic_slice": Linear(_dynamic_slice),
-    "dynamic_update_slice": Linear(_dynamic_update, (0, 1), joint=True),
-    "fft": Linear(_fft),
-    "ifft": Linear(_ifft),
-    "rfft": Linear(_rfft),
-    "irfft": Linear(_irfft),
+LINEAR: Final[Mapping[str, Linearity]] = {
+    "reshape": Linearity(_reshape),
+    "transpose": Linearity(_transpose),
+    "broadcast_to": Linearity(_broadcast),
+    "slice": Linearity(_slice),
+    "reverse": Linearity(_reverse),
+    "concat": Linearity(_concat, None, joint=True),
+    "pad": Linearity(_pad, (0, 1), joint=True),
+    "bind_dim": Linearity(_bind_dim, pushed=_bound_size),
+    "reduce_sum": Linearity(_reduce_sum),
+    "cumsum": Linearity(_cumsum),
+    "select": Linearity(_select, (1, 2), joint=True),
+    "cast": Linearity(_cast),
+    "bitcast": Linearity(_bitcast),
+    "conj": Linearity(_conj),
+    "real": Linearity(_real),
+    "imag": Linearity(_imag),
+    "complex": Linearity(_complex, (0, 1), joint=True),
+    "dot_general": Linearity(transposed_dot, (0, 1)),
+    "convolution": Linearity(transposed_convolution, (0, 1)),
+    "gather": Linearity(_gather),
+    "dynamic_slice": Linearity(_dynamic_slice),
+    "dynamic_update_slice": Linearity(_dynamic_update, (0, 1), joint=True),
+    "fft": Linearity(_fft),
+    "ifft": Linearity(_ifft),
+    "rfft": Linearity(_rfft),
+    "irfft": Linearity(_irfft),
 }
-__all__ = ["LINEAR", "Linear", "is_linear_bitcast", "kept"]
+__all__ = ["LINEAR", "Linearity", "is_linear_bitcast", "kept"]

@@ -15,7 +15,7 @@ from planish.frontend.autodiff.indexing import INDEXING, emit_sort
 from planish.frontend.autodiff.instruction import Pull, Push, is_differentiable
 from planish.frontend.autodiff.linalg import LINALG, emit_svd
 from planish.frontend.autodiff.linear import LINEAR as LINEAR_HERE
-from planish.frontend.autodiff.linear import Linear, is_linear_bitcast
+from planish.frontend.autodiff.linear import Linearity, is_linear_bitcast
 from planish.frontend.autodiff.reductions import REDUCTIONS
 from planish.frontend.markers import CUSTOM_JVP, CUSTOM_VJP
 from planish.frontend.replay import Replay, Values, emit
@@ -32,7 +32,7 @@ FLAT: Final = frozenset(
 )  # fmt: skip
 """Ops whose results do not move, or are no real numbers."""
 CONTROL: Final = frozenset({"cond", "while", "scan", "call"})
-LINEAR: Final[Mapping[str, Linear]] = {**LINEAR_HERE, **LINEAR_COLLECTIVES}
+LINEAR: Final[Mapping[str, Linearity]] = {**LINEAR_HERE, **LINEAR_COLLECTIVES}
 OPAQUE: Final = frozenset({"custom_call"})
 RULES: Final[Mapping[str, tuple[Push, Pull]]] = {**CURVED, **REDUCTIONS, **INDEXING, **LINALG, **COLLECTIVES}
 KNOWN: Final = frozenset({*FLAT, *DERIVATIVES, *LINEAR, *RULES})

@@ -24,7 +24,7 @@ from planish.uop.strides import stride
 from planish.uop.tensor_cores import Core
 
 
-class Groups(NamedTuple):
+class JoinedAxes(NamedTuple):
     """The axes of a sum of products by which factor depends on them, each slowest first."""
 
     rows: tuple[UOp, ...]
@@ -36,11 +36,11 @@ class Groups(NamedTuple):
         return all(len(axes) < 2 for axes in self)
 
 
-def groups_of(product: Product) -> Groups:
+def groups_of(product: Product) -> JoinedAxes:
     """The axes of a product, in the order in which they lie in memory."""
     a, b, reduce = product.a, product.b, product.reduce
     outputs = [r for r in reduce.ranges if kind_of(r) in OUTPUT]
-    return Groups(
+    return JoinedAxes(
         _as_they_lie((r for r in outputs if r in a.ranges and r not in b.ranges), a),
         _as_they_lie((r for r in outputs if r in b.ranges and r not in a.ranges), b),
         _as_they_lie(

@@ -19,7 +19,7 @@ from planish.actions.stage import Stage
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import Fetching, fetching, fitted
-from planish.target.rounds import THREAD_TILES, THREADS, Sizes, Tile, cycles
+from planish.target.rounds import THREAD_TILES, THREADS, BlockTile, ProductSizes, cycles
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -112,7 +112,7 @@ def tile_product(draft: Draft, view: Nest) -> bool:
     if product is None:
         return False
     m, n, k = map(size_of, (product.row, product.column, product.summed))
-    sizes = Sizes(m, n, k, product.others, product.left.dtype.itemsize)
+    sizes = ProductSizes(m, n, k, product.others, product.left.dtype.itemsize)
     for tile in sorted(THREAD_TILES, key=lambda each: cycles(draft.target, sizes, each, THREADS)):
         trial = draft.copy()
         if _tiled(trial, view, product, tile):
@@ -121,7 +121,7 @@ def tile_product(draft: Draft, view: Nest) -> bool:
     return False
 
 
-def _tiled(draft: Draft, view: Nest, product: _Product, tile: Tile) -> bool:
+def _tiled(draft: Draft, view: Nest, product: _Product, tile: BlockTile) -> bool:
     """A tile of threads, each with a tile of sums, and both operands in shared memory for some steps."""
     row, column, summed = product.row, product.column, product.summed
     threads = _THREADS[tile]

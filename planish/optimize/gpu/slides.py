@@ -13,7 +13,7 @@ from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.stream import stream_elements
-from planish.optimize.windows import Sizes, window_of
+from planish.optimize.windows import WindowSizes, window_of
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 
@@ -35,7 +35,7 @@ def slide(draft: Draft, view: Nest) -> bool:
             Unroll, tap, size_of(tap), "taps that share what they read"
         ):
             return False
-    moving = [r for r in window.pixels if r in Sizes(view, window, 1).pairs]
+    moving = [r for r in window.pixels if r in WindowSizes(view, window, 1).pairs]
     if moving and all(view.stride(window.place, r) != 1 for r in moving):
         draft.take_first(Upcast, moving[-1], _PIXELS, "pixels that share what they read")
     stream_elements(draft, view)

@@ -24,7 +24,7 @@ from planish.optimize.core_schedule import CoreSchedule, Fit, sizes_of, slot_of,
 from planish.optimize.draft import Draft, Kind
 from planish.optimize.gpu.fit import Fetching, fetching
 from planish.optimize.templates import Candidate
-from planish.target.rounds import WARPS, Tile, cycles
+from planish.target.rounds import WARPS, BlockTile, cycles
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -46,10 +46,10 @@ class _Tile(NamedTuple):
     wide: int
     speed: float
 
-    def of(self, core: Core) -> Tile:
+    def of(self, core: Core) -> BlockTile:
         """The part of the result that a block does."""
         rows, columns = core.m * self.down * self.high, core.n * self.across * self.wide
-        return Tile(rows, columns, self.down * self.across, self.speed)
+        return BlockTile(rows, columns, self.down * self.across, self.speed)
 
 
 _TILES: Final = (

@@ -27,7 +27,7 @@ from planish.ptir.rewrite.checks import PatternChecker
 from planish.ptir.rewrite.config import GreedyConfig, GreedyStats, PatternStats
 from planish.ptir.rewrite.folding import Folder
 from planish.ptir.rewrite.listener import combine
-from planish.ptir.rewrite.pattern import Candidate, FrozenPatternSet, PatternSet, View
+from planish.ptir.rewrite.pattern import FrozenPatternSet, PatternSet, RootPattern, View
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
 __all__ = ["GreedyConfig", "GreedyStats", "PatternStats", "apply_patterns_and_fold_greedily"]
@@ -211,7 +211,7 @@ class _Driver:
                 self._fold(inst)
         return True
 
-    def _attempt(self, inst: Inst, candidates: tuple[Candidate, ...], level: int) -> bool:
+    def _attempt(self, inst: Inst, candidates: tuple[RootPattern, ...], level: int) -> bool:
         """Try the candidates in order; True after the first that succeeds."""
         rw = self.rw
         if self.config.cost_model is not None:
@@ -264,13 +264,13 @@ class _Driver:
         rw.pattern = None
         return False
 
-    def _before_attempt(self, candidate: Candidate, inst: Inst) -> None:
+    def _before_attempt(self, candidate: RootPattern, inst: Inst) -> None:
         if self.rw.listener is not None:
             self.rw.listener.attempt(candidate.label, inst)
         if self.checker is not None:
             self.checker.before(inst)
 
-    def _after_attempt(self, candidate: Candidate, inst: Inst, success: bool) -> None:
+    def _after_attempt(self, candidate: RootPattern, inst: Inst, success: bool) -> None:
         checker, listener = self.checker, self.rw.listener
         if checker is not None:
             if success:
@@ -361,7 +361,7 @@ class _Driver:
         woken.sort(key=_by_order)
         return woken
 
-    def _by_cost(self, inst: Inst, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    def _by_cost(self, inst: Inst, candidates: tuple[RootPattern, ...]) -> tuple[RootPattern, ...]:
         model = self.config.cost_model
         if model is None or len(candidates) < 2:
             return candidates
@@ -437,7 +437,7 @@ class _Driver:
         )
 
 
-def _broken_word(candidate: Candidate, inst: Inst, success: object, changed: bool) -> RewriteError:
+def _broken_word(candidate: RootPattern, inst: Inst, success: object, changed: bool) -> RewriteError:
     """A pattern says what it did by returning True or False, and it is not so."""
     joined = "but" if isinstance(success, bool) else "and"
     return RewriteError(

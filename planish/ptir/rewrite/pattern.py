@@ -153,7 +153,7 @@ def _views_of(cls: type[OpRewritePattern[V]]) -> tuple[type[View], ...]:
     return cast("tuple[type[View], ...]", members)
 
 
-class Candidate:
+class RootPattern:
     """A pattern as one root op sees it, everything looked up."""
 
     __slots__ = ("benefit", "label", "match", "number", "pattern", "radius", "view")
@@ -190,7 +190,7 @@ class Decision:
 
     __slots__ = ("candidates", "fold", "fold_first", "idle", "reach")
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[RootPattern, ...]
     fold: bool
     """Whether folding could succeed."""
     fold_first: bool
@@ -200,7 +200,7 @@ class Decision:
     idle: bool
     """Nothing can be done at all."""
 
-    def __init__(self, candidates: tuple[Candidate, ...], fold: bool, fold_first: bool) -> None:
+    def __init__(self, candidates: tuple[RootPattern, ...], fold: bool, fold_first: bool) -> None:
         self.candidates = candidates
         self.fold = fold
         self.fold_first = fold_first
@@ -214,12 +214,12 @@ class RootTable:
     __slots__ = ("apart", "candidates", "root", "same")
 
     root: OpDef
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[RootPattern, ...]
     apart: dict[DefKey, dict[DefKey, Decision]]
     same: dict[DefKey, dict[DefKey, Decision]]
     """As `apart`, where the first two operands are one value."""
 
-    def __init__(self, root: OpDef, candidates: tuple[Candidate, ...]) -> None:
+    def __init__(self, root: OpDef, candidates: tuple[RootPattern, ...]) -> None:
         self.root = root
         self.candidates = candidates
         self.apart = {}
@@ -364,7 +364,7 @@ class FrozenPatternSet:
         table = self._tables.get(root)
         if table is None:
             found = [
-                Candidate(number, pattern, root)
+                RootPattern(number, pattern, root)
                 for number, pattern in enumerate(self.patterns)
                 if root in pattern.roots or root.key in pattern.roots
             ]

@@ -71,7 +71,7 @@ def sides(op: v.DotGeneralView) -> tuple[Side, Side]:
     )
 
 
-def contraction(model: ops.DotGeneralAttrs, both: Sequence[Side | None]) -> d.Draft | None:
+def contraction(model: ops.DotGeneralAttrs, both: Sequence[Side | None]) -> d.InstDraft | None:
     """`dot_general` of two sides, accumulating as `model` does."""
     left, right = both
     if left is None or right is None:
@@ -230,7 +230,7 @@ def FreeRepeatedBatchAxis(op: v.DotGeneralView) -> Answer:
     return "no batch axis repeats, or the result would have to be transposed"
 
 
-def _free(op: v.DotGeneralView, both: tuple[Side, Side], number: int, which: int) -> d.Draft | None:
+def _free(op: v.DotGeneralView, both: tuple[Side, Side], number: int, which: int) -> d.InstDraft | None:
     """The contraction with batch axis `number` dropped on side `which` and free on the other."""
     other = both[1 - which]
     axis = other.batch[number]

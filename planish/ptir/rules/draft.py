@@ -30,7 +30,7 @@ class Declined(Exception):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Draft:
+class InstDraft:
     """An instruction that does not exist yet."""
 
     op: OpDef
@@ -43,10 +43,10 @@ class Draft:
         return self.types[0]
 
 
-Term: TypeAlias = Value | Draft
+Term: TypeAlias = Value | InstDraft
 
 
-def draft(op: OpDef, operands: Sequence[Term | None], attrs: Attrs = NO_ATTRS) -> Draft | None:
+def draft(op: OpDef, operands: Sequence[Term | None], attrs: Attrs = NO_ATTRS) -> InstDraft | None:
     """An instruction with its types inferred; None if it would not be well-typed."""
     given = [term for term in operands if term is not None]
     if len(given) != len(operands):
@@ -55,7 +55,7 @@ def draft(op: OpDef, operands: Sequence[Term | None], attrs: Attrs = NO_ATTRS) -
         types = op.result_types([term.type for term in given], attrs)
     except (ShapeError, DTypeError):
         return None
-    return Draft(op, tuple(given), attrs, types)
+    return InstDraft(op, tuple(given), attrs, types)
 
 
 def replace(rw: ProgramRewriter, inst: Inst, *terms: Term | None) -> bool:
@@ -68,12 +68,12 @@ def replace(rw: ProgramRewriter, inst: Inst, *terms: Term | None) -> bool:
             return rw.fail(inst, f"the replacement would be {term.type}, not {old.type}")
         if term is old:
             return rw.fail(inst, "it is its own replacement")
-    made: dict[Draft, Value] = {}
+    made: dict[InstDraft, Value] = {}
     rw.replace_op(inst, *[insert(rw, inst, term, made) for term in given])
     return True
 
 
-def insert(rw: ProgramRewriter, at: Inst, term: Term, made: dict[Draft, Value] | None = None) -> Value:
+def insert(rw: ProgramRewriter, at: Inst, term: Term, made: dict[InstDraft, Value] | None = None) -> Value:
     """The value of a term, its instructions inserted before `at`; drafts are as deep as a pattern wrote them."""
     if isinstance(term, Value):
         return term
@@ -93,7 +93,7 @@ def insert(rw: ProgramRewriter, at: Inst, term: Term, made: dict[Draft, Value] |
 # --- what drafts are composed of ---------------------------------------------------------------------------
 
 
-def constant(literal: Literal, quant: Quant | None = None) -> Draft | None:
+def constant(literal: Literal, quant: Quant | None = None) -> InstDraft | None:
     return draft(ops.constant, (), ops.ConstantAttrs(literal, quant))
 
 
@@ -105,7 +105,7 @@ def splat(literal: Literal, dims: Sequence[DimLike], quant: Quant | None = None)
     return broadcasted(constant(literal.with_shape(()), quant), dims)
 
 
-def empty(type: TensorType) -> Draft | None:
+def empty(type: TensorType) -> InstDraft | None:
     """A constant without elements."""
     if not type.is_static:
         raise Declined("a constant needs a static shape")
@@ -119,7 +119,7 @@ def number(value: int, type: TensorType) -> Term | None:
     return splat(Literal.full(dtype, (), item), type.dims)
 
 
-def elementwise(inst: Inst, operands: Sequence[Term | None]) -> Draft | None:
+def elementwise(inst: Inst, operands: Sequence[Term | None]) -> InstDraft | None:
     """The op of `inst` on other operands."""
     return draft(inst.op, operands, inst.attrs)
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from planish.runtime.routines.writer import RoutineModule
 
 
-class Routine(NamedTuple):
+class RoutineWriter(NamedTuple):
     """Who writes a routine: a function of a file here, imported when it is wanted, that is given the rest of the name as text."""
 
     file: str
@@ -24,23 +24,23 @@ class Routine(NamedTuple):
 
 
 ROUTINES: Final = {
-    "sort": Routine("sorting", "sort"),
-    "argsort": Routine("sorting", "argsort"),
-    "cholesky": Routine("lapack", "cholesky"),
-    "fft": Routine("fourier", "fft"),
-    "lu": Routine("lapack", "lu"),
-    "small_cholesky": Routine("small_matrices", "cholesky", unrolled=True),
-    "small_qr": Routine("small_matrices", "qr", unrolled=True),
-    "small_triangular_solve": Routine("small_matrices", "triangular_solve", unrolled=True),
-    "qr": Routine("lapack", "qr"),
-    "triangular_solve": Routine("lapack", "triangular_solve"),
-    "suppress": Routine("suppression", "suppress"),
-    "top_k_few": Routine("selection", "top_k_few"),
-    "top_k_many": Routine("selection", "top_k_many"),
+    "sort": RoutineWriter("sorting", "sort"),
+    "argsort": RoutineWriter("sorting", "argsort"),
+    "cholesky": RoutineWriter("lapack", "cholesky"),
+    "fft": RoutineWriter("fourier", "fft"),
+    "lu": RoutineWriter("lapack", "lu"),
+    "small_cholesky": RoutineWriter("small_matrices", "cholesky", unrolled=True),
+    "small_qr": RoutineWriter("small_matrices", "qr", unrolled=True),
+    "small_triangular_solve": RoutineWriter("small_matrices", "triangular_solve", unrolled=True),
+    "qr": RoutineWriter("lapack", "qr"),
+    "triangular_solve": RoutineWriter("lapack", "triangular_solve"),
+    "suppress": RoutineWriter("suppression", "suppress"),
+    "top_k_few": RoutineWriter("selection", "top_k_few"),
+    "top_k_many": RoutineWriter("selection", "top_k_many"),
 }
 
 
-def routine_named(name: str) -> Routine | None:
+def routine_named(name: str) -> RoutineWriter | None:
     """Who writes the routine of that name."""
     return ROUTINES.get(name.partition(".")[0])
 

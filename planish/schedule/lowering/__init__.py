@@ -25,7 +25,7 @@ from planish.schedule.lowering.movement import MOVEMENTS
 from planish.schedule.lowering.reduce import REDUCE
 from planish.schedule.lowering.rules import Lowering, refused
 from planish.schedule.lowering.sizes import SIZES
-from planish.schedule.tensors import Buffer, Tensors, check_size, room
+from planish.schedule.tensors import SharedBuffer, Tensors, check_size, room
 from planish.uop.node import Table
 
 LOWERINGS: Final[dict[str, Lowering]] = {
@@ -68,7 +68,9 @@ def enter_params(tensors: Tensors, function: Function) -> None:
     for position, param in enumerate(function.params):
         check_size(param.type, "parameter", None)
         dims = tensors.dims_of(param)
-        tensors.values[param] = tensors.memory(Buffer(param.type.dtype, room(dims), parameter=position), dims)
+        tensors.values[param] = tensors.memory(
+            SharedBuffer(param.type.dtype, room(dims), parameter=position), dims
+        )
 
 
 def to_tensors(function: Function, table: Table) -> Tensors:

@@ -26,7 +26,7 @@ from planish.schedule.lowering import positions
 from planish.schedule.lowering.positions import WindowAxis
 from planish.schedule.lowering.rules import Lowering
 from planish.schedule.tensors import Tensors, full, pad, permute
-from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, Sizes, cycles
+from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, ProductSizes, cycles
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.shape import Dim, shape
@@ -81,7 +81,7 @@ class ChannelsLast:
         batch, groups, columns, *pixels = outputs
         features, *window = summed
         taps = products_of(window)
-        sizes = Sizes(
+        sizes = ProductSizes(
             products_of((batch, *pixels)), products_of((columns,)), taps * products_of((features,)), products_of((groups,)), itemsize
         )  # fmt: skip
         if not all(sizes):

@@ -11,7 +11,7 @@ from planish.ptir.ops.convert import BitcastAttrs, CastAttrs
 from planish.ptir.ops.definition import ConstantAttrs
 from planish.schedule.lowering.elementwise import UNSIGNED
 from planish.schedule.lowering.rules import Lowering, convert
-from planish.schedule.tensors import Buffer, Tensors, expand, full, reshape, shrink
+from planish.schedule.tensors import SharedBuffer, Tensors, expand, full, reshape, shrink
 from planish.uop.node import Number, UOp
 
 
@@ -20,7 +20,7 @@ def _constant(tensors: Tensors, inst: Inst) -> UOp:
     if literal.splat:
         return tensors.table.const(cast("Number", literal.item), literal.dtype)
     array = np.ascontiguousarray(literal.data).reshape(-1)
-    return tensors.memory(Buffer(literal.dtype, array.size, constant=array), literal.shape)
+    return tensors.memory(SharedBuffer(literal.dtype, array.size, constant=array), literal.shape)
 
 
 def _cast(tensors: Tensors, inst: Inst) -> UOp:

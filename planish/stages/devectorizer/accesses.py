@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from planish import dtypes
 from planish.dtypes import DType
 from planish.records import dataclass
-from planish.stages.devectorizer.lane_forms import Form, Forms, of_scalars
+from planish.stages.devectorizer.lane_forms import Forms, LaneForm, of_scalars
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.symbolic.lanes import selected
@@ -34,7 +34,7 @@ class LaneAccess:
 class LanePlaces(NamedTuple):
     """Where the lanes of a place are: their indices, and their gates one by one and (if they come as one) together."""
 
-    form: Form
+    form: LaneForm
     gates: Sequence[UOp | None]
     gate: UOp | None
 
@@ -117,7 +117,7 @@ Layers = dict[object, dict[int, list[int]]]
 """Lanes by their places: for each base the lanes at each constant."""
 
 
-def _layers(form: Form) -> Layers:
+def _layers(form: LaneForm) -> Layers:
     found: Layers = {}
     for lane, (base, offset) in enumerate(zip(form.bases(), form.constants, strict=True)):
         layer = found.get(base)
@@ -132,7 +132,7 @@ def _layers(form: Form) -> Layers:
     return found
 
 
-def _layers_by_gate(form: Form, gates: Sequence[UOp | None], masked: bool) -> Layers:
+def _layers_by_gate(form: LaneForm, gates: Sequence[UOp | None], masked: bool) -> Layers:
     """The same of lanes under gates. One layer holds each place once; a place wanted again under another gate starts a second layer."""
     found: Layers = {}
     for lane, (base, offset) in enumerate(zip(form.bases(), form.constants, strict=True)):

@@ -25,20 +25,20 @@ _MOST_TERMS: Final = 64
 """A vector of that many different scalars is no sum worth looking at."""
 
 
-class Form(NamedTuple):
+class LaneForm(NamedTuple):
     """Σ term·factors[lane] + constants[lane]; terms are scalars."""
 
     terms: dict[UOp, list[int]]
     constants: list[int]
 
-    def chosen(self, lanes: tuple[int, ...]) -> Form:
+    def chosen(self, lanes: tuple[int, ...]) -> LaneForm:
         """Some lanes of it."""
-        return Form(
+        return LaneForm(
             {term: [factors[i] for i in lanes] for term, factors in self.terms.items()},
             [self.constants[i] for i in lanes],
         )
 
-    def plus(self, other: Form, sign: int) -> Form:
+    def plus(self, other: LaneForm, sign: int) -> LaneForm:
         """Lane by lane: this and `sign` times the other."""
         terms = dict(self.terms)
         for term, factors in other.terms.items():
@@ -48,11 +48,11 @@ class Form(NamedTuple):
                 if mine is None
                 else [x + sign * y for x, y in zip(mine, factors, strict=True)]
             )
-        return Form(terms, [x + sign * y for x, y in zip(self.constants, other.constants, strict=True)])
+        return LaneForm(terms, [x + sign * y for x, y in zip(self.constants, other.constants, strict=True)])
 
-    def times(self, factors: list[int]) -> Form:
+    def times(self, factors: list[int]) -> LaneForm:
         """Lane by lane: this times a number."""
-        return Form(
+        return LaneForm(
             {term: [x * y for x, y in zip(mine, factors, strict=True)] for term, mine in self.terms.items()},
             [x * y for x, y in zip(self.constants, factors, strict=True)],
         )
@@ -73,11 +73,11 @@ class Form(NamedTuple):
 class Forms:
     """What is known of the vectors of one kernel."""
 
-    forms: dict[UOp, Form]
+    forms: dict[UOp, LaneForm]
     lanes: dict[tuple[UOp, int], UOp]
     simplest: dict[UOp, UOp] = field(default_factory=dict)
 
-    def form(self, vector: UOp) -> Form:
+    def form(self, vector: UOp) -> LaneForm:
         """A vector of indices as a sum. (Iterative: index sums can be deep.)"""
         known = self.forms
         stack = [vector]
@@ -94,12 +94,12 @@ class Forms:
             stack.pop()
         return known[vector]
 
-    def _form(self, node: UOp) -> Form:
+    def _form(self, node: UOp) -> LaneForm:
         op, src, count = node.op, node.src, node.dtype.lanes
         if op is _CONST:
-            return Form({}, [cast("int", node.arg)] * count)
+            return LaneForm({}, [cast("int", node.arg)] * count)
         if op is _VCONST:
-            return Form({}, list(cast("tuple[int, ...]", node.arg)))
+            return LaneForm({}, list(cast("tuple[int, ...]", node.arg)))
         if op is _GEP and src[0].dtype.lanes > 1:
             return self.forms[src[0]].chosen(cast("tuple[int, ...]", node.arg))
         if op is _CAT and all(part.dtype.lanes > 1 for part in src):
@@ -169,7 +169,7 @@ def _summands(node: UOp) -> tuple[UOp, ...]:
     return ()
 
 
-def _joined(parts: list[Form]) -> Form:
+def _joined(parts: list[LaneForm]) -> LaneForm:
     terms: dict[UOp, list[int]] = {term: [] for part in parts for term in part.terms}
     constants: list[int] = []
     for part in parts:
@@ -177,10 +177,10 @@ def _joined(parts: list[Form]) -> Form:
         for term, factors in terms.items():
             factors.extend(part.terms.get(term) or [0] * count)
         constants.extend(part.constants)
-    return Form(terms, constants)
+    return LaneForm(terms, constants)
 
 
-def of_scalars(lanes: list[UOp]) -> Form:
+def of_scalars(lanes: list[UOp]) -> LaneForm:
     """Scalars of all kinds as one form."""
     terms: dict[UOp, list[int]] = {}
     constants = [0] * len(lanes)
@@ -191,7 +191,7 @@ def of_scalars(lanes: list[UOp]) -> Form:
         for term, factor in found.terms.items():
             terms.setdefault(term, [0] * len(lanes))[number] = factor
         constants[number] = found.constant
-    return Form(terms, constants)
+    return LaneForm(terms, constants)
 
 
 def _lane_needs(node: UOp, lane: int) -> list[tuple[UOp, int]]:

@@ -10,7 +10,7 @@ from planish.dtypes import DType
 from planish.uop import arithmetic
 from planish.uop.machine.contents import Contents
 from planish.uop.machine.places import Places
-from planish.uop.machine.state import Array, Elements, Flight, InTheWay, Mask, first_of
+from planish.uop.machine.state import Array, BufferElements, Flight, InTheWay, Mask, first_of
 from planish.uop.node import UOp
 
 
@@ -34,7 +34,7 @@ class Accesses(Places):
             self.values[node] = self._fetch(node, place, node.dtype, True, None)
 
     def _accessed(
-        self, node: UOp, place: Elements, lanes: int, gate: Mask, active: Mask
+        self, node: UOp, place: BufferElements, lanes: int, gate: Mask, active: Mask
     ) -> tuple[Array, Array, Array]:
         """Elements in their buffer, the same in all copies of it, and where they are accessed; all inside."""
         offset, is_open = self._elements(place, lanes)
@@ -50,7 +50,7 @@ class Accesses(Places):
         return offset, offset + (copy if lanes == 1 else copy[..., None]), touched
 
     def _fetch(
-        self, node: UOp, place: Elements, dtype: DType, gate: Mask, alternative: Array | None
+        self, node: UOp, place: BufferElements, dtype: DType, gate: Mask, alternative: Array | None
     ) -> Array:
         lanes = dtype.lanes
         _, places, touched = self._accessed(node, place, lanes, gate, self._active(node, lanes))

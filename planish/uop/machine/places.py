@@ -14,7 +14,7 @@ import numpy as np
 
 from planish.dtypes import DType, PtrDType
 from planish.uop.evaluate import RULES
-from planish.uop.machine.state import Array, Elements, KeptValues, Mask, State, first_of
+from planish.uop.machine.state import Array, BufferElements, KeptValues, MachineState, Mask, first_of
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Lanes, Ops
 from planish.uop.shape import shape
@@ -22,12 +22,12 @@ from planish.uop.shape import shape
 VIEWS: Final = frozenset({Ops.AFTER, Ops.CONTIGUOUS, Ops.NOOP})
 
 
-class Places(State):
+class Places(MachineState):
     """A run that knows where every INDEX points."""
 
     __slots__ = ()
 
-    def _index(self, node: UOp) -> Elements | None:
+    def _index(self, node: UOp) -> BufferElements | None:
         """The place that an INDEX names; None if it names memory as a whole, or a row, whose value it then has."""
         buffer, *listed = node.src
         gate = listed.pop() if listed and listed[-1].dtype.is_bool else None
@@ -61,7 +61,7 @@ class Places(State):
                 inner = self.place[base]
                 base = inner.memory
                 offset = self._lanes(inner.offset, inner.lanes, lanes) + indices[0]
-                return Elements(base, offset, is_open & inner.is_open, lanes)
+                return BufferElements(base, offset, is_open & inner.is_open, lanes)
             elif base.op not in VIEWS and base.op is not Ops.INDEX:
                 break
             base = base.src[0]
@@ -76,7 +76,7 @@ class Places(State):
             lanes = gate.dtype.lanes
             offset = offset[..., None] + np.arange(lanes)
             is_open = np.asarray(is_open)[..., None] & self.values[gate]
-        return Elements(base, offset, is_open, lanes)
+        return BufferElements(base, offset, is_open, lanes)
 
     def _check_view(self, node: UOp, indices: Sequence[Array], is_open: Mask) -> None:
         dims = shape(node.src[0])
@@ -186,7 +186,7 @@ class Places(State):
 
     # -- places of accesses ------------------------------------------------------------------------------------------
 
-    def _place_of(self, node: UOp) -> Elements:
+    def _place_of(self, node: UOp) -> BufferElements:
         """The place that an access names."""
         chosen: list[int] | None = None
         while node not in self.place:
@@ -202,8 +202,8 @@ class Places(State):
         offset, is_open = self._elements(place, max(*chosen, 1) + 1)
         is_open = np.broadcast_to(is_open, np.broadcast_shapes(np.shape(is_open), offset.shape))
         if len(chosen) == 1:
-            return Elements(place.memory, offset[..., chosen[0]], is_open[..., chosen[0]], 1)
-        return Elements(place.memory, offset[..., chosen], is_open[..., chosen], len(chosen))
+            return BufferElements(place.memory, offset[..., chosen[0]], is_open[..., chosen[0]], 1)
+        return BufferElements(place.memory, offset[..., chosen], is_open[..., chosen], len(chosen))
 
     def _unrolled_place(self, node: UOp) -> None:
         """The places in the lanes of an INDEX, spread over unrolled axes."""
@@ -217,11 +217,11 @@ class Places(State):
             del self.values[node.src[0]]
             return found
 
-        self.place[node] = Elements(
+        self.place[node] = BufferElements(
             inner.memory, spread(inner.offset), spread(np.asarray(inner.is_open)), node.dtype.lanes
         )
 
-    def _elements(self, place: Elements, lanes: int) -> tuple[Array, Mask]:
+    def _elements(self, place: BufferElements, lanes: int) -> tuple[Array, Mask]:
         """The elements that an access of so many lanes touches, and where it does."""
         if lanes == 1 or place.lanes > 1:
             return place.offset, place.is_open

@@ -43,7 +43,7 @@ class InTheWay(Exception):
     """Two positions of an axis touch the same memory: they must run one after the other."""
 
 
-class Elements(NamedTuple):
+class BufferElements(NamedTuple):
     """Elements of a buffer, by number, and where there are such elements."""
 
     memory: UOp
@@ -71,7 +71,7 @@ class Flight(NamedTuple):
     threads: Array
 
 
-class State(Run):
+class MachineState(Run):
     """One run of one kernel."""
 
     __slots__ = ("after", "contents", "effects", "flights", "gates", "masks", "names", "nodes", "ordered", "place", "plan", "products", "root", "slow", "tables", "threads", "time", "undefined", "unfinished", "variables")  # fmt: skip
@@ -92,7 +92,7 @@ class State(Run):
         self.effects = plan.effects
         self.variables = variables
         self.undefined = undefined
-        self.place: dict[UOp, Elements] = {}
+        self.place: dict[UOp, BufferElements] = {}
         self.tables: dict[UOp, KeptValues] = {}
         self.masks: dict[UOp, Array] = {}
         """For ranges of a size that varies: at which positions the value at hand is below it."""

@@ -12,7 +12,7 @@ from planish.uop import arithmetic
 from planish.uop.combining import combined
 from planish.uop.machine.accesses import Accesses
 from planish.uop.machine.loops import is_thread, memory_below
-from planish.uop.machine.state import Array, Elements, Flight
+from planish.uop.machine.state import Array, BufferElements, Flight
 from planish.uop.node import UOp
 from planish.uop.ops import DEFINES, AxisType, Combine, Exchange, Ops, TensorCore
 from planish.uop.ranges import kind_of
@@ -110,7 +110,7 @@ class Tiles(Accesses):
         if source in self.place:
             place = self.place[source]
             gate = np.asarray(place.is_open)[..., None]
-            several = Elements(place.memory, place.offset[..., None] + ahead, gate, ahead.size)
+            several = BufferElements(place.memory, place.offset[..., None] + ahead, gate, ahead.size)
             contents = self.contents[place.memory]
             if cast("TensorCore", node.arg).pending and contents.shared:
                 _, places, _ = self._accessed(node, several, ahead.size, True, True)

@@ -17,7 +17,7 @@ from planish.dtypes import DType, Kind, PtrDType
 from planish.errors import PlanishError
 from planish.uop.matcher import Rule
 from planish.uop.node import Number, Table, UOp
-from planish.uop.ops import ALU, COMPARISONS, CONSTANTS, Law, Ops
+from planish.uop.ops import ALU, COMPARISONS, CONSTANTS, DTypeLaw, Ops
 from planish.uop.pattern import Pattern, anything
 
 SCALARS: tuple[DType, ...] = (
@@ -102,11 +102,11 @@ def fits(op: Ops, dtype: DType) -> bool:
     law = op.law
     if op in COMPARISONS:
         return dtype.is_bool
-    if law is Law.FLOAT:
+    if law is DTypeLaw.FLOAT:
         return dtype.is_float
-    if law is Law.INTEGRAL:
+    if law is DTypeLaw.INTEGRAL:
         return dtype.is_integral and (op is not Ops.THREEFRY or dtype is dtypes.uint64)
-    if law is Law.BITS:
+    if law is DTypeLaw.BITS:
         return dtype.is_integral or dtype.is_bool
     return op in (Ops.WHERE, Ops.MAX, Ops.MIN) or not dtype.is_bool
 
