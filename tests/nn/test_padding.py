@@ -117,14 +117,15 @@ def test_padding_that_cuts_is_torchs(mode: str):
 
 
 def test_names_that_pytorch_gives_are_taken():
+    spelled: Any = nn  # a type checker knows one name
     x = pn.asarray(arrays([(3, 4)])[0])
     y = np.asarray(nn.softmax(x, 0))
-    assert np.array_equal(np.asarray(nn.softmax(input=x, dim=0)), y)
+    assert np.array_equal(np.asarray(spelled.softmax(input=x, dim=0)), y)
     assert np.array_equal(np.asarray(nn.Softmax(dim=0)(x)), y)
-    near = nn.pairwise_distance(x, x, eps=1e-3, keepdim=True)
+    near = spelled.pairwise_distance(x, x, eps=1e-3, keepdim=True)
     assert np.array_equal(np.asarray(near), np.asarray(nn.pairwise_distance(x, x, 2.0, 1e-3, True)))
     with pytest.raises(TypeError, match="dims"):
-        nn.softmax(x, dims=0)  # type: ignore[call-arg]
+        spelled.softmax(x, dims=0)
 
 
 @pytest.mark.parametrize(("ceil", "padding"), [(False, 0), (True, 1)])
