@@ -63,7 +63,9 @@ class Location:
         if skip_package:
             while True:
                 file = frame.f_code.co_filename
-                if not file.startswith((_PACKAGE_PREFIX, "<frozen ")):
+                # a dataclass's __init__ is nobody's line
+                made = file == "<string>" and frame.f_code.co_name == "__init__"
+                if not made and not file.startswith((_PACKAGE_PREFIX, "<frozen ")):
                     break
                 if frame.f_back is None:
                     return None

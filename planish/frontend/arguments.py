@@ -143,6 +143,12 @@ class CallSignature:
         self.static = self._both("static", static_argnums, static_argnames)
         self.donated = self._both("donate", donate_argnums, donate_argnames)
         self.dims: dict[int | str, DimSpec] = {}
+        if not isinstance(dims or {}, Mapping):
+            raise PlanishError(
+                f"{self.name}: dims is {dims!r}",
+                location=Location.caller(),
+                remedy="give the axes by argument: dims={0: (planish.Dim('n', 1, 512), None)}, or by its name",
+            )
         for which, spec in (dims or {}).items():
             numbers, names = (which, ()) if isinstance(which, int) else ((), which)
             self.dims.update(dict.fromkeys(self._both("dims", numbers, names), spec))

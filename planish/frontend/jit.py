@@ -208,6 +208,7 @@ class Jitted(Generic[P, R]):
     def _over_mesh(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """A call with sharded arrays: as with `mesh=`, that of the arrays."""
         if self._ranked is None:
+            _refuse_placed(self._place, self._schedule, "sharded arrays")
             from planish.frontend.sharding.jitted import ShardedFunction
 
             self._ranked = ShardedFunction(self._function, self._signature, None, None, None, self._passes)
@@ -312,6 +313,15 @@ def _home(traced: CapturedCall, leaves: Sequence[LeafType]) -> str:
     return default_device() if several and has_copies(traced.function) else _device(leaves)
 
 
+def _refuse_placed(device: str | None, schedule: object, beside: str) -> None:
+    if device is not None or schedule is not None:
+        raise PlanishError(
+            f"jit: {'device' if device is not None else 'schedule'} cannot be given beside {beside}",
+            location=Location.caller(),
+            remedy="a sharded function runs where its mesh's parts are, by schedules that are chosen: leave it out",
+        )
+
+
 def _device(leaves: Sequence[LeafType]) -> str:
     placed = {leaf.device for leaf in leaves if leaf.device is not None}
     return common_device("jit", placed) or default_device()
@@ -407,12 +417,7 @@ def jit(
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
         if in_shardings is not None or out_shardings is not None or mesh is not None:
-            if device is not None or schedule is not None:
-                raise PlanishError(
-                    f"jit: {'device' if device is not None else 'schedule'} cannot be given beside shardings",
-                    location=Location.caller(),
-                    remedy="a sharded function runs where its mesh's parts are, by schedules that are chosen: leave it out",
-                )
+            _refuse_placed(device, schedule, "shardings")
             from planish.frontend.sharding.jitted import ShardedFunction
 
             named = CallSignature(function, *options)

@@ -33,8 +33,11 @@ class Structure:
     def __str__(self) -> str:
         if self.kind is None:
             return "*"
-        inner = ", ".join(map(str, self.children))
-        return f"{self.kind.__name__}({inner})"
+        names = self.about.names if isinstance(self.about, Fields) else self.about
+        parts = [str(child) for child in self.children]
+        if isinstance(names, tuple) and len(names) == len(parts):
+            parts = [f"{name}={part}" for name, part in zip(names, parts, strict=True)]
+        return f"{self.kind.__name__}({', '.join(parts)})"
 
 
 class Fields(NamedTuple):
@@ -186,7 +189,11 @@ def map_tree(function: Callable[..., Any], tree: T, *others: object) -> T:
     for other in others:
         found, shape = flatten(other)
         if shape != structure:
-            raise PlanishError(f"trees differ: {structure} and {shape}")
+            raise PlanishError(
+                f"tree.map: trees differ: {structure} and {shape}",
+                location=Location.caller(),
+                remedy="all trees have the containers, keys and static fields of the first",
+            )
         rest.append(found)
     result: T = unflatten(structure, [function(*row) for row in zip(first, *rest, strict=True)])
     return result

@@ -45,12 +45,13 @@ def load(path: PathLike) -> dict[str, Tensor]:
     if place.suffix == ".json":
         return load_shards(place)
     with place.open("rb") as file:
-        start = file.read(4)
-    if start[:2] != b"PK":
+        start = file.read(9)
+    if start[8:] == b"{":  # after the length of its header
         return load_safetensors(place)
+    # what is none of them is told as what it is called
     if place.suffix in (".pt", ".pth", ".bin", ".ckpt"):
         return _named(place, load_torch(place))
-    return load_npz(place)
+    return load_npz(place) if start[:2] == b"PK" or place.suffix == ".npz" else load_safetensors(place)
 
 
 def _named(path: Path, found: Checkpoint) -> dict[str, Tensor]:

@@ -39,19 +39,14 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
             raise mistake(
                 ShapeError, op, f"axis {axis} of {x.shape} cannot be padded by {(low, high)} with mode {mode!r}", f"at most {room}"
             )  # fmt: skip
+    cuts = tuple(slice(max(-low, 0), -max(-high, 0) or None) for low, high in pairs)
+    if mode == "circular":  # around what is left; the others see what is cut off
+        x, cuts = x[cuts], ()
     ends = [(max(low, 0), max(high, 0)) for low, high in pairs]
     if any(low or high for low, high in ends):
-        # what is cut off counts as a neighbour all the same
-        x = (
-            fn.pad(x, ends, constant_values=value)
-            if mode == "constant"
-            else fn.pad(x, ends, mode=_MODES[mode])
-        )
-    if any(low < 0 or high < 0 for low, high in pairs):
-        return x[
-            tuple(slice(max(-low, 0), x.shape[at] - max(-high, 0)) for at, (low, high) in enumerate(pairs))
-        ]
-    return x.snapshot()
+        filled = {"constant_values": value} if mode == "constant" else {"mode": _MODES[mode]}
+        x = fn.pad(x, ends, **filled)
+    return x[cuts]
 
 
 def pdist(x: Tensor, p: float = 2.0) -> Tensor:

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 
+import numpy as np
+
 from planish.dtypes import float64
 from planish.errors import ShapeError
 from planish.frontend import library
@@ -183,7 +185,15 @@ def _max_pool(
     op = f"max_pool{space}d"
     x, alone = batched(op, x, space, integers=True)
     window, strides, ends, gaps = pooling_windows(op, space, kernel_size, stride, padding, dilation)
-    return unbatched(library.max_pool(x, window, strides, ends, gaps, ceil_mode), alone)
+    made = library.max_pool(x, window, strides, ends, gaps, ceil_mode)
+    return unbatched(_fitting(op, made, x, window), alone)
+
+
+def _fitting(op: str, made: Tensor, x: Tensor, window: Sequence[int]) -> Tensor:
+    """What was made of windows, if there are any."""
+    if 0 in made.shape[2:] and 0 not in x.shape[2:]:
+        raise mistake(ShapeError, op, f"a window of {tuple(window)} does not fit the input {x.shape}")
+    return made
 
 
 max_pool1d, max_pool2d, max_pool3d = per_space(_max_pool, "The largest of each window of {x}.")
@@ -197,13 +207,22 @@ def _avg_pool(
     padding: Sizes = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window over `space` axes."""
+    """The mean of each window over `space` axes, or its sum by another divisor."""
     op = f"avg_pool{space}d"
     x, alone = batched(op, x, space, integers=True)
     window, strides, ends, _ = pooling_windows(op, space, kernel_size, stride, padding, 1)
     given = x if x.dtype.is_float else x.astype(float64)
-    made = library.average_pool(given, window, strides, ends, ceil=ceil_mode, count_padding=count_include_pad)
+    counted = count_include_pad and divisor_override is None
+    made = library.average_pool(given, window, strides, ends, ceil=ceil_mode, count_padding=counted)
+    made = _fitting(op, made, x, window)
+    if divisor_override is not None:
+        for axis, (size, step, (end, _)) in enumerate(zip(window, strides, ends, strict=True), start=2):
+            starts = np.arange(made.shape[axis]) * step - end
+            inside = np.minimum(starts + size, x.shape[axis]) - np.maximum(starts, 0)
+            made = made * fn.asarray(inside.reshape([-1] + [1] * (made.ndim - axis - 1))).astype(made.dtype)
+        made = made / divisor_override
     # means of integers are cut off, as PyTorch's
     return unbatched(made if x.dtype.is_float else fn.trunc(made).astype(x.dtype), alone)
 

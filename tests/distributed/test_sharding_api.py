@@ -200,3 +200,6 @@ def test_a_sharding_holds_mesh_and_spec():
 def test_what_a_sharded_function_does_not_take_is_refused(option):
     with pytest.raises(PlanishError, match=r"cannot be given beside shardings.*leave it out"):
         pn.jit(step, mesh=MESH, **option)
+    many: Any = pn.jit(lambda x: x, in_shardings=Sharding(MESH, P("data", "model")))
+    with pytest.raises(PlanishError, match=r"cannot be given beside sharded arrays.*leave it out"):
+        pn.jit(lambda x: x + 1, **option)(many(numbers(4, 8)))

@@ -146,5 +146,7 @@ def test_trees_are_taken_apart_by_path() -> None:
     assert pn.tree.reduce(lambda a, b: a + b, {"x": 1, "y": (2, 3)}) == 6
     assert pn.tree.all([True, [True]])
     assert not pn.tree.all([True, [False]])
-    with pytest.raises(pn.PlanishError, match="trees differ"):
+    with pytest.raises(pn.PlanishError, match=r"trees differ: list\(\*\) and list\(\*, \*\).*keys"):
         pn.tree.map(lambda x, y: x, [1], [1, 2])
+    with pytest.raises(pn.PlanishError, match=r"dict\(a=\*\) and dict\(b=\*\)"):
+        pn.tree.map(lambda x, y: x, {"a": 1}, {"b": 1})

@@ -120,3 +120,8 @@ def test_cores_share_rows_of_unknown_number_not_columns() -> None:
     x = np.arange(3 * 64, dtype=np.float32).reshape(3, 64)
     for rows in (1, 2, 3):
         np.testing.assert_array_equal(f(pn.asarray(x[:rows])).numpy(), x[1:rows] + 1)
+
+
+def test_sizes_are_named_by_argument():
+    with pytest.raises(pn.PlanishError, match=r"dims is \[.*by argument: dims=\{0"):
+        pn.jit(lambda x: x, dims=[(SIZE,)])  # type: ignore[call-overload]

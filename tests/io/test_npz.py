@@ -127,3 +127,12 @@ def test_truncated_files_are_refused(tmp_path: Path):
         path.write_bytes(whole[:length])
         with pytest.raises(io.FileFormatError):
             io.load_npz(path)
+
+
+def test_what_is_no_file_of_tensors_is_told_by_its_name(tmp_path: Path):
+    pn.io.save(tmp_path / "weights.bin", {"a": pn.ones(2)})  # safetensors, whatever it is called
+    assert list(pn.io.load(tmp_path / "weights.bin")) == ["a"]
+    for name, words in (("x.pt", "PyTorch"), ("x.npz", "zip archive"), ("x.safetensors", "8 bytes")):
+        (tmp_path / name).write_bytes(b"junk")
+        with pytest.raises(pn.PlanishError, match=words):
+            pn.io.load(tmp_path / name)

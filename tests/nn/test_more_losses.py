@@ -10,7 +10,7 @@ import pytest
 import planish as pn
 from planish import nn
 from planish.errors import PlanishError
-from tests.nn.compare import arrays, same_function, torch
+from tests.nn.compare import arrays, same_function, same_module, torch
 
 F = torch.nn.functional
 REDUCTIONS = ["mean", "sum", "none"]
@@ -188,3 +188,22 @@ def test_weights_of_a_loss_are_kept_and_not_learnt():
 def test_mistakes(call: Any, complaint: str):
     with pytest.raises(PlanishError, match=complaint):
         call()
+
+
+def test_adaptive_log_softmax():
+    targets = np.array([0, 2, 3, 7, 11, 5])
+    ours = nn.AdaptiveLogSoftmaxWithLoss(16, 12, [3, 6], 2.0, True, key=0)
+    theirs = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 12, [3, 6], 2.0, True)
+    (x,) = arrays([(6, 16)])
+    same_module(ours, theirs, [x, targets])
+    state = {name: value.numpy().astype(np.float64) for name, value in theirs.state_dict().items()}
+    ours = ours.astype(pn.float64)
+    ours.load_state_dict(state)
+    theirs = theirs.double()
+    for name in ("log_prob", "predict"):
+        wanted = getattr(theirs, name)(torch.tensor(x)).detach().numpy()
+        np.testing.assert_allclose(np.asarray(getattr(ours, name)(pn.asarray(x))), wanted, rtol=1e-10)
+    with pytest.raises(PlanishError, match=r"cutoffs are \[6, 3\] for 12 classes.*rise"):
+        nn.AdaptiveLogSoftmaxWithLoss(16, 12, [6, 3], key=0)
+    with pytest.raises(PlanishError, match=r"targets \(5,\) do not go with inputs \(6, 16\)"):
+        ours(pn.asarray(x), pn.asarray(targets[:5]))

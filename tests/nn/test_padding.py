@@ -9,7 +9,7 @@ import pytest
 
 import planish as pn
 from planish import nn
-from planish.errors import PlanishError
+from planish.errors import PlanishError, ShapeError
 from tests.nn.compare import arrays, same_function, torch
 
 F = torch.nn.functional
@@ -104,3 +104,40 @@ def test_other_names():
 def test_mistakes(call: Any, complaint: str):
     with pytest.raises(PlanishError, match=complaint):
         call()
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+def test_padding_that_cuts_is_torchs(mode: str):
+    for pad in ((-1, 2, 2, -1), (2, -2, 0, -3), (0, -1, -1, 0)):
+        same_function(
+            lambda x, pad=pad: nn.pad(x, pad, mode),
+            lambda x, pad=pad: torch.nn.functional.pad(x, pad, mode),
+            arrays([(1, 2, 4, 4)]),
+        )
+
+
+def test_names_that_pytorch_gives_are_taken():
+    spelled: Any = nn  # a type checker knows one name
+    x = pn.asarray(arrays([(3, 4)])[0])
+    y = np.asarray(nn.softmax(x, 0))
+    assert np.array_equal(np.asarray(spelled.softmax(input=x, dim=0)), y)
+    assert np.array_equal(np.asarray(nn.Softmax(dim=0)(x)), y)
+    near = spelled.pairwise_distance(x, x, eps=1e-3, keepdim=True)
+    assert np.array_equal(np.asarray(near), np.asarray(nn.pairwise_distance(x, x, 2.0, 1e-3, True)))
+    with pytest.raises(TypeError, match="dims"):
+        spelled.softmax(x, dims=0)
+
+
+@pytest.mark.parametrize(("ceil", "padding"), [(False, 0), (True, 1)])
+def test_sums_of_windows_by_a_divisor(ceil: bool, padding: int):
+    same_function(
+        lambda x: nn.avg_pool2d(x, (3, 2), 2, padding, ceil, divisor_override=5),
+        lambda x: torch.nn.functional.avg_pool2d(x, (3, 2), 2, padding, ceil, divisor_override=5),
+        arrays([(2, 3, 6, 5)]),
+    )
+
+
+def test_windows_that_do_not_fit():
+    for pool in (nn.max_pool2d, nn.avg_pool2d):
+        with pytest.raises(ShapeError, match=r"window of \(3, 3\) does not fit the input \(1, 1, 2, 8\)"):
+            pool(pn.ones((1, 1, 2, 8)), 3)

@@ -343,8 +343,9 @@ def test_an_optimiser_follows_its_schedule():
     ],
 )
 def test_bad_options(call: Any, complaint: str):
-    with pytest.raises(PlanishError, match=complaint.replace(".", r"\.")):
+    with pytest.raises(PlanishError, match=complaint.replace(".", r"\.")) as caught:
         call()
+    assert caught.value.location is None or caught.value.location.file == __file__
 
 
 def test_bad_trees():

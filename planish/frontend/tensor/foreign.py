@@ -6,7 +6,8 @@ function of tensors that is `accepting` them has tensors made of them first; so 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
@@ -60,8 +61,11 @@ def host_view(op: str, x: Any) -> Array:
     ) from reason
 
 
-def accepting(function: F, *, lists: bool = False) -> F:
-    """The function, with tensors in the places of arrays, and of nested lists of numbers where they stand first."""
+def accepting(function: F, *, lists: bool = False, names: Mapping[str, str] | None = None) -> F:
+    """The function, with tensors in the places of arrays, and of nested lists of numbers where they stand first.
+
+    `names` are other names of its parameters.
+    """
     name = getattr(function, "__name__", "a layer")
 
     def taken(number: int, arg: Any) -> Any:
@@ -77,10 +81,18 @@ def accepting(function: F, *, lists: bool = False) -> F:
                 args = tuple([taken(number, one) for number, one in enumerate(args)])
                 break
         if options:
+            if names:
+                options = {names.get(key, key): arg for key, arg in options.items()}
             options = {key: taken(2, arg) for key, arg in options.items()}
         return function(*args, **options)
 
     return cast("F", call)
+
+
+def other_names(function: Callable[..., Any], names: Mapping[str, str]) -> dict[str, str]:
+    """The other names of a function's parameters, where they are not names of its own."""
+    own = inspect.signature(function).parameters
+    return {other: name for other, name in names.items() if name in own and other not in own}
 
 
 def _is_numbers(given: object) -> bool:
@@ -90,4 +102,4 @@ def _is_numbers(given: object) -> bool:
     return given.__class__ in _NUMBERS
 
 
-__all__ = ["accepting", "host_view", "is_foreign"]
+__all__ = ["accepting", "host_view", "is_foreign", "other_names"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from planish.nn.layers import (  # fmt: skip
     activation,
+    adaptive_softmax,
     attention,
     cells,
     containers,
@@ -19,6 +20,7 @@ from planish.nn.layers import (  # fmt: skip
     transformer,
 )
 from planish.nn.layers.activation import *  # noqa: F403
+from planish.nn.layers.adaptive_softmax import *  # noqa: F403
 from planish.nn.layers.attention import *  # noqa: F403
 from planish.nn.layers.cells import *  # noqa: F403
 from planish.nn.layers.containers import *  # noqa: F403
@@ -35,6 +37,6 @@ if not TYPE_CHECKING:
     # a type checker takes no list but a literal one, and without one what is imported
     __all__ = []
     for _chapter in (
-        activation, attention, cells, containers, convolution, linear, losses, normalization, padding, pooling, recurrent, transformer,
+        activation, adaptive_softmax, attention, cells, containers, convolution, linear, losses, normalization, padding, pooling, recurrent, transformer,
     ):  # fmt: skip
         __all__ += _chapter.__all__

@@ -10,6 +10,12 @@ from planish.nn.layers.applied import FunctionLayer
 from planish.nn.module import Module
 
 
+class _AlongAxis(FunctionLayer):
+    def __init__(self, axis: int = -1, *, dim: int | None = None) -> None:
+        """`dim` is PyTorch's name of it."""
+        self.axis = axis if dim is None else dim
+
+
 class ReLU(FunctionLayer, function=activations.relu):
     """max(x, 0)."""
 
@@ -149,36 +155,24 @@ class Threshold(FunctionLayer, function=activations.threshold):
         self.value = value
 
 
-class GLU(FunctionLayer, function=activations.glu):
+class GLU(_AlongAxis, function=activations.glu):
     """One half along an axis gated by the other."""
 
-    def __init__(self, axis: int = -1) -> None:
-        self.axis = axis
 
-
-class Softmax(FunctionLayer, function=activations.softmax):
+class Softmax(_AlongAxis, function=activations.softmax):
     """eˣ / Σ eˣ along an axis."""
 
-    def __init__(self, axis: int = -1) -> None:
-        self.axis = axis
 
-
-class Softmin(FunctionLayer, function=activations.softmin):
+class Softmin(_AlongAxis, function=activations.softmin):
     """softmax(-x) along an axis."""
-
-    def __init__(self, axis: int = -1) -> None:
-        self.axis = axis
 
 
 class Softmax2d(FunctionLayer, function=lambda x: activations.softmax(x, -3)):
     """`Softmax` over the channels of (N, C, H, W)."""
 
 
-class LogSoftmax(FunctionLayer, function=activations.log_softmax):
+class LogSoftmax(_AlongAxis, function=activations.log_softmax):
     """log(softmax(x)) along an axis."""
-
-    def __init__(self, axis: int = -1) -> None:
-        self.axis = axis
 
 
 __all__ = [

@@ -11,7 +11,7 @@ from planish.nn.module import Module
 
 
 class FunctionLayer(Module):
-    """`class ELU(Applied, function=elu)`: the settings are the parameters of `__init__`, which are attributes of these names."""
+    """`class ELU(Applied, function=elu)`: the settings are the parameters of `__init__` (but those by name alone), which are attributes of these names."""
 
     function: ClassVar[Callable[..., Tensor]]
     settings: ClassVar[tuple[str, ...]] = ()
@@ -22,7 +22,8 @@ class FunctionLayer(Module):
         if function is not None:
             cls.function = staticmethod(function)
         if "__init__" in vars(cls):
-            cls.settings = tuple(inspect.signature(cls.__init__).parameters)[1:]
+            _, *given = inspect.signature(cls.__init__).parameters.values()
+            cls.settings = tuple([p.name for p in given if p.kind is not inspect.Parameter.KEYWORD_ONLY])
 
     def __call__(self, x: Tensor) -> Tensor:
         """What the function makes of it."""

@@ -141,12 +141,14 @@ class _AvgPool(FunctionLayer):
         padding: Sizes = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
+        divisor_override: int | None = None,
     ) -> None:
         self.kernel_size = _fixed(kernel_size)
         self.stride = _fixed(stride)
         self.padding = _fixed(padding)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
 
 
 class AvgPool1d(_AvgPool, function=spatial.avg_pool1d):
