@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
 
 from planish.compiler.profile import TimedWalk
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.code import Segment
+from planish.runtime.cuda.driver import call
 from planish.runtime.cuda.trace import Launch
 
 if TYPE_CHECKING:
     from planish.compiler.gpu import GpuExecutable
+
+_BUSY: Final = 64 << 20
+"""Bytes that are cleared again and again: that takes some ten microseconds, and handing it over a few."""
+_EACH: Final = 3
+"""Times for each launch of a call."""
+_MOST: Final = 600
 
 
 class GpuWalk(TimedWalk):
@@ -37,14 +45,29 @@ class GpuWalk(TimedWalk):
             sites = [item.site for item in segment.items if isinstance(item, Launch) and item.site >= 0]
             times.extend((site, (begin, self.gpu.event())) for site in sites)
 
-        self.results = self.call(*self.arguments(), watch=watch)
+        arguments = self.arguments()
+        self._keep_busy()
+        began, first = perf_counter(), self.gpu.event()
+        self.results = self.call(*arguments, watch=watch)
         self.wait()
         spent, self.counts = [0.0] * len(self.counts), [0] * len(self.counts)
+        self.intervals.clear()
         for site, events in times:
-            spent[site] += self.gpu.seconds(events)
+            took = self.gpu.seconds(events)
+            start = began + self.gpu.seconds((first, events[0]))
+            self.intervals.append((site, start, start + took))
+            spent[site] += took
             self.counts[site] += 1
             self.gpu.forget(events)
+        self.gpu.forget([first])
         return spent
+
+    def _keep_busy(self) -> None:
+        """Give the GPU something to do while launches are handed to it: else it waits between two events for the host."""
+        block = self.gpu.pool.take(_BUSY)
+        self.gpu.enter()
+        for _ in range(min(_MOST, _EACH * max(1, len(self.counts)))):
+            call("cuMemsetD8Async", block.address, 0, _BUSY, self.gpu.stream)
 
     def wait(self) -> None:
         self.gpu.synchronize()

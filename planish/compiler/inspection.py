@@ -25,7 +25,7 @@ from planish.optimize.why import loop as explain_loop
 from planish.runtime import cpu
 from planish.runtime.pool import available_cores
 from planish.schedule.origins import Origins
-from planish.schedule.plan import Kernel, Launch, Role, blocks, walk
+from planish.schedule.plan import Kernel, Role
 from planish.schedule.planner import plan as make_plan
 from planish.schedule.sharing import settled, share
 from planish.stages import pipeline
@@ -150,13 +150,7 @@ def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[p
         plan = make_plan(
             lowered.function if function is None else function, table, donated, lowered.target, watch
         )
-        needless = share(plan).needless
-    plain = [step for step in walk(plan.steps) if not blocks(step)]
-    needed = [number not in needless for number, step in enumerate(plain) if isinstance(step, Launch)]
-    by_name: dict[str, list[tuple[ptir.Inst, ...]]] = {}
-    for launch, insts, is_needed in zip(plan.launches, watch.launches, needed, strict=True):
-        if is_needed:
-            by_name.setdefault(plan.kernels[launch.kernel].name, []).append(insts)
+        by_name = watch.by_kernel(plan, share(plan).needless)
     # a loop that became a kernel computes what the kernels of a turn do
     for loop in lowered.rolled:
         parts = [plan.kernels[part].name for part in loop.parts if part < len(plan.kernels)]

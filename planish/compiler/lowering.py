@@ -87,7 +87,9 @@ def _lowered(
 ) -> Lowered:
     prepared = prepare(function, passes, routines=target.routines)
     with Table() as table:
-        plan = overlapped(make_plan(prepared, table, donated_parameters(prepared, donate), target))
+        plan = make_plan(prepared, table, donated_parameters(prepared, donate), target, watching.origins())
+        watching.cut(plan)
+        plan = overlapped(plan)
         sharing = share(plan, reuse=reuse)
         if current().check != "none":
             verify(plan, sharing)

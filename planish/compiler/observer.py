@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planish.llir.program import Program as LlirProgram
     from planish.ptir import Function, PassManager, Program
     from planish.schedule.memory import Sharing
+    from planish.schedule.origins import Origins
     from planish.schedule.plan import Kernel, Plan
     from planish.stages.pipeline import StageRun
     from planish.target import Target
@@ -44,6 +45,13 @@ class CompilationObserver:
     def passes(self, manager: PassManager) -> PassManager:
         """The pipeline that is about to run, or one like it that is watched."""
         return manager
+
+    def origins(self) -> Origins | None:
+        """What is to watch the function being cut into kernels, if anything."""
+        return None
+
+    def cut(self, plan: Plan) -> None:
+        """It was; launches that nobody needs are still among the others, and all are in their first order."""
 
     def planned(self, function: Function, plan: Plan, sharing: Sharing) -> None:
         """The function after its passes was cut into kernels."""

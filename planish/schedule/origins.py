@@ -1,7 +1,7 @@
 """Where kernels come from: the instructions of a function that each launch of its plan computes.
 
-Planning forgets them: kernels of equal graphs are one, whoever asked for them. Who wants to know plans the function once more
-and watches. Nothing of it costs anything otherwise.
+Planning forgets them: kernels of equal graphs are one, whoever asked for them. Who wants to know watches while a function is
+planned, or plans it once more. Nothing of it costs anything otherwise.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import field
 
 from planish.ptir.function import Inst, Value
 from planish.records import dataclass
-from planish.schedule.plan import Kernel
+from planish.schedule.plan import Kernel, Launch, Plan, blocks, walk
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops
 
@@ -60,3 +60,13 @@ class Origins:
     def launched(self, kernel: Kernel) -> None:
         """A kernel is part of the plan."""
         self.launches.append(self._kernels[id(kernel)][1])
+
+    def by_kernel(self, plan: Plan, needless: Collection[int]) -> dict[str, list[tuple[Inst, ...]]]:
+        """By the name of a kernel, the instructions of each of its launches; those that are `needless` do not count."""
+        plain = [step for step in walk(plan.steps) if not blocks(step)]
+        needed = [number not in needless for number, step in enumerate(plain) if isinstance(step, Launch)]
+        found: dict[str, list[tuple[Inst, ...]]] = {}
+        for launch, insts, is_needed in zip(plan.launches, self.launches, needed, strict=True):
+            if is_needed:
+                found.setdefault(plan.kernels[launch.kernel].name, []).append(insts)
+        return found

@@ -19,7 +19,6 @@ from planish.compiler.tolerance import places_of
 from planish.config import settings
 from planish.errors import PlanishError
 from planish.llir.program import Program
-from planish.llir.text import print_program
 from planish.optimize.cost import estimate
 from planish.optimize.searched import Outcome
 from planish.runtime import cpu
@@ -63,9 +62,7 @@ def edited(view: KernelView, text: str, *, measure: bool = False) -> EditedSched
             program = after_choice(own, actions, view.target, view.facts.name)
         except PlanishError as error:
             return _refused(_text(actions), len(actions), str(error))
-        facts = replace(
-            view.facts, llir=print_program(program), schedule=[str(a) for a in actions], reasons=[]
-        )
+        facts = replace(view.facts, schedule=[str(a) for a in actions], reasons=[])
         levels = {
             level: code_at(level, program, facts, view.target) for level in view.levels if level != "schedule"
         }

@@ -18,6 +18,7 @@ from planish.codegen import c, llvm
 from planish.errors import PlanishError
 from planish.llir.program import Program
 from planish.llir.text import parse as parse_llir
+from planish.llir.text import print_program
 from planish.records import dataclass
 from planish.runtime import cpu
 from planish.stages.linearizer.decompositions.support import Support
@@ -51,6 +52,7 @@ class KernelFacts:
     origin: str = ""
     because: list[str] = field(default_factory=list)
     llir: str = ""
+    """Its code in LLIR, where that was read from a file."""
     aliased: list[int] = field(default_factory=list)
     scratch: int = 0
     parameters: list[str] = field(default_factory=list)
@@ -68,11 +70,13 @@ class KernelView:
         journey: Callable[[], Journey | None],
         cycle_us: float = 1 / 3000,
         rule_of: RuleOf = lambda rule: None,
+        made: Program | None = None,
     ) -> None:
         self.facts = facts
         self._journey = journey
         self.cycle_us = cycle_us
         self._rule_of = rule_of
+        self._made = made
 
     @cached_property
     def journey(self) -> Journey | None:
@@ -87,7 +91,12 @@ class KernelView:
     @cached_property
     def program(self) -> Program:
         """It in LLIR."""
-        return parse_llir(self.facts.llir)
+        return parse_llir(self.facts.llir) if self._made is None else self._made
+
+    @property
+    def llir(self) -> str:
+        """That as text."""
+        return self.facts.llir if self._made is None else print_program(self._made)
 
     @cached_property
     def actions(self) -> tuple[Action, ...]:
@@ -219,7 +228,7 @@ class KernelView:
     @property
     def levels(self) -> tuple[str, ...]:
         """At which it can be read."""
-        if not self.facts.llir:
+        if not self.facts.llir and self._made is None:
             return ()
         return _GPU_LEVELS if self.target.is_gpu else _CPU_LEVELS
 
@@ -239,7 +248,7 @@ class KernelView:
 def code_at(level: str, program: Program, facts: KernelFacts, target: Target) -> str:
     """A kernel's code at a level; where a tool is missing, what it says."""
     if level == "llir":
-        return facts.llir
+        return print_program(program)
     if level == "schedule":
         reasons = [*facts.reasons, *[""] * len(facts.schedule)]
         lines = [f"{a}  # {r}" if r else a for a, r in zip(facts.schedule, reasons, strict=False)]

@@ -6,19 +6,17 @@ It is unpacked when somebody looks: then the nodes are made once more, in a tabl
 from __future__ import annotations
 
 import pickle
-import struct
-from typing import Any, Final, NamedTuple
+from io import BytesIO
+from typing import Any, NamedTuple
 
 from planish.collector import collector_off
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from planish.uop.rewrite import Lines
 from planish.viz.journey import RuleNumbers, StageData, numbered
-from planish.viz.recorder import RecordedKernel, RecordedStage
+from planish.viz.recorder import RecordedKernel, RecordedStage, StageSummary
 from planish.viz.rules import KnownRule, described
 from planish.viz.trace import RuleCount, TracedRun, TracedStage, TracedStep
-
-_SECONDS: Final = struct.Struct("<dd")
 
 
 class _Node(NamedTuple):
@@ -37,15 +35,24 @@ def packed(kernel: RecordedKernel) -> bytes:
         for node in nodes
     ]
     told = [described(rule) for rule in rules.known]
-    return _SECONDS.pack(kernel.seconds, kernel.choosing) + pickle.dumps(
-        (rows, [_plain(stage) for stage in stages], told), protocol=5
-    )
+    short = [(s.number, s.ms, len(s.steps), s.changed, [tuple(count) for count in s.counts]) for s in stages]
+    head = pickle.dumps((kernel.seconds, kernel.choosing, told, short), protocol=5)
+    return head + pickle.dumps((rows, [_plain(stage) for stage in stages], told), protocol=5)
 
 
-def seconds_of(data: bytes) -> tuple[float, float]:
-    """How long the kernel took, and of that the choice of its schedule."""
-    whole, choosing = _SECONDS.unpack_from(data)
-    return whole, choosing
+def opened(data: bytes) -> tuple[float, float, list[StageSummary], bytes]:
+    """Of a kernel: its seconds, those of the choice of its schedule, its stages in short, and what is to be unpacked."""
+    stream = BytesIO(data)
+    whole, choosing, told, short = pickle.load(stream)  # noqa: S301 - a fork of ours wrote it
+    summaries = [
+        StageSummary(number, ms / 1e3, steps, changed, tuple(_counts(counts, told)))
+        for number, ms, steps, changed, counts in short
+    ]
+    return whole, choosing, summaries, data[stream.tell() :]
+
+
+def _counts(counts: list[tuple[str, int, int, float]], told: list[KnownRule]) -> list[RuleCount]:
+    return [RuleCount(told[int(rule)], tried, applied, spent / 1e3) for rule, tried, applied, spent in counts]
 
 
 def _argument(arg: object, numbers: dict[UOp, int]) -> object:
@@ -66,7 +73,7 @@ def _plain(stage: StageData) -> tuple[object, ...]:
 def unpacked(data: bytes) -> list[RecordedStage]:
     """The stages of a kernel that a fork has made."""
     with collector_off():
-        rows, stages, told = pickle.loads(data[_SECONDS.size :])  # noqa: S301 - a fork of ours wrote it
+        rows, stages, told = pickle.loads(data)  # noqa: S301 - a fork of ours wrote it
         table, nodes = Table(), list[UOp]()
         ops = {int(op): op for op in Ops}
         for op, dtype, sources, arg in rows:
@@ -104,10 +111,10 @@ def _stage(raw: tuple[Any, ...], nodes: list[UOp], told: list[KnownRule]) -> Rec
             TracedRun(matcher, nodes[root], order, parent, None if result < 0 else nodes[result])
             for matcher, root, order, result, parent in runs
         ],
-        [RuleCount(told[int(rule)], tried, applied, spent / 1e3) for rule, tried, applied, spent in counts],
+        _counts(counts, told),
     )
     lines = [nodes[n] for n in form]
     return RecordedStage(number, name, lines if is_lines else lines[0], ms / 1e3, changed, trace)
 
 
-__all__ = ["packed", "seconds_of", "unpacked"]
+__all__ = ["opened", "packed", "unpacked"]

@@ -11,12 +11,9 @@ from functools import cached_property
 from typing import Final
 
 from planish.compiler.executable import flops_of
-from planish.compiler.inspection import origins_of
 from planish.compiler.launch_parameters import scratch_of
 from planish.compiler.profile import LaunchProfile, named
-from planish.errors import PlanishError
 from planish.llir.program import Program as LlirProgram
-from planish.llir.text import print_program
 from planish.optimize.cost import estimate
 from planish.ptir.function import Inst
 from planish.runtime.pool import available_cores
@@ -34,7 +31,7 @@ from planish.viz.runs import RecordedCall
 from planish.viz.search_tree import tree_of
 
 _ROLES: Final = {Role.PARAMETER: "input", Role.RESULT: "output", Role.CONSTANT: "constant"}
-_ESTIMATED: Final = 200
+_ESTIMATED: Final = 100
 """Kernels whose cost is told in the index: it takes some milliseconds for each."""
 
 
@@ -63,9 +60,10 @@ class ProgramView:
                 _journey(kernel, self.rules.uop, self.epoch),
                 self.cycle_us,
                 self.rules.rule,
+                kernel.program,
             )
         for number, facts in self._loops():
-            found[str(number)] = KernelView(facts, lambda: None, self.cycle_us)
+            found[str(number)] = KernelView(facts, lambda: None, self.cycle_us, made=self._llir(number))
         return found
 
     def _facts(self, kernel: RecordedKernel) -> KernelFacts:
@@ -79,14 +77,13 @@ class ProgramView:
             [] if choice is None else list(choice.reasons),
             "" if choice is None else choice.origin,
             list(dict.fromkeys(planned.because)),
-            "" if kernel.program is None else print_program(kernel.program),
-            sorted(aliased[kernel.number]) if kernel.number < len(aliased) else [],
-            0 if kernel.program is None or self.program.target.is_gpu else scratch_of(kernel.program),
-            [self.buffer_name(number) for number in planned.buffers],
-            None
+            aliased=sorted(aliased[kernel.number]) if kernel.number < len(aliased) else [],
+            scratch=0 if kernel.program is None or self.program.target.is_gpu else scratch_of(kernel.program),
+            parameters=[self.buffer_name(number) for number in planned.buffers],
+            search=None
             if choice is None or choice.search is None
             else tree_of(choice.search, [str(action) for action in choice.actions], self.cycle_us),
-            kernel.error,
+            error=kernel.error,
         )
 
     def _loops(self) -> Iterator[tuple[int, KernelFacts]]:
@@ -102,7 +99,7 @@ class ProgramView:
                     origin,
                     KernelFacts(
                         f"{self.id}/k/{origin}", made.name, self.program.target.name, origin=rolled.because,
-                        because=[rolled.because], llir=print_program(made),
+                        because=[rolled.because],
                         aliased=sorted(lowered.sharing.aliased[place]), scratch=lowered.scratch[place],
                     ),
                 )  # fmt: skip
@@ -127,17 +124,17 @@ class ProgramView:
     @cached_property
     def origins(self) -> dict[str, str]:
         """By kernel, the line and the ops that it comes from."""
-        lowered = self.program.lowered
-        if lowered is None or self.program.prepared is None:
-            return {}
-        try:
-            insts = origins_of(lowered, self.program.prepared)
-        except (PlanishError, ValueError):  # planned under other settings by now
-            return {}
-        found: dict[str, str] = {}
-        for launch, made in zip(lowered.plan.launches, insts, strict=True):
-            found.setdefault(lowered.plan.kernels[launch.kernel].name, _origin(made))
-        return found
+        made = {name: launches[0] for name, launches in self.program.origins.items()}
+        lowered, plan = self.program.lowered, self.program.plan
+        kernels = () if plan is None else plan.kernels
+        for loop in () if lowered is None else lowered.rolled:  # what the kernels of a turn compute
+            parts = [kernels[part].name for part in loop.parts if part < len(kernels)]
+            made[loop.name] = tuple(
+                dict.fromkeys(
+                    inst for name in parts for insts in self.program.origins.get(name, ()) for inst in insts
+                )
+            )
+        return {name: _origin(insts) for name, insts in made.items()}
 
     @property
     def calls(self) -> list[RecordedCall]:
@@ -214,8 +211,8 @@ class ProgramView:
                     0.0 if recorded is None else round(recorded.seconds * 1e3, 3),
                     "; ".join(view.facts.schedule),
                     [] if recorded is None else [
-                        [s.number, round(s.seconds * 1e3, 3), len(s.trace.steps), int(s.changed)]
-                        for s in recorded.stages
+                        [s.number, round(s.seconds * 1e3, 3), s.steps, int(s.changed)]
+                        for s in recorded.summaries
                     ],
                     list(view.levels),
                     self._parts(int(number)),
@@ -260,8 +257,8 @@ class ProgramView:
     def name_rules(self) -> None:
         """Have every rule that was tried known by its id."""
         for kernel in self.program.kernels.values():
-            for stage in kernel.stages:
-                for count in stage.trace.counts:
+            for stage in kernel.summaries:
+                for count in stage.counts:
                     self.rules.uop(count.rule)
         for made in self.program.passes:
             for step in made.steps:
@@ -292,7 +289,7 @@ class ProgramView:
         planned = max(0.0, program.planned_at - program.started - passes) if program.planned_at else 0.0
         choosing = sum(kernel.choosing for kernel in program.kernels.values())
         stages = (
-            sum(stage.seconds for kernel in program.kernels.values() for stage in kernel.stages) - choosing
+            sum(stage.seconds for kernel in program.kernels.values() for stage in kernel.summaries) - choosing
         )
         whole = sum(kernel.seconds for kernel in program.kernels.values())
         rest = max(0.0, program.seconds - passes - planned - whole)
@@ -322,8 +319,8 @@ class ProgramView:
         """Every pattern and every rule that was tried: how often, and of patterns why they did not apply."""
         totals: dict[str, list[float]] = {}
         for kernel in self.program.kernels.values():
-            for stage in kernel.stages:
-                for count in stage.trace.counts:
+            for stage in kernel.summaries:
+                for count in stage.counts:
                     total = totals.setdefault(self.rules.uop(count.rule), [0, 0, 0.0])
                     total[0] += count.tried
                     total[1] += count.applied

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from time import perf_counter, perf_counter_ns
+from typing import NamedTuple
 
 from planish.actions.base import Action
 from planish.compiler import Lowered
@@ -20,9 +21,10 @@ from planish.compiler.executable import Executable
 from planish.compiler.observer import CompilationObserver
 from planish.compiler.scheduling import ScheduleChoice
 from planish.llir.program import Program as LlirProgram
-from planish.ptir import Function, PassManager, Program
+from planish.ptir import Function, Inst, PassManager, Program
 from planish.records import dataclass
 from planish.schedule.memory import Sharing
+from planish.schedule.origins import Origins
 from planish.schedule.plan import Kernel, Plan
 from planish.stages.pipeline import Form, StageRun
 from planish.target import Target
@@ -30,7 +32,7 @@ from planish.uop.node import UOp
 from planish.uop.trial import installed
 from planish.viz.passes import PassTrace, TracedPass
 from planish.viz.runs import RunWatch
-from planish.viz.trace import RuleTrace, TracedStage
+from planish.viz.trace import RuleCount, RuleTrace, TracedStage
 
 
 @dataclass(slots=True)
@@ -43,6 +45,16 @@ class RecordedStage:
     seconds: float
     changed: bool
     trace: TracedStage
+
+
+class StageSummary(NamedTuple):
+    """A stage in short."""
+
+    number: int
+    seconds: float
+    steps: int
+    changed: bool
+    counts: tuple[RuleCount, ...]
 
 
 @dataclass(slots=True)
@@ -64,6 +76,9 @@ class RecordedKernel:
     packed: bytes = field(default=b"", repr=False)
     """What another process heard of it, not yet looked at."""
 
+    told: list[StageSummary] = field(default_factory=list, repr=False)
+    """What is known of its stages as long as it is packed."""
+
     @property
     def stages(self) -> list[RecordedStage]:
         """The stages that it went through."""
@@ -72,6 +87,14 @@ class RecordedKernel:
 
             self.heard, self.packed = unpacked(self.packed), b""
         return self.heard
+
+    @property
+    def summaries(self) -> list[StageSummary]:
+        """Its stages in short, for which nothing has to be unpacked."""
+        return self.told or [
+            StageSummary(s.number, s.seconds, len(s.trace.steps), s.changed, tuple(s.trace.counts))
+            for s in self.heard
+        ]
 
 
 @dataclass(slots=True)
@@ -86,6 +109,8 @@ class RecordedProgram:
     plan: Plan | None = None
     """Its kernels as they were planned, loops not yet made of them."""
     sharing: Sharing | None = None
+    origins: dict[str, list[tuple[Inst, ...]]] = field(default_factory=dict)
+    """By the name of a kernel, the instructions that each launch of it computes."""
     kernels: dict[int, RecordedKernel] = field(default_factory=dict)
     lowered: Lowered | None = None
     runs: RunWatch | None = None
@@ -148,6 +173,15 @@ class Recorder(CompilationObserver):
         trace = PassTrace()
         self._open[-1].passes = trace.passes
         return trace.watched(manager)
+
+    def origins(self) -> Origins:
+        made = self._here.origins = Origins()
+        return made
+
+    def cut(self, plan: Plan) -> None:
+        watch: Origins = self._here.origins
+        self._open[-1].origins = watch.by_kernel(plan, ())
+        del self._here.origins
 
     def planned(self, function: Function, plan: Plan, sharing: Sharing) -> None:
         made = self._open[-1]
@@ -223,12 +257,13 @@ class Recorder(CompilationObserver):
     ) -> None:
         if not told:
             return
-        from planish.viz.packing import seconds_of
+        from planish.viz.packing import opened
 
-        seconds, choosing = seconds_of(told)
+        seconds, choosing, summaries, packed = opened(told)
         self._open[-1].kernels[number] = RecordedKernel(
-            number, kernel, choice=choice, program=program, seconds=seconds, choosing=choosing, packed=told
-        )
+            number, kernel, choice=choice, program=program, seconds=seconds, choosing=choosing,
+            packed=packed, told=summaries,
+        )  # fmt: skip
 
     def lowered(self, lowered: Lowered) -> None:
         self._open[-1].lowered = lowered

@@ -58,21 +58,13 @@ class RunWatch:
         """The results of a call."""
         way = self.executable.timed_walk(arrays)
         begin = perf_counter()
-        spent = way.run()
+        way.run()
         seconds = perf_counter() - begin
         described = way.described()
-        intervals = list(way.intervals)
-        if not intervals:  # a GPU tells how long, not when
-            at = begin
-            for site, took in enumerate(spent):
-                if way.counts[site]:
-                    intervals.append((site, at, at + took))
-                    at += took
         events = []
-        for site, start, end in intervals[:MOST_EVENTS]:
+        for site, start, end in way.intervals[:MOST_EVENTS]:
             name, flops, nbytes = described[site]
-            times = 1 if way.intervals else way.counts[site]
-            events.append(RunEvent(name, site, start, end - start, flops * times, nbytes * times))
+            events.append(RunEvent(name, site, start, end - start, flops, nbytes))
         self.calls.append(RecordedCall(begin, seconds, threading.get_ident(), way.threads, tuple(events)))
         if len(self.calls) >= MOST_CALLS:
             self.executable.watch_runs(None)

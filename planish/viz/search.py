@@ -81,7 +81,7 @@ def _lines(recording: Documents) -> Iterator[Entry]:
         for kernel in program.kernels:
             view = recording.kernel(program.id[1:], kernel.id.rpartition("/")[2])
             if view is not None:
-                lines = view.facts.llir.splitlines()
+                lines = view.llir.splitlines()
                 yield from (
                     ["level", f"{kernel.id}/level/llir", line.strip()] for line in lines if line.strip()
                 )

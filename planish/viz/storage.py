@@ -12,6 +12,7 @@ import json
 import re
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
@@ -57,7 +58,7 @@ def save(recording: Recording, path: Path) -> None:
                 if recorded is not None:
                     nodes, stages = numbered(recorded, recording.rules.uop, view.epoch)
                     archive.writestr(f"{place}/nodes.uop", print_lines(nodes))
-                known = {"facts": plain(kernel.facts), "stages": stored(stages)}
+                known = {"facts": plain(replace(kernel.facts, llir=kernel.llir)), "stages": stored(stages)}
                 archive.writestr(f"{place}/kernel.json", json.dumps(known, separators=(",", ":")))
         put(_INDEX, recording.index)
     part.replace(path)

@@ -126,7 +126,7 @@ def test_kernels_that_are_two_say_why(recording: Recording):
 
 
 def test_siblings_say_why_they_are_two():
-    def three(x, w):  # type: ignore[no-untyped-def]
+    def three(x, w):
         return x @ w, pn.cumsum(x, axis=0), pn.sum(x * x, axis=-1)
 
     with record() as made, pn.settings(cache=False):
@@ -265,7 +265,7 @@ def test_the_schedule_of_a_kernel_gives_its_code(recording: Recording):
     view = view_of(recording)
     answer = edited(view, "; ".join(view.facts.schedule))
     assert answer.legal
-    assert answer.levels["llir"] == view.facts.llir
+    assert answer.levels["llir"] == view.llir
     assert answer.estimate_us == recording.index.programs[0].kernels[1].estimate_us
 
 
