@@ -108,10 +108,16 @@ class _Told:
         return [told, *(other.encode() for other in self.others)]
 
 
-def test_ranks_on_devices_of_two_kinds_are_told_so() -> None:
-    digest = hashlib.blake2b(b"text", digest_size=16).hexdigest()
-    agree(cast("World", _Told([f"{digest}\nthe CPU\nf"])), "f", "text", "the CPU")
+def test_ranks_on_devices_of_two_kinds_or_with_other_plans_are_told_so() -> None:
+    digest, order = (hashlib.blake2b(text, digest_size=16).hexdigest() for text in (b"text", b"1 2"))
+
+    def told(*others: str) -> None:
+        agree(cast("World", _Told(list(others))), "f", "text", "the CPU", "1 2")
+
+    told(f"{digest}\nthe CPU\nf\n{order}")
     with pytest.raises(CollectiveError, match="devices of one kind: rank 0: the CPU; ranks 1, 2: a GPU"):
-        agree(cast("World", _Told(["x\na GPU\nf"] * 2)), "f", "text", "the CPU")
+        told(*["x\na GPU\nf\nx"] * 2)
     with pytest.raises(CollectiveError, match=r"the same program: rank 0: @f .*; rank 1: @g"):
-        agree(cast("World", _Told(["x\nthe CPU\ng"])), "f", "text", "the CPU")
+        told("x\nthe CPU\ng\nx")
+    with pytest.raises(CollectiveError, match=r"plans of @f that meet in one order: rank 0: .*; rank 1: x"):
+        told(f"{digest}\nthe CPU\nf\nx")
