@@ -50,6 +50,8 @@ class _Assembler:
         self.prologue: list[flat.Instruction] = []
         self.body: list[flat.Instruction] = []
         self.sites: list[int] = []
+        self.under_way: set[DimLike] = set()
+        """Tickets of collectives that are not waited for yet."""
 
     # -- integers --------------------------------------------------------------------------------------------------
 
@@ -125,6 +127,8 @@ class _Assembler:
         variables = tuple(map(self.variable, self.needed[step.kernel]))
         self.body.append(flat.Call(step.kernel, step.buffers, variables, len(self.sites)))
         self.sites.append(step.kernel)
+        if self.under_way:
+            self.routine(flat.Native(flat.POLL, (), (), self.constant(1)))
 
     def copy(self, step: planned.Copy) -> None:
         size = self.size(self.plan.buffers[step.target].size)
@@ -209,14 +213,20 @@ class _Assembler:
 
     def wait(self, step: planned.Wait) -> None:
         """Who runs collectives one at a time has nothing to wait for."""
+        self.under_way.discard(step.ticket)
         one, ticket = self.constant(1), self.constant(step.ticket)
-        native = flat.Native("collective.wait", step.buffers, (ticket,), one, fails=True)
+        self.routine(flat.Native("collective.wait", step.buffers, (ticket,), one, fails=True))
+
+    def routine(self, native: flat.Native) -> None:
+        """A routine that is nothing in Python."""
         self.body.append(flat.Host(lambda arrays, values: ((), ()), (), (), (), (), (), native))
 
     def native(self, step: planned.Host) -> flat.Native | None:
         call = step.call
         if call is None:
             return None
+        if call.name == "collective" and call.integers[-1]:
+            self.under_way.add(call.integers[-1])
         buffers = (*step.inputs, *step.outputs, *step.constants, *step.scratch)
         return flat.Native(
             call.name,

@@ -43,6 +43,7 @@ _FUNCTIONS: Final = (
 _SYMBOLS: Final = {
     "collective": "collective",
     "collective.wait": "collective_wait",
+    "collective.poll": "collective_poll",
     "collective.index": "collective_index",
 }
 _LATE: Final = -1
@@ -264,7 +265,9 @@ def prepare(lowered: Lowered) -> Mapping[int, str]:
         attrs = cast("ops.CollectiveAttrs", step.attrs)
         if ops.group_size(attrs.mesh, attrs.over) > 1:
             ops.transport_for(step.op.name, attrs.mesh)
-    agree(world, name, ptir.print(lowered.function), "a GPU" if lowered.target.is_gpu else "the CPU")
+    order = " ".join(str(key_of(step.op.name, step.attrs, step.input_types)) for step in steps)
+    device = "a GPU" if lowered.target.is_gpu else "the CPU"
+    agree(world, name, ptir.print(lowered.function), device, order)
     lines = lines_of(lowered.source)
     known = [
         (step, _Known(step, name, lines.get(step.op.name, ())))
@@ -289,17 +292,18 @@ def lines_of(function: ptir.Function | None) -> Mapping[str, tuple[str, ...]]:
     return {op: tuple(lines[:4]) for op, lines in found.items()}
 
 
-def agree(world: World, name: str, text: str, device: str) -> None:
-    """All ranks are about to run the same program, on devices of one kind."""
-    digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-    told = [
-        each.decode().split("\n")
-        for each in world.agree(f"the agreement on @{name}", "\n".join((digest, device, name)).encode())
-    ]
+def agree(world: World, name: str, text: str, device: str, order: str = "") -> None:
+    """All ranks are about to run the same program, on devices of one kind, and meet in the same order."""
+    digest, met = (hashlib.blake2b(each.encode(), digest_size=16).hexdigest() for each in (text, order))
+    own = "\n".join((digest, device, name, met)).encode()
+    told = [each.decode().split("\n") for each in world.agree(f"the agreement on @{name}", own)]
     _compare(told, 1, "devices of one kind", "put all ranks on the CPU, or each on a GPU")
     _compare(
         told, 0, "the same program",
         "every rank must call the same functions with the same shapes and dtypes in the same order; compare planish lower --to ptir",
+    )  # fmt: skip
+    _compare(
+        told, 3, f"plans of @{name} that meet in one order", "compile for what all ranks have: planish.settings(target='x86-64-v3')",
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from planish.errors import PlanishError
 from planish.ptir.locations import all_locations
 from planish.ptir.ops.definition import OpKey
 from planish.records import dataclass
-from planish.runtime.plan import Call, Host, PlanState
+from planish.runtime.plan import POLL, Call, Host, Native, PlanState
 from planish.schedule import plan as planned
 from planish.schedule.plan import Role, walk
 
@@ -223,13 +223,17 @@ class TimedWalk:
         buffers = exe.lowered.plan.buffers
         self.donated = {b.position for b in buffers if b.role is Role.PARAMETER and b.donated}
         launches = len(exe.code.sites)
-        hosts = [n for n, step in enumerate(exe.code.instructions) if isinstance(step, Host)]
+        hosts = [
+            n for n, step in enumerate(exe.code.instructions) if isinstance(step, Host) and not _polls(step)
+        ]
         self.hosts = {position: launches + number for number, position in enumerate(hosts)}
         self.counts = [0] * (launches + len(hosts))
         self.results: tuple[Any, ...] = ()
         """Of the last run."""
         self.intervals: list[tuple[int, float, float]] = []
         """Of the last run, in order: which launch or op, from when to when; empty where only sums are known."""
+        self.under_way: list[tuple[int, float, float]] = []
+        """Of the last run: collectives that were waited for later, from the start of each to the end of the wait."""
 
     def arguments(self) -> list[object]:
         """Of a call; what is donated is overwritten, and is a copy each time."""
@@ -256,6 +260,10 @@ class TimedWalk:
         return found
 
 
+def _polls(step: Host) -> bool:
+    return step.native is not None and step.native.routine == POLL
+
+
 class CpuWalk(TimedWalk):
     """The plan walked in Python, its launches as machine code."""
 
@@ -275,20 +283,27 @@ class CpuWalk(TimedWalk):
         spent = [0.0] * len(self.counts)
         counts = [0] * len(self.counts)
         self.intervals.clear()
+        self.under_way.clear()
+        begun: dict[int, tuple[int, float]] = {}
         instructions, position = self.exe.code.instructions, 0
         while position < len(instructions):
             step = instructions[position]
             following: int | None = None
             if position in self.launch:
-                number = step.site if isinstance(step, Call) else self.hosts[position]
+                number = step.site if isinstance(step, Call) else self.hosts.get(position)
                 frame = self.native.frame(state.memory, state.slots, scratch)
                 launch = self.launch[position]
                 begin = perf_counter()
                 launch(frame)
                 end = perf_counter()
+                if number is None:
+                    position += 1
+                    continue
                 spent[number] += end - begin
                 counts[number] += 1
                 self.intervals.append((number, begin, end))
+                if isinstance(step, Host) and step.native is not None:
+                    self.met(step.native, state.slots, begun, self.intervals[-1])
             else:
                 begin = perf_counter()
                 following = step.step(state)
@@ -301,6 +316,20 @@ class CpuWalk(TimedWalk):
         self.counts = counts
         self.results = self.exe.collected(state.memory, state.slots)
         return spent
+
+    def met(
+        self,
+        native: Native,
+        slots: Sequence[int],
+        begun: dict[int, tuple[int, float]],
+        run: tuple[int, float, float],
+    ) -> None:
+        """Remember when a collective began, by its ticket; when it is waited for, that is when it ended."""
+        if native.routine == "collective":
+            begun[slots[native.integers[-1]]] = run[:2]
+        elif native.routine == "collective.wait":
+            site, begin = begun.pop(slots[native.integers[0]])
+            self.under_way.append((site, begin, run[2]))
 
 
 def made_up(exe: Executable) -> list[Array]:

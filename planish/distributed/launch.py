@@ -28,7 +28,17 @@ _BANNER: Final = (
     "=", "YOUR APPLICATION TERMINATED", "This typically refers to a problem", "Please see the FAQ page", "Abort(",
 )  # fmt: skip
 """How lines begin that mpirun of MPICH writes about a rank that ended badly."""
-_KILLED: Final = re.compile(r"PID (\d+) RUNNING AT (\S+)")
+_KILLED: Final = re.compile(r"PID (\d+) (?:RUNNING AT|on node) (\S+)")
+_SIGNAL: Final = re.compile(r"signal\s+(\d+)|EXIT CODE: (\d+)\s.*?EXIT STRING: .*?signal", re.DOTALL)
+_STATUS: Final = re.compile(r"EXIT CODE: (\d+)")
+_RULE: Final = re.compile(r"-{60,}\n")
+"""What Open MPI puts before and behind what it says."""
+_OPEN_MPI_SAYS: Final = ("prterun", "PRTE", "mpirun", "MPI_ABORT", "Open MPI")
+_OPEN_MPI: Final = {
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_hwloc_default_binding_policy": "none", "OMPI_MCA_hwloc_base_binding_policy": "none",
+}  # fmt: skip
+"""As MPICH does it: more ranks than cores may be asked for, and a rank's threads may run anywhere."""
 
 
 def launcher() -> Path:
@@ -62,6 +72,8 @@ def environment(ranks: int, base: Mapping[str, str] = os.environ) -> dict[str, s
     """Of the ranks: each has its share of the cores of this machine."""
     chosen = dict(base)
     chosen.setdefault("PLANISH_THREADS", str(max(1, available_cores() // ranks)))
+    for name, value in _OPEN_MPI.items():
+        chosen.setdefault(name, value)
     return chosen
 
 
@@ -90,7 +102,8 @@ def launch(
             reader.join(2.0)
         ended = _ended("".join(banner), Path(folder))
         if ended is not None:
-            told(ended)
+            told(ended[0])
+            status = ended[1]
         elif status and not any(ENDED in line for line in banner):
             os.write(2, "".join(banner).encode())
         return status if status >= 0 else 128 - status
@@ -98,9 +111,19 @@ def launch(
 
 def _relay(stream: IO[bytes] | None, to: int, banner: list[str]) -> None:
     """What ranks write goes on as it comes; what mpirun writes of their end, on either stream, is kept."""
-    held = b""
+    held, ruled = b"", b""
     for line in stream or ():
         text = line.decode("utf-8", "replace")
+        if ruled or _RULE.fullmatch(text):
+            ruled += line
+            if ruled != line and _RULE.fullmatch(text):  # the second one: is what is between them Open MPI's?
+                block, ruled = ruled, b""
+                if any(word.encode() in block for word in _OPEN_MPI_SAYS):
+                    banner.append(block.decode("utf-8", "replace"))
+                else:
+                    os.write(to, held + block)
+                    held = b""
+            continue
         if text.startswith(_BANNER):
             banner.append(text)
             held = b""
@@ -112,21 +135,17 @@ def _relay(stream: IO[bytes] | None, to: int, banner: list[str]) -> None:
             continue
         os.write(to, held + line)
         held = b""
-    if not banner:
-        os.write(to, held)
+    if ruled or not banner:
+        os.write(to, held + ruled)
 
 
-def _ended(banner: str, folder: Path) -> str | None:
-    """Which rank was killed, by what mpirun says of processes; None if none was."""
-    found = _KILLED.search(banner)
-    code = re.search(r"EXIT CODE: (\d+)", banner)
-    if found is None or code is None:
+def _ended(banner: str, folder: Path) -> tuple[str, int] | None:
+    """Which rank ended all, by what mpirun says of processes, and with which status; None if none was, or it has said so itself."""
+    found, by, code = (pattern.search(banner) for pattern in (_KILLED, _SIGNAL, _STATUS))
+    if found is None or (by is None and code is None) or ENDED in banner:
         return None
-    if ENDED in banner:
-        return None  # it has said itself why
-    number = int(code[1])
-    killed = re.search(r"EXIT STRING: .*signal", banner)
-    how = f"was killed by {signal.Signals(number).name}" if killed else f"ended with status {number}"
+    number = int(by[1] or by[2]) if by is not None else int(code[1]) if code is not None else 0
+    how = f"was killed by {signal.Signals(number).name}" if by is not None else f"ended with status {number}"
     pids = {path.read_text().strip(): path.name for path in folder.iterdir()} if folder.is_dir() else {}
     who = f"rank {pids[found[1]]}" if found[1] in pids else f"a rank (process {found[1]} on {found[2]})"
-    return f"{who} {how}, and all ranks ended"
+    return f"{who} {how}, and all ranks ended", number + (128 if by is not None else 0)

@@ -170,6 +170,17 @@ class Inst:
         self.dirty = CLEAN
 
     @property
+    def reads(self) -> list[Value]:
+        """What it uses, and what its regions use and give."""
+        found = list(self.operands)
+        for region in self.regions:
+            found += region.results
+            for inst in region.walk():
+                found += inst.operands
+                found += [value for inner in inst.regions for value in inner.results]
+        return found
+
+    @property
     def result(self) -> Value:
         """The result of an instruction that has exactly one."""
         if len(self.results) != 1:

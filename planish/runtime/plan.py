@@ -27,6 +27,10 @@ HostCall = Callable[[Sequence[Array], Sequence[int]], tuple[Sequence[Array], Seq
 """Arrays and integers to results, and to the integers that it decides."""
 
 
+POLL: Final = "collective.poll"
+"""The routine between kernels that lets collectives go on; it is no step of a plan."""
+
+
 @dataclass(slots=True)
 class PlanState:
     """One call in progress."""

@@ -13,6 +13,7 @@ from typing import Final, cast
 
 from planish.dtypes import DType
 from planish.ptir.dims import product
+from planish.ptir.function import Inst
 from planish.ptir.ops import collective as ops
 from planish.ptir.ops.definition import Attrs, OpKey
 from planish.ptir.types import TensorType
@@ -26,6 +27,11 @@ KINDS: Final = {
     )
 }
 """As the C counts them."""
+
+
+def is_met(inst: Inst) -> bool:
+    """Whether ranks meet in an instruction."""
+    return inst.op.key is OpKey.COLLECTIVE and inst.op.host and inst.op.name != "mesh_index"
 
 
 def collectives_in(plan: Plan) -> list[Host]:

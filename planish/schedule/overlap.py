@@ -1,12 +1,12 @@
 """Collectives under way while others work: a plan starts each where it stands, and waits for it where its result is first needed.
 
-The plan computes what a collective needs right before it, so it stands as early as it can. In between are the steps that do not need it; where there are none, it is
+A collective goes right behind the steps that make what it sends. Between that and the first step that needs its result are those that do not; where there are none, it is
 waited for at once. Until then its buffers are in use, both of them: nobody writes to what is being sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -42,6 +42,21 @@ def overlapped(plan: Plan) -> Plan:
     return replace(plan, steps=_Overlapping(bases(plan), written).block(plan.steps))
 
 
+def _early(steps: Steps, base: Callable[[int], int]) -> list[Step]:
+    """Collectives right behind the steps that make what they send. All ranks have the same plan, and so they meet in one order."""
+    made: list[Step] = []
+    for step in steps:
+        if not (isinstance(step, Host) and _starts(step)):
+            made.append(step)
+            continue
+        own = {base(buffer) for buffer in (*step.inputs, *step.outputs)}
+        place = len(made)
+        while place > 0 and not own & {base(b) for inner in walk((made[place - 1],)) for b in touched(inner)}:
+            place -= 1
+        made.insert(place, step)
+    return made
+
+
 def _starts(step: Host) -> bool:
     return step.call is not None and step.call.name in STARTED
 
@@ -60,8 +75,9 @@ class _Overlapping:
         self.bases, self.written = bases, written
         self.free = list(range(TICKETS - 1, 0, -1))
 
-    def block(self, steps: Steps) -> Steps:
+    def block(self, given: Steps) -> Steps:
         made: list[Step] = []
+        steps = tuple(_early(given, self.base))
         due: dict[int, list[Wait]] = {}
         for number, step in enumerate(steps):
             made += self.waited(due.pop(number, []))

@@ -10,7 +10,7 @@ slice of a stacked output) that memory is renamed, and nothing is copied. A Copy
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any, Final, NamedTuple, cast
@@ -27,6 +27,7 @@ from planish.ptir.ops.sizes import BindDimAttrs
 from planish.ptir.types import TensorType
 from planish.schedule import counted
 from planish.schedule import tensors as tensor_level
+from planish.schedule.collectives import is_met
 from planish.schedule.kernels import cut
 from planish.schedule.lowering import lower_inst
 from planish.schedule.numbers import with_tables
@@ -206,7 +207,32 @@ class _Planner:
     # -- instructions ----------------------------------------------------------------------------------------------
 
     def region(self, region: Region) -> None:
-        for inst in region:
+        """In rounds, if ranks meet in it: what needs a collective of a round waits for the next one."""
+        left = list(region)
+        while any(map(is_met, left)):
+            meetings: list[Inst] = []
+            missing: set[Value] = set()
+            later: list[Inst] = []
+            sizes = False
+            for inst in left:
+                if sizes or not missing.isdisjoint(inst.reads):
+                    later.append(inst)
+                    # who needs a size that data decide need not read what decides it
+                    sizes |= inst.op.host or isinstance(inst.attrs, BindDimAttrs)
+                elif is_met(inst):
+                    meetings.append(inst)
+                else:
+                    self.instructions([inst])
+                    continue
+                missing.update(inst.results)
+            # at once, so that what several of them need is computed once
+            self.realise([value for inst in meetings for value in inst.operands])
+            self.instructions(meetings)
+            left = later
+        self.instructions(left)
+
+    def instructions(self, insts: Iterable[Inst]) -> None:
+        for inst in insts:
             handler = _CONTROL.get(inst.op.name)
             if handler is not None:
                 handler(self, inst)

@@ -168,7 +168,7 @@ class ProgramView:
                         ids.get(event.name),
                         round((event.start - self.epoch * 1e-9) * 1e6, 2),
                         round(event.seconds * 1e6, 3),
-                        threads[call.thread],
+                        threads[call.thread] + (len(threads) if event.beside else 0),  # a row of their own
                         round(event.flops * rate, 3),
                         round(event.nbytes * rate, 3),
                         event.nbytes,

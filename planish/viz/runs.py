@@ -33,6 +33,8 @@ class RunEvent:
     seconds: float
     flops: int
     nbytes: int
+    beside: bool = False
+    """Whether it is a collective under way while others run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,10 @@ class RunWatch:
         for site, start, end in way.intervals[:MOST_EVENTS]:
             name, flops, nbytes = described[site]
             events.append(RunEvent(name, site, start, end - start, flops, nbytes))
+        events += [
+            RunEvent(f"{described[site][0]} under way", site, start, end - start, 0, 0, beside=True)
+            for site, start, end in way.under_way[:MOST_EVENTS]
+        ]
         self.calls.append(RecordedCall(begin, seconds, threading.get_ident(), way.threads, tuple(events)))
         if len(self.calls) >= MOST_CALLS:
             self.executable.watch_runs(None)

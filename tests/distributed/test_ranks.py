@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import pytest
 
 from planish.compiler.collectives import agree
 from planish.distributed import CollectiveError, World
-from planish.distributed.launch import environment, launcher
+from planish.distributed.launch import _ended, _relay, environment, launcher
 from planish.errors import PlanishError
+from planish.runtime.rank_faults import ENDED
 
 pytest.importorskip("mpi4py")
 ROOT = Path(__file__).parents[2]
@@ -39,7 +41,7 @@ def test_random_programs_agree_with_the_interpreter(ranks: int) -> None:
     ("how", "status", "told"),
     [
         ("raise", 70, ["rank 1 of 2 failed, and all ranks end", "Traceback", "ValueError: a fault of this rank"]),
-        ("kill", 9, ["rank 1 was killed by SIGKILL, and all ranks ended"]),
+        ("kill", 137, ["rank 1 was killed by SIGKILL, and all ranks ended"]),
         ("exit", 3, ["rank 1 of 2 left with status 3, and all ranks end"]),
         ("hang", 70, ["rank 0 of 2 waited 1.5 s", "all_reduce(tensor<f32, 8>) over data (2) of @step at", "faulty.py:"]),
     ],
@@ -51,7 +53,7 @@ def test_a_fault_of_one_ends_all(how: str, status: int, told: list[str]) -> None
     assert done.returncode == status, done.stderr
     assert all(text in done.stderr for text in told), done.stderr
     assert done.stderr.count("all ranks end") == 1
-    assert "BAD TERMINATION" not in done.stdout + done.stderr
+    assert not any(said in done.stdout + done.stderr for said in ("BAD TERMINATION", "prterun", "MPI_ABORT"))
     assert took < 30  # the sleeper of `hang` would take 60
 
 
@@ -66,6 +68,25 @@ def test_ranks_that_compiled_different_programs_hear_it_before_they_meet() -> No
 def test_the_cores_are_shared_out_unless_the_user_has_said_how() -> None:
     assert int(environment(1000, {})["PLANISH_THREADS"]) == 1
     assert environment(2, {"PLANISH_THREADS": "7"})["PLANISH_THREADS"] == "7"
+
+
+_OPEN_MPI_SAYS = f"{'-' * 74}\nprterun noticed that process rank 1 with PID 42 on node x exited on\nsignal 9 (Killed).\n{'-' * 74}\n"
+_MPICH_SAYS = "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 42 RUNNING AT x\n=   EXIT CODE: 9\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n"
+
+
+@pytest.mark.parametrize("said", [_OPEN_MPI_SAYS, _MPICH_SAYS])
+def test_a_killed_rank_is_found_in_what_either_mpirun_says(said: str, tmp_path: Path) -> None:
+    (tmp_path / "1").write_text("42\n")
+    assert _ended(said, tmp_path) == ("rank 1 was killed by SIGKILL, and all ranks ended", 137)
+    assert _ended(said + ENDED, tmp_path) is None
+
+
+def test_rules_of_the_user_are_no_words_of_open_mpi(capfd: pytest.CaptureFixture[str]) -> None:
+    rule = "-" * 74 + "\n"
+    banner: list[str] = []
+    _relay(io.BytesIO(f"{rule}a table\n{rule}{_OPEN_MPI_SAYS}{rule}rest\n".encode()), 1, banner)
+    assert capfd.readouterr().out == f"{rule}a table\n{rule}{rule}rest\n"
+    assert "".join(banner) == _OPEN_MPI_SAYS
 
 
 def test_the_launcher_is_the_one_beside_this_python() -> None:
@@ -108,10 +129,16 @@ class _Told:
         return [told, *(other.encode() for other in self.others)]
 
 
-def test_ranks_on_devices_of_two_kinds_are_told_so() -> None:
-    digest = hashlib.blake2b(b"text", digest_size=16).hexdigest()
-    agree(cast("World", _Told([f"{digest}\nthe CPU\nf"])), "f", "text", "the CPU")
+def test_ranks_on_devices_of_two_kinds_or_with_other_plans_are_told_so() -> None:
+    digest, order = (hashlib.blake2b(text, digest_size=16).hexdigest() for text in (b"text", b"1 2"))
+
+    def told(*others: str) -> None:
+        agree(cast("World", _Told(list(others))), "f", "text", "the CPU", "1 2")
+
+    told(f"{digest}\nthe CPU\nf\n{order}")
     with pytest.raises(CollectiveError, match="devices of one kind: rank 0: the CPU; ranks 1, 2: a GPU"):
-        agree(cast("World", _Told(["x\na GPU\nf"] * 2)), "f", "text", "the CPU")
+        told(*["x\na GPU\nf\nx"] * 2)
     with pytest.raises(CollectiveError, match=r"the same program: rank 0: @f .*; rank 1: @g"):
-        agree(cast("World", _Told(["x\nthe CPU\ng"])), "f", "text", "the CPU")
+        told("x\nthe CPU\ng\nx")
+    with pytest.raises(CollectiveError, match=r"plans of @f that meet in one order: rank 0: .*; rank 1: x"):
+        told(f"{digest}\nthe CPU\nf\nx")

@@ -22,10 +22,11 @@ Carried: TypeAlias = GraphValue | None
 """What stands for a collective; None if it is carried as it is."""
 _PLAIN: Final = frozenset({"int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64"})
 _ADDED: Final = {
-    True: _PLAIN | {"int16", "uint16", "complex64", "complex128"},
+    True: _PLAIN - {"int8", "uint8"} | {"complex64", "complex128"},
     False: _PLAIN | {"float16", "bfloat16", "complex64", "complex128"},
 }
-"""Dtypes that are added up as they are, by whether the ranks are processors (MPI) or GPUs (NCCL)."""
+"""Dtypes that are added up as they are, by whether the ranks are processors (MPI) or GPUs (NCCL). Sums of narrow integers saturate in some MPIs; here they wrap."""
+_COMPARED: Final = {True: _PLAIN | {"int16", "uint16"}, False: _PLAIN}
 _BITWISE: Final = ("and", "or")
 
 
@@ -75,7 +76,7 @@ def _as_carried(
     )
     if is_gathered:
         return _gathered_and_reduced(x, of, kind, parts)
-    if dtype.name in _ADDED[processors]:
+    if dtype.name in (_ADDED if kind in ("sum", "prod") else _COMPARED)[processors]:
         return None
     wide_dtype = dtypes.float32 if dtype.is_float else dtypes.int32 if dtype.is_signed else dtypes.uint32
     return over(x.cast(wide_dtype)).cast(dtype)

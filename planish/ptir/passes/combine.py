@@ -64,7 +64,7 @@ class _Combiner:
             missing: set[Value] = set()
             later: list[Inst] = []
             for inst in left:
-                if missing and not missing.isdisjoint(_reads(inst)):
+                if missing and not missing.isdisjoint(inst.reads):
                     later.append(inst)
                     missing.update(inst.results)
                     continue
@@ -107,14 +107,6 @@ def _bytes(inst: Inst) -> int | None:
     """The size of a result that is known."""
     type = inst.results[0].type if len(inst.results) == 1 else None
     return None if type is None or not type.is_static else math.prod(type.shape) * type.dtype.itemsize
-
-
-def _reads(inst: Inst) -> list[Value]:
-    """What an instruction and its regions use."""
-    inner = [value for region in inst.regions for i in region.walk() for value in i.operands]
-    ends = [v for r in inst.regions for v in r.results]
-    nested = [v for r in inst.regions for i in r.walk() for own in i.regions for v in own.results]
-    return [*inst.operands, *inner, *ends, *nested]
 
 
 __all__ = ["CombinePass"]

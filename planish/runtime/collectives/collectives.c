@@ -145,9 +145,12 @@ static struct pending {
     word count, requests[2];
 } pending[TICKETS];
 
+static unsigned long under_way; /* a bit per ticket */
+
 /* Whether it failed. */
 static int finish(struct pending *p) {
     int failed = 0;
+    under_way &= ~(1ul << (p - pending));
     for (word n = 0; n < p->count && !failed; n++) failed = await(p->record, &p->requests[n]);
     p->count = 0;
     return failed;
@@ -203,7 +206,9 @@ static int run(struct record *r, char *in, char *out, word count, word ticket) {
         p->count = 0;
         return fail(r, code);
     }
-    return ticket ? 0 : finish(p);
+    if (!ticket) return finish(p);
+    under_way |= 1ul << ticket;
+    return 0;
 }
 
 /* What plans call. After the buffers: the key, the count, the ticket, and where to say that it failed. */
@@ -214,6 +219,15 @@ void collective(word *given, word chunk) {
 /* After the buffers of the collective, which are in use until here: the ticket, and where to say that it failed. */
 void collective_wait(word *given, word chunk) {
     given[3] = finish(&pending[given[2]]);
+}
+
+/* Between kernels: what is under way goes on only while MPI is asked for something. One question is enough for all. */
+void collective_poll(word *given, word chunk) {
+    if (!under_way) return;
+    struct pending *p = &pending[__builtin_ctzl(under_way)];
+    word status[16];
+    int done;
+    for (word n = 0; n < p->count; n++) mpi.test(&p->requests[n], &done, status);
 }
 
 void collective_index(word *given, word chunk) {

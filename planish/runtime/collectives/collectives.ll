@@ -1,11 +1,12 @@
 ; made by `make native` from the C beside this
-; sha256 e41df767ec8bd9734039f0e851db211cecca702e5b9222caf7c99f823756ea8e
+; sha256 faa56d948ba33c339e8b4282cae258965ad62887cbca788077c4d0ee8fdc61b1
 %struct.anon = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr, i64, i64, i64, i64 }
 %struct.pending = type { ptr, i64, [2 x i64] }
 %struct.record = type { i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64 }
 %struct.timespec = type { i64, i64 }
 @mpi = internal global %struct.anon zeroinitializer, align 8
 @pending = internal global [64 x %struct.pending] zeroinitializer, align 16
+@under_way = internal global i64 0, align 8
 define void @collectives_connect(ptr %0, i64 %1) nounwind {
   br label %3
 3:
@@ -100,8 +101,8 @@ find.exit:
   br i1 %.not.i6, label %39, label %37
 37:
   %38 = call fastcc i32 @finish(ptr %26)
-  %.not75.i = icmp eq i32 %38, 0
-  br i1 %.not75.i, label %39, label %run.exit
+  %.not76.i = icmp eq i32 %38, 0
+  br i1 %.not76.i, label %39, label %run.exit
 39:
   %40 = getelementptr inbounds %struct.record, ptr %.pre.i, i64 %.0.i, i32 8
   %41 = load i64, ptr %40, align 8
@@ -110,8 +111,8 @@ find.exit:
 43:
   %44 = getelementptr inbounds %struct.record, ptr %.pre.i, i64 %.0.i, i32 2
   %45 = load i64, ptr %44, align 8
-  %.not74.i = icmp eq i64 %45, 4
-  br i1 %.not74.i, label %47, label %46
+  %.not75.i = icmp eq i64 %45, 4
+  br i1 %.not75.i, label %47, label %46
 46:
   call void @llvm.memcpy.p0.p0.i64(ptr align 1 %21, ptr align 1 %18, i64 %32, i1 false)
   br label %run.exit
@@ -121,8 +122,8 @@ find.exit:
   %49 = getelementptr inbounds [64 x %struct.pending], ptr @pending, i64 0, i64 %25, i32 2, i64 0
   %50 = getelementptr inbounds %struct.record, ptr %.pre.i, i64 %.0.i, i32 2
   %51 = load i64, ptr %50, align 8
-  %.not71.i = icmp eq i64 %51, 4
-  br i1 %.not71.i, label %.thread.i, label %52
+  %.not72.i = icmp eq i64 %51, 4
+  br i1 %.not72.i, label %.thread.i, label %52
 52:
   store i64 1, ptr %35, align 8
   %.pr.i = load i64, ptr %50, align 8
@@ -217,7 +218,7 @@ find.exit:
   %117 = getelementptr inbounds [64 x %struct.pending], ptr @pending, i64 0, i64 %25, i32 2, i64 %115
   %118 = call i32 %110(ptr %21, i64 %32, i64 %112, i64 %101, i64 4711, i64 %114, ptr %117)
   %.not.i.i = icmp eq i32 %118, 0
-  br i1 %.not.i.i, label %119, label %permute.exit.thread78.i
+  br i1 %.not.i.i, label %119, label %permute.exit.thread79.i
 119:
   %120 = getelementptr inbounds %struct.record, ptr %.pre.i, i64 %.0.i, i32 12
   %121 = load i64, ptr %120, align 8
@@ -241,26 +242,32 @@ find.exit:
   %136 = call i32 %128(ptr %18, i64 %32, i64 %130, i64 %121, i64 4711, i64 %132, ptr %135)
   br label %permute.exit.i
 permute.exit.i:
-  %.070.in.i = phi i32 [ %99, %92 ], [ %84, %78 ], [ %77, %69 ], [ %68, %62 ], [ %61, %53 ], [ %136, %127 ]
-  %.not72.i = icmp eq i32 %.070.in.i, 0
-  br i1 %.not72.i, label %permute.exit.thread.i, label %permute.exit.thread78.i
-permute.exit.thread78.i:
-  %.070.in81.i = phi i32 [ %.070.in.i, %permute.exit.i ], [ %118, %109 ]
-  %.070.i = sext i32 %.070.in81.i to i64
+  %.071.in.i = phi i32 [ %99, %92 ], [ %84, %78 ], [ %77, %69 ], [ %68, %62 ], [ %61, %53 ], [ %136, %127 ]
+  %.not73.i = icmp eq i32 %.071.in.i, 0
+  br i1 %.not73.i, label %permute.exit.thread.i, label %permute.exit.thread79.i
+permute.exit.thread79.i:
+  %.071.in82.i = phi i32 [ %.071.in.i, %permute.exit.i ], [ %118, %109 ]
+  %.071.i = sext i32 %.071.in82.i to i64
   store i64 0, ptr %35, align 8
-  %137 = call fastcc i32 @fail(ptr %8, i64 %.070.i)
+  %137 = call fastcc i32 @fail(ptr %8, i64 %.071.i)
   br label %run.exit
 permute.exit.thread.i:
-  %.not73.i = icmp eq i64 %25, 0
-  br i1 %.not73.i, label %138, label %run.exit
+  %.not74.i = icmp eq i64 %25, 0
+  br i1 %.not74.i, label %138, label %140
 138:
   %139 = call fastcc i32 @finish(ptr %26)
   br label %run.exit
+140:
+  %141 = shl i64 1, %25
+  %142 = load i64, ptr @under_way, align 8
+  %143 = or i64 %142, %141
+  store i64 %143, ptr @under_way, align 8
+  br label %run.exit
 run.exit:
-  %.0.i8 = phi i32 [ 0, %46 ], [ %137, %permute.exit.thread78.i ], [ 1, %37 ], [ %139, %138 ], [ 0, %permute.exit.thread.i ]
-  %140 = sext i32 %.0.i8 to i64
-  %141 = getelementptr inbounds i64, ptr %0, i64 5
-  store i64 %140, ptr %141, align 8
+  %.0.i8 = phi i32 [ 0, %46 ], [ %137, %permute.exit.thread79.i ], [ 0, %140 ], [ %139, %138 ], [ 1, %37 ]
+  %144 = sext i32 %.0.i8 to i64
+  %145 = getelementptr inbounds i64, ptr %0, i64 5
+  store i64 %144, ptr %145, align 8
   ret void
 }
 define void @collective_wait(ptr %0, i64 %1) nounwind {
@@ -276,110 +283,144 @@ define void @collective_wait(ptr %0, i64 %1) nounwind {
 define internal fastcc i32 @finish(ptr %0) nounwind {
   %2 = alloca [16 x i64], align 16
   %3 = alloca i32, align 4
-  br label %4
-4:
-  %.08 = phi i32 [ 0, %1 ], [ %.0.i, %await.exit ]
-  %.0 = phi i64 [ 0, %1 ], [ %55, %await.exit ]
-  %5 = getelementptr inbounds %struct.pending, ptr %0, i64 0, i32 1
-  %6 = load i64, ptr %5, align 8
-  %7 = icmp slt i64 %.0, %6
-  %.not = icmp eq i32 %.08, 0
-  %8 = select i1 %7, i1 %.not, i1 false
-  br i1 %8, label %9, label %56
-9:
-  %10 = getelementptr inbounds %struct.pending, ptr %0, i64 0, i32 0
-  %11 = load ptr, ptr %10, align 8
-  %12 = getelementptr inbounds %struct.pending, ptr %0, i64 0, i32 2, i64 %.0
+  %4 = ptrtoint ptr %0 to i64
+  %5 = sub i64 %4, ptrtoint (ptr @pending to i64)
+  %6 = ashr exact i64 %5, 5
+  %7 = shl i64 1, %6
+  %8 = xor i64 %7, -1
+  %9 = load i64, ptr @under_way, align 8
+  %10 = and i64 %9, %8
+  store i64 %10, ptr @under_way, align 8
+  br label %11
+11:
+  %.09 = phi i32 [ 0, %1 ], [ %.0.i, %await.exit ]
+  %.0 = phi i64 [ 0, %1 ], [ %62, %await.exit ]
+  %12 = getelementptr inbounds %struct.pending, ptr %0, i64 0, i32 1
+  %13 = load i64, ptr %12, align 8
+  %14 = icmp slt i64 %.0, %13
+  %.not = icmp eq i32 %.09, 0
+  %15 = select i1 %14, i1 %.not, i1 false
+  br i1 %15, label %16, label %63
+16:
+  %17 = getelementptr inbounds %struct.pending, ptr %0, i64 0, i32 0
+  %18 = load ptr, ptr %17, align 8
+  %19 = getelementptr inbounds %struct.pending, ptr %0, i64 0, i32 2, i64 %.0
   call void @llvm.lifetime.start.p0(i64 128, ptr %2)
   call void @llvm.lifetime.start.p0(i64 4, ptr %3)
-  br label %13
-13:
-  %.024.i = phi i64 [ 0, %9 ], [ %.226.i, %53 ]
-  %.021.i = phi i64 [ 0, %9 ], [ %.3.i, %53 ]
-  %.020.i = phi i32 [ 1, %9 ], [ %54, %53 ]
-  %.019.i = phi i64 [ 0, %9 ], [ %.2.i, %53 ]
-  store i32 0, ptr %3, align 4
-  %14 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 7), align 8
-  %15 = getelementptr inbounds [16 x i64], ptr %2, i64 0, i64 0
-  %16 = call i32 %14(ptr %12, ptr %3, ptr %15)
-  %.not.i = icmp eq i32 %16, 0
-  br i1 %.not.i, label %20, label %17
-17:
-  %18 = sext i32 %16 to i64
-  %19 = call fastcc i32 @fail(ptr %11, i64 %18)
-  br label %await.exit
+  br label %20
 20:
-  %21 = load i32, ptr %3, align 4
-  %.not27.i = icmp eq i32 %21, 0
-  br i1 %.not27.i, label %32, label %22
-22:
+  %.024.i = phi i64 [ 0, %16 ], [ %.226.i, %60 ]
+  %.021.i = phi i64 [ 0, %16 ], [ %.3.i, %60 ]
+  %.020.i = phi i32 [ 1, %16 ], [ %61, %60 ]
+  %.019.i = phi i64 [ 0, %16 ], [ %.2.i, %60 ]
+  store i32 0, ptr %3, align 4
+  %21 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 7), align 8
+  %22 = getelementptr inbounds [16 x i64], ptr %2, i64 0, i64 0
+  %23 = call i32 %21(ptr %19, ptr %3, ptr %22)
+  %.not.i = icmp eq i32 %23, 0
+  br i1 %.not.i, label %27, label %24
+24:
+  %25 = sext i32 %23 to i64
+  %26 = call fastcc i32 @fail(ptr %18, i64 %25)
+  br label %await.exit
+27:
+  %28 = load i32, ptr %3, align 4
+  %.not27.i = icmp eq i32 %28, 0
+  br i1 %.not27.i, label %39, label %29
+29:
   %.not31.i = icmp eq i64 %.019.i, 0
-  br i1 %.not31.i, label %await.exit, label %23
-23:
-  %24 = call fastcc i64 @nanoseconds()
-  %25 = sub nsw i64 %24, %.019.i
-  %26 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 15), align 8
-  %27 = add nsw i64 %26, %25
-  store i64 %27, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 15), align 8
-  %28 = call fastcc i64 @processor_nanoseconds()
-  %29 = sub nsw i64 %28, %.024.i
-  %30 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 16), align 8
-  %31 = add nsw i64 %30, %29
-  store i64 %31, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 16), align 8
+  br i1 %.not31.i, label %await.exit, label %30
+30:
+  %31 = call fastcc i64 @nanoseconds()
+  %32 = sub nsw i64 %31, %.019.i
+  %33 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 15), align 8
+  %34 = add nsw i64 %33, %32
+  store i64 %34, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 15), align 8
+  %35 = call fastcc i64 @processor_nanoseconds()
+  %36 = sub nsw i64 %35, %.024.i
+  %37 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 16), align 8
+  %38 = add nsw i64 %37, %36
+  store i64 %38, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 16), align 8
   br label %await.exit
-32:
-  %33 = and i32 %.020.i, 31
-  %.not28.i = icmp eq i32 %33, 0
-  br i1 %.not28.i, label %34, label %53
-34:
-  %35 = call fastcc i64 @nanoseconds()
-  %.not29.i = icmp eq i64 %.019.i, 0
-  br i1 %.not29.i, label %36, label %38
-36:
-  %37 = call fastcc i64 @processor_nanoseconds()
-  br label %38
-38:
-  %.125.i = phi i64 [ %.024.i, %34 ], [ %37, %36 ]
-  %.122.i = phi i64 [ %.021.i, %34 ], [ %35, %36 ]
-  %.1.i = phi i64 [ %.019.i, %34 ], [ %35, %36 ]
-  %39 = sub nsw i64 %35, %.1.i
-  %40 = icmp sgt i64 %39, 50000
-  br i1 %40, label %41, label %43
+39:
+  %40 = and i32 %.020.i, 31
+  %.not28.i = icmp eq i32 %40, 0
+  br i1 %.not28.i, label %41, label %60
 41:
-  %42 = call i32 @sched_yield()
-  br label %43
+  %42 = call fastcc i64 @nanoseconds()
+  %.not29.i = icmp eq i64 %.019.i, 0
+  br i1 %.not29.i, label %43, label %45
 43:
-  %44 = sub nsw i64 %35, %.122.i
-  %45 = icmp sgt i64 %44, 20000000
-  br i1 %45, label %46, label %48
-46:
-  %47 = call fastcc i32 @signalled()
-  %.not30.i = icmp eq i32 %47, 0
-  br i1 %.not30.i, label %48, label %await.exit
+  %44 = call fastcc i64 @processor_nanoseconds()
+  br label %45
+45:
+  %.125.i = phi i64 [ %.024.i, %41 ], [ %44, %43 ]
+  %.122.i = phi i64 [ %.021.i, %41 ], [ %42, %43 ]
+  %.1.i = phi i64 [ %.019.i, %41 ], [ %42, %43 ]
+  %46 = sub nsw i64 %42, %.1.i
+  %47 = icmp sgt i64 %46, 50000
+  br i1 %47, label %48, label %50
 48:
-  %.223.i = phi i64 [ %.122.i, %43 ], [ %35, %46 ]
-  %49 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 11), align 8
-  %50 = icmp sgt i64 %39, %49
-  br i1 %50, label %51, label %53
-51:
-  %52 = call fastcc i32 @fail(ptr %11, i64 -1)
-  br label %await.exit
+  %49 = call i32 @sched_yield()
+  br label %50
+50:
+  %51 = sub nsw i64 %42, %.122.i
+  %52 = icmp sgt i64 %51, 20000000
+  br i1 %52, label %53, label %55
 53:
-  %.226.i = phi i64 [ %.024.i, %32 ], [ %.125.i, %48 ]
-  %.3.i = phi i64 [ %.021.i, %32 ], [ %.223.i, %48 ]
-  %.2.i = phi i64 [ %.019.i, %32 ], [ %.1.i, %48 ]
-  %54 = add nuw nsw i32 %.020.i, 1
-  br label %13
+  %54 = call fastcc i32 @signalled()
+  %.not30.i = icmp eq i32 %54, 0
+  br i1 %.not30.i, label %55, label %await.exit
+55:
+  %.223.i = phi i64 [ %.122.i, %50 ], [ %42, %53 ]
+  %56 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 11), align 8
+  %57 = icmp sgt i64 %46, %56
+  br i1 %57, label %58, label %60
+58:
+  %59 = call fastcc i32 @fail(ptr %18, i64 -1)
+  br label %await.exit
+60:
+  %.226.i = phi i64 [ %.024.i, %39 ], [ %.125.i, %55 ]
+  %.3.i = phi i64 [ %.021.i, %39 ], [ %.223.i, %55 ]
+  %.2.i = phi i64 [ %.019.i, %39 ], [ %.1.i, %55 ]
+  %61 = add nuw nsw i32 %.020.i, 1
+  br label %20
 await.exit:
-  %.0.i = phi i32 [ %19, %17 ], [ %52, %51 ], [ 0, %23 ], [ 0, %22 ], [ 1, %46 ]
+  %.0.i = phi i32 [ %26, %24 ], [ %59, %58 ], [ 0, %30 ], [ 0, %29 ], [ 1, %53 ]
   call void @llvm.lifetime.end.p0(i64 128, ptr %2)
   call void @llvm.lifetime.end.p0(i64 4, ptr %3)
-  %55 = add nuw nsw i64 %.0, 1
-  br label %4
-56:
-  store i64 0, ptr %5, align 8
-  ret i32 %.08
+  %62 = add nuw nsw i64 %.0, 1
+  br label %11
+63:
+  store i64 0, ptr %12, align 8
+  ret i32 %.09
 }
+define void @collective_poll(ptr %0, i64 %1) nounwind {
+  %3 = alloca [16 x i64], align 16
+  %4 = alloca i32, align 4
+  %5 = load i64, ptr @under_way, align 8
+  %.not = icmp eq i64 %5, 0
+  br i1 %.not, label %18, label %6
+6:
+  %7 = call i64 @llvm.cttz.i64(i64 %5, i1 true)
+  br label %8
+8:
+  %.0 = phi i64 [ 0, %6 ], [ %17, %12 ]
+  %9 = getelementptr inbounds [64 x %struct.pending], ptr @pending, i64 0, i64 %7, i32 1
+  %10 = load i64, ptr %9, align 8
+  %11 = icmp slt i64 %.0, %10
+  br i1 %11, label %12, label %18
+12:
+  %13 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @mpi, i64 0, i32 7), align 8
+  %14 = getelementptr inbounds [64 x %struct.pending], ptr @pending, i64 0, i64 %7, i32 2, i64 %.0
+  %15 = getelementptr inbounds [16 x i64], ptr %3, i64 0, i64 0
+  %16 = call i32 %13(ptr %14, ptr %4, ptr %15)
+  %17 = add nuw nsw i64 %.0, 1
+  br label %8
+18:
+  ret void
+}
+declare i64 @llvm.cttz.i64(i64, i1)
 define void @collective_index(ptr %0, i64 %1) nounwind {
   %3 = getelementptr inbounds i64, ptr %0, i64 1
   %4 = load i64, ptr %3, align 8

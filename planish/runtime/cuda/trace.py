@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from planish.runtime.plan import (
     OPERATIONS,
+    POLL,
     Below,
     Calculate,
     Call,
@@ -35,7 +36,7 @@ LONGEST: Final = 4096
 """Launches of one stretch."""
 COPY: Final = -1
 """The kernel that copies bytes: its words are target, source and how many."""
-COLLECTIVES: Final = ("collective", "collective.half", "collective.index", "collective.wait")
+COLLECTIVES: Final = ("collective", "collective.half", "collective.index", "collective.wait", POLL)
 """The routines of collectives."""
 
 
@@ -224,6 +225,8 @@ class _Walker:
 
     def collective(self, native: Native, items: list[Item], top: bool) -> None:
         """Not among what a flag decides: whether ranks meet must not depend on one that the host has not seen."""
+        if native.routine == POLL:
+            return
         first, *numbers = map(self.number, native.integers)
         if native.routine == "collective.wait":
             if self.places:
