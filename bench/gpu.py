@@ -67,6 +67,8 @@ MANY = 200
 """Kernels of one function."""
 GROUP = 128
 """Neighbours that share a scale."""
+_SAMPLED = 64
+"""Elements along the first axis of a result that are held against float64."""
 
 
 def _widened(w: Any, scale: Any, bits: int, lib: Any) -> Any:
@@ -83,14 +85,14 @@ def decoding() -> list[Row]:
     """Few rows against a large matrix: of copy, what is read of the matrix."""
     count, depth = WEIGHTS
     found = []
-    for rows in (1, 2, 4, 16):
+    for rows in (1, 2, 4, 8, 16):
         given = ((count, depth), (rows, depth))
         turned = ((depth, count), (rows, depth))
         found += [
             Row(f"decode {rows} rows", lambda w, x: x @ w.T, lambda w, x: x @ w.T, given, 1.0),
             Row(f"decode {rows} rows [k, n]", lambda w, x: x @ w, lambda w, x: x @ w, turned, 1.0),
         ]
-        for bits in (8, 4) if rows <= 4 else ():
+        for bits in (8, 4):
             shapes = ((count, depth * bits // 8), (rows, depth), (count, depth // GROUP))
             found.append(
                 Row(
@@ -163,7 +165,11 @@ def attentions() -> list[Row]:
         ("long keys", (1, 16, 1024, 128), (1, 16, 32768, 128), {}),
         ("grouped heads", (4, 32, 4096, 128), (4, 8, 4096, 128), {"is_causal": True}),
         ("with a bias", (2, 16, 2048, 128), (2, 16, 2048, 128), {"bias": True}),
+        ("width 256", (2, 16, 2048, 256), (2, 16, 2048, 256), {}),
         ("one query", (8, 32, 1, 128), (8, 32, 4096, 128), {}),
+        ("one query, 64", (8, 32, 1, 64), (8, 32, 4000, 64), {}),
+        ("one query, long keys", (1, 32, 1, 128), (1, 32, 32768, 128), {}),
+        ("one query, grouped", (8, 32, 1, 128), (8, 8, 4096, 128), {}),
     ):
         causal, bias = options.get("is_causal", False), options.get("bias", False)
         shapes = (heads, keys, keys, *[(1, 1, heads[2], keys[2])] * bias)
@@ -267,13 +273,20 @@ def measure(row: Row, dtype: str, timer: Timer, inductor: bool, copy: float) -> 
         compiled = torch.compile(row.theirs)
         calls.append(lambda: compiled(*given))
     times = timer.turns(calls)
-    sample = slice(0, 64)
-    wrong = error(
-        np.asarray(result[sample] if result.ndim else result, np.float32), _host(row.theirs(*given), sample)
+    # everywhere, not at the beginning alone: gradients of what sees nothing but itself are nothing
+    wanted = _SAMPLED if result.ndim > 1 else _SAMPLED**2
+    sample = slice(None, None, max(result.shape[0] // wanted, 1) if result.ndim else 1)
+    exact = _host(row.theirs(*(x.double() if x.is_floating_point() else x for x in given)), sample)
+    wrong, also = (
+        error(x, exact)
+        for x in (
+            np.asarray(result[sample] if result.ndim else result, np.float32),
+            _host(row.theirs(*given), sample),
+        )
     )
     nbytes = row.moved * given[0].nbytes
     found = {
-        "row": row.name, "dtype": dtype, "us": times[0] * 1e3, "torch": times[0] / times[1], "first": first, "error": wrong,
+        "row": row.name, "dtype": dtype, "us": times[0] * 1e3, "torch": times[0] / times[1], "first": first, "error": wrong, "torch error": also,
         "of copy": nbytes / times[0] / 1e-3 / copy if not row.flops else None,
         "tflops": row.flops / times[0] / 1e9 if row.flops else None,
         "inductor": times[0] / times[2] if inductor else None,
@@ -281,14 +294,14 @@ def measure(row: Row, dtype: str, timer: Timer, inductor: bool, copy: float) -> 
     limit = f"{found['of copy']:5.2f} of copy" if found["of copy"] else f"{found['tflops']:5.1f} TFLOP/s"
     peers = f"{found['torch']:5.2f} of torch" + (f" {found['inductor']:5.2f} of Inductor" if inductor else "")
     print(
-        f"{row.name:25s} {dtype:5s} {found['us']:9.1f} us {limit}  {peers}  first {first:5.2f} s  error {wrong:.1e}",
+        f"{row.name:25s} {dtype:5s} {found['us']:9.1f} us {limit}  {peers}  first {first:5.2f} s  error {wrong:.1e} ({also:.1e})",
         flush=True,
     )
     return found
 
 
 def _host(tensor: Any, sample: slice) -> Any:
-    return (tensor[sample] if tensor.ndim else tensor).float().cpu().numpy()
+    return (tensor[sample] if tensor.ndim else tensor).double().cpu().numpy()
 
 
 def overhead() -> dict[str, float]:

@@ -26,8 +26,15 @@ _DTYPES: Final[dict[str, tuple[Any, bool]]] = {
     "f16": (torch.float16, False),
     "f32": (torch.float32, False),
     "tf32": (torch.float32, True),
+    "fp8": (torch.float8_e4m3fn, True),
+    "int8": (torch.int8, False),
 }
 """The dtype of operands, and whether the library and we may round them."""
+_WIDE: Final[dict[str, tuple[Any, Any]]] = {
+    "fp8": (pn.float32, pn.bfloat16),
+    "int8": (pn.int32, pn.int32),
+}
+"""What narrow operands are added up in, and the dtype of the result."""
 _ROUNDS: Final = 9
 _LONG: Final = 1.0
 """Milliseconds of a graph, about."""
@@ -85,6 +92,9 @@ CASES: Final = (
     Case("types", 4096, 4096, 4096, "nn", "tf32"),
     Case("types", 4096, 4096, 4096, "nn", "f32"),
     Case("types", 128, 4096, 4096, "nn", "f32"),
+    Case("types", 4096, 4096, 4096, "nt", "fp8"),
+    Case("types", 8192, 8192, 8192, "nt", "fp8"),
+    Case("types", 4096, 4096, 4096, "nt", "int8"),
     Case("epilogue", 4096, 4096, 4096, "nt", epilogue=True),
     Case("epilogue", 8192, 8192, 8192, "nt", epilogue=True),
 )
@@ -100,6 +110,8 @@ def _product(case: Case, lib: Any) -> Callable[[Any, Any, Any], Any]:
 
     def product(a: Any, b: Any, bias: Any) -> Any:
         left, right = (x if way == "n" else turn(x) for x, way in zip((a, b), case.layout, strict=True))
+        if case.dtype in _WIDE:
+            return _narrow(left, right, case.dtype, lib)
         if not case.epilogue:
             return left @ right
         if lib is pn:
@@ -107,6 +119,19 @@ def _product(case: Case, lib: Any) -> Callable[[Any, Any, Any], Any]:
         return _gelu(torch.nn.functional.linear(left, right.mT, bias), torch)
 
     return product
+
+
+def _narrow(left: Any, right: Any, dtype: str, lib: Any) -> Any:
+    """A product of bytes, by what each side has for it."""
+    if left.dtype is torch.float64:
+        return left @ right
+    if lib is pn:
+        inside, result = _WIDE[dtype]
+        return (left.astype(inside) @ right.astype(inside)).astype(result)
+    if dtype == "int8":
+        return torch._int_mm(left, right)
+    one = torch.ones((), device="cuda")
+    return torch._scaled_mm(left, right, one, one, out_dtype=torch.bfloat16)
 
 
 def _captured(run: Callable[[], Any]) -> Callable[[], None]:
@@ -139,8 +164,10 @@ def measure(case: Case) -> dict[str, Any]:
     count = max(1, min(_MOST, int(_LONG / (work / 5e2 + 1e-3))))
     before = (case.batch,) if case.batch else ()
     shapes = [(x, y) if way == "n" else (y, x) for (x, y), way in zip(((case.m, case.k), (case.k, case.n)), case.layout, strict=True)]  # fmt: skip
+    spread = 32 if case.dtype == "int8" else 1
     lefts, rights = (
-        [torch.randn(*before, *shape, device="cuda").to(dtype) for _ in range(count)] for shape in shapes
+        [(spread * torch.randn(*before, *shape, device="cuda")).to(dtype) for _ in range(count)]
+        for shape in shapes
     )
     bias = torch.randn(case.n, device="cuda").to(dtype)
     ours, theirs = _product(case, pn), _product(case, torch)

@@ -22,6 +22,7 @@ A new kind is a new file here: `text.kinds` finds it.
 | `join` | two of one kind | one loop instead of both |
 | `peel` | LOOP | two loops, one after the other, each with inner loops of its own |
 | `pad_to` | any loop | runs on to a multiple, doing nothing there |
+| `spare` | | one row becomes the first of several, of which the others are nothing |
 | `overrun` | any loop | the same, reading the last element again there, storing and counting nothing |
 | `claim` | LOOP | blocks that each go through all of it, and store to rows of their own among those that data chooses |
 | `align` | LOOP | starts where what it writes starts a vector, doing nothing before its beginning |

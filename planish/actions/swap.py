@@ -34,7 +34,9 @@ class Swap(Action):
             raise self.no(f"the order of both axes matters: {facts.ordered[a]}")
         outer, inner = sorted((a, b), key=lambda r: r.order)
         for node in facts.nodes:
-            closes = node.op in {Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN}
+            closes = node.op in {Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN} and not (
+                target.grid and _is_copied(node)
+            )
             if closes and outer in node.ranges and inner not in node.ranges:
                 raise self.no("a loop that depends on one of the axes only would run more often")
             if node.op is Ops.RANGE and not node.src[0].ranges.isdisjoint((a, b)):
@@ -43,3 +45,10 @@ class Swap(Action):
         return substitute(
             sink, {a: a.replace(arg=first.moved(second.path)), b: b.replace(arg=second.moved(first.path))}
         )
+
+
+def _is_copied(node: UOp) -> bool:
+    """Whether it keeps what is computed of single elements: every block of a grid does so for itself, in whatever order blocks begin."""
+    return node.op is Ops.BUFFERIZE and not any(
+        each.op in {Ops.REDUCE, Ops.SCAN, Ops.WMMA} for each in node.src[0].toposort()
+    )

@@ -64,8 +64,9 @@ class CoreTiling:
         buffers: int = 1,
         *,
         engine: bool = False,
+        run: int = 1,
     ) -> None:
-        self.core = core
+        self.core, self.run = core, run
         self.nodes = sink.toposort()
         self.m, self.n = product.m, product.n
         table = product.reduce.table
@@ -108,7 +109,7 @@ class CoreTiling:
             return operand_in_memory(self, matrix, value, product.k, outer_k)
         path = (*_path(product.k), _LANES_OF_A if matrix == "a" else _LANES_OF_B)
         row, column, lanes = self.spread(matrix, path)
-        k = outer_k + (column if matrix == "a" else row)
+        k = self.dealt(outer_k, column if matrix == "a" else row)
         across = (
             {self.m: self.outer_m + row, product.k: k}
             if matrix == "a"
@@ -118,6 +119,24 @@ class CoreTiling:
         if not lanes.axes:
             return value
         return value.table.make(Ops.CONTRACT, self.core.dtype(matrix), (value,), lanes)
+
+    def dealt(self, outer: UOp, inside: UOp) -> UOp:
+        """The term of a sum that stands at a place of the core's k; in any order, if it is the same for both operands.
+
+        Of the bits of its number in `run` tiles those that number registers come first, then the tile, then those that number threads:
+        what a thread holds of all these tiles are neighbours.
+        """
+        if self.run == 1:
+            return outer + inside
+        k, layout = self.core.k, self.core.layout("a")[: self.core.k.bit_length() - 1]
+        held = [place for place, bit in enumerate(layout) if bit.startswith("r")]
+        shared = [place for place in range(len(layout)) if place not in held]
+        tile, behind = outer // k, len(held) + self.run.bit_length() - 1
+        found = tile // self.run * (k * self.run) + tile % self.run * (1 << len(held))
+        for first, places in ((0, held), (behind, shared)):
+            for to, place in enumerate(places, first):
+                found = found + inside // (1 << place) % 2 * (1 << to)
+        return found
 
     def fresh(self, size: int, kind: AxisType) -> UOp:
         self.next += 1
@@ -183,19 +202,29 @@ class TensorCore(Action):
     """How many tiles of each operand there are: with several, the next ones are fetched while one is used."""
     engine: bool = False
     """Whether a copy engine brings them, while threads do nothing but multiply (`tensor_maps.py`)."""
+    run: int = 1
+    """How many tiles of k a thread has neighbours of, of a core whose operands are in registers: it reads them by one access."""
 
     @classmethod
     def of(
-        cls, core: Core, product: Product, groups: int = 1, buffers: int = 1, engine: bool = False
+        cls,
+        core: Core,
+        product: Product,
+        groups: int = 1,
+        buffers: int = 1,
+        engine: bool = False,
+        run: int = 1,
     ) -> TensorCore:
         """A way to use a core."""
         m, n, k = (name_of(axis) for axis in (product.m, product.n, product.k))
-        return cls(core.name, m, n, k, groups, buffers, engine)
+        return cls(core.name, m, n, k, groups, buffers, engine, run)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
         ways = [
-            cls.of(core, product) for core in target.tensor_cores[:2] for product in products(sink, core)[:1]
+            cls.of(core, product, run=rng.choice((1, 1, 2, 4)))
+            for core in target.tensor_cores[:2]
+            for product in products(sink, core)[:1]
         ]
         reading = [core for core in target.tensor_cores if core.reads_memory]
         for core in rng.sample(reading, min(len(reading), _DRAWN)):
@@ -224,6 +253,12 @@ class TensorCore(Action):
                 f"engine=true: {core.name} with {self.buffers} buffers has nothing that a copy engine could fill ahead",
                 remedy=f"a core that reads LOCAL memory, and at least {_LEAST_BUFFERS} buffers",
             )
+        if self.run < 1 or self.run & (self.run - 1):
+            raise self.no(f"run={self.run} is no power of two")
+        if self.run > 1 and (core.reads_memory or core.threads == 1):
+            raise self.no(
+                f"run={self.run}: the operands of {core.name} are not in the registers of several threads"
+            )
         if core.is_rough and not current().fastmath:
             kept = (
                 f"adds up {core.sum_bits} bits"
@@ -238,12 +273,16 @@ class TensorCore(Action):
         if not found:
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
-            if TensorCore.of(core, product, self.groups, self.buffers, self.engine) == self:
+            if TensorCore.of(core, product, self.groups, self.buffers, self.engine, self.run) == self:
                 rows = axis_size(product.m)
                 if rows % (core.m * self.groups):
                     raise self.no(
                         f"{rows} rows are no multiple of {self.groups} times {core.m}",
                         remedy="pad_to makes it one",
+                    )
+                if axis_size(product.k) // core.k % self.run:
+                    raise self.no(
+                        f"{axis_size(product.k)} terms are no multiple of {self.run} times {core.k}"
                     )
                 if core.threads > 1 and any(
                     n.op is Ops.BUFFERIZE and not {product.m, product.n}.isdisjoint(n.src[0].ranges)
@@ -256,7 +295,7 @@ class TensorCore(Action):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
-        split = CoreTiling(sink, core, product, self.groups, self.buffers, engine=self.engine)
+        split = CoreTiling(sink, core, product, self.groups, self.buffers, engine=self.engine, run=self.run)
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m
         row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))

@@ -78,9 +78,12 @@ class Walk:
         self.size = axis_size(values.k)
         """How many keys there are."""
         axis = cast("Axis", values.k.arg).part(0, AxisType.REDUCE)
-        self.block = self.table.range(self.blocks(seen), axis)
-        self.start = self.before(seen) + self.block * core.n
-        """The first key of a block."""
+        if seen.period % core.n:
+            seen = Seen()
+        times = self.size // seen.period if seen.period else 1
+        self.block = self.table.range(simplify(self.blocks(seen) * times), axis)
+        self.start = self.before(seen) + self.block // times * core.n + self.block % times * seen.period
+        """The first key of a block; of keys that begin anew, a block of every period in turn."""
         if self.engine and (self.buffers < 2 or not self.block.vmax):
             raise Refusal("an engine fetches ahead: several buffers for several blocks of keys")
         self.registers = 0
@@ -90,7 +93,7 @@ class Walk:
     def blocks(self, seen: Seen) -> UOp:
         """How many blocks of keys there are, from the first to the last one that any query of this block sees."""
         split, size, rows = self.split, self.core.n, self.core.m * self.split.groups
-        count = self.table.const(-(-self.size // size))
+        count = self.table.const(-(-(seen.period or self.size) // size))
         if seen.last is not None:
             # those who see most begin first: what is left to do in the end is short
             split.outer_m = axis_size(split.m) - rows - split.outer_m

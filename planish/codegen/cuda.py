@@ -17,7 +17,7 @@ from math import prod
 from typing import Final
 
 from planish import dtypes
-from planish.codegen import cuda_fetch, cuda_helpers, cuda_pairs, symbols, warpgroup
+from planish.codegen import cuda_bytes, cuda_fetch, cuda_helpers, cuda_pairs, symbols, warpgroup
 from planish.codegen.c_table import memory_type, scalar_type
 from planish.codegen.cuda_fetch import FetchWriter, fetches, maps_of
 from planish.dtypes import AddrSpace, DType, PtrDType
@@ -233,10 +233,14 @@ class _Writer(FetchWriter):
             if gated and i.gate is not None and i.alternative is not None:
                 other = ", ".join(self.lanes_of(i.alternative))
                 access = f"{self.value(i.gate)} ? {access} : {kind}{{{other}}}"
-            if not gated and cuda_pairs.is_half(dtype):
+            if cuda_pairs.is_half(dtype):
                 self.uses_words = True
                 kind = f"vec<uint32_t, {dtype.lanes // 2}>"
-                self.emit(f"{kind} {name} = words_at<{dtype.lanes // 2}>({self.value(i.address)});")
+                access = f"words_at<{dtype.lanes // 2}>({self.value(i.address)})"
+                if gated and i.gate is not None and i.alternative is not None:
+                    other = ", ".join(self.words_of(i.alternative))
+                    access = f"{self.value(i.gate)} ? {access} : {kind}{{{other}}}"
+                self.emit(f"{kind} {name} = {access};")
                 self.split[i.result] = tuple(
                     half for k in range(dtype.lanes // 2) for half in self.halves_of(f"{name}.at[{k}]")
                 )
@@ -262,7 +266,7 @@ class _Writer(FetchWriter):
         name, count = f"r{i.result.number}", dtype.lanes // _WORD_BYTES
         self.emit(f"vec<uint32_t, {count}> {name} = bytes_at<{count}>({self.value(i.address)});")
         found = [
-            cuda_pairs.Byte(f"{name}.at[{k // _WORD_BYTES}]", k % _WORD_BYTES) for k in range(dtype.lanes)
+            cuda_bytes.Byte(f"{name}.at[{k // _WORD_BYTES}]", k % _WORD_BYTES) for k in range(dtype.lanes)
         ]
         texts = [byte.text(scalar_type(dtype)) for byte in found]
         self.bytes.update(zip(texts, found, strict=True))
@@ -317,8 +321,10 @@ class _Writer(FetchWriter):
         words = []
         for operand in (i.a, i.b):
             kind, lanes = scalar_type(operand.dtype), self.lanes_of(operand)
-            own = f"vec<{kind}, {len(lanes)}>{{{', '.join(lanes)}}}"
             word, total = _words(operand.dtype)
+            if cuda_pairs.is_half(operand.dtype):
+                self.uses_words, kind, lanes = True, word, self.words_of(operand)
+            own = f"vec<{kind}, {len(lanes)}>{{{', '.join(lanes)}}}"
             words.append(own if word == kind else f"bits_as<vec<{word}, {total}>>({own})")
         self.emit(f"vec<{acc}, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
         self.emit(f"{name}(r{number}, {words[0]}, {words[1]});")

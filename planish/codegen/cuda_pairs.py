@@ -6,7 +6,7 @@ is loaded by words, computed in pairs and stored by words never leaves them.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from planish import dtypes
 from planish.dtypes import DType
@@ -74,52 +74,6 @@ template <int N> inline void put_words(uint16_t *at, vec<uint32_t, N> words) {
   memcpy(&halves, &words, sizeof(words));
   *(vec<uint16_t, 2 * N> *)at = halves;
 }"""
-
-
-class Byte(NamedTuple):
-    """Where a byte is: a word, and its place in it; and which of its bits are meant."""
-
-    word: str
-    place: int
-    shift: int = 0
-    mask: int = 0xFF
-
-    def text(self, kind: str) -> str:
-        """Its value, of a type."""
-        return f"({kind})({self.word} >> {8 * self.place})" if self.place else f"({kind}){self.word}"
-
-
-def bits_of(op: Ops, byte: Byte, by: int) -> Byte | None:
-    """What is left of a byte after an op with a number; None if it is not some of its bits."""
-    if op is Ops.AND and by >= 0:
-        return byte._replace(mask=byte.mask & by)
-    if op is Ops.SHR and 0 <= by < 8:
-        return byte._replace(shift=byte.shift + by, mask=byte.mask >> by)
-    return None
-
-
-_THOUSAND: Final = {dtypes.uint8: (0x6400, ""), dtypes.int8: (0x6480, " ^ 0x80808080u")}
-"""1024 as a float16, whose last bits are whole numbers, plus what makes bytes positive; and how they are made so."""
-
-
-def half_bytes(low: str, high: str, source: DType, known: dict[str, Byte]) -> str:
-    """Two bytes as float16, exactly: as the last bits of 1024, less that."""
-    start, positive = _THOUSAND[source.scalar]
-    one, two = known.get(low), known.get(high)
-    if one is not None and two is not None and one[2:] != two[2:]:
-        one = two = None
-    if one is not None and two is not None and one.word == two.word and one.mask == 0xFF:
-        word = f"{one.word}{positive}"
-        bits = f"__byte_perm({word}, 0x64646464u, 0x4{two.place}4{one.place})"
-    elif one is not None and two is not None and not positive:
-        both = f"__byte_perm({one.word}, {two.word}, 0x{two.place + 4}{two.place + 4}{one.place}{one.place})"
-        moved = f"{both} >> {one.shift}" if one.shift else both
-        bits = f"((({moved}) & {one.mask * 0x10001:#x}u) | 0x64006400u)"
-    else:
-        turned = positive and " ^ 0x80"
-        low, high = (f"(uint32_t)(uint8_t)({each}{turned})" for each in (low, high))
-        bits = f"({low} | {high} << 16 | 0x64006400u)"
-    return f"sub2_f16({bits}, {start:#x}{start:04x}u)"
 
 
 def is_half(dtype: DType) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from planish import dtypes
-from planish.codegen import cuda_helpers, cuda_pairs, symbols
+from planish.codegen import cuda_bytes, cuda_helpers, cuda_pairs, symbols
 from planish.codegen.c_table import is_narrow, literal, scalar_type
 from planish.codegen.c_values import CValues
 from planish.dtypes import DType
@@ -32,8 +32,10 @@ class CudaValues(CValues):
         """The lanes of vectors, each a text."""
         self.narrowed: dict[str, str] = {}
         """What 16-bit floats were rounded from."""
-        self.bytes: dict[str, cuda_pairs.Byte] = {}
+        self.bytes: dict[str, cuda_bytes.Byte] = {}
         """Where bytes are that were loaded by words."""
+        self.above: dict[str, cuda_bytes.Above] = {}
+        """Words of two floats: where they are known to be too large, and by what."""
         self.halves: dict[str, tuple[str, str]] = {}
         """Which half of which word a 16-bit float is."""
         self.uses_vectors = self.uses_bits = self.uses_shuffles = self.uses_words = self.uses_bytes = False
@@ -119,16 +121,45 @@ class CudaValues(CValues):
             return
         function = cuda_pairs.function_of(i.op, dtype) if count == 2 else None
         if function is not None:
-            operands = ", ".join(self.words_of(x)[0] for x in i.inputs)
-            self.pair(i.result, f"{self.pair_helper(function)}({operands})")
+            words = [self.words_of(x)[0] for x in i.inputs]
+            above = self.less(i, words[0])
+            text = f"{self.pair_helper(function)}({', '.join(words)})"
+            self.pair(i.result, text if above is None else self.lowered(above, dtype))
             return
-        self.define(i.result, [self.scalar(i.op, dtype, lane) for lane in inputs])
+        texts = [self.scalar(i.op, dtype, lane) for lane in inputs]
+        if dtype.scalar is dtypes.float32:
+            for k, (first, *_) in enumerate(inputs):
+                above = self.less(i, first, k)
+                texts[k] = texts[k] if above is None else self.lowered(above, dtype)
+        self.define(i.result, texts)
         if count == 1 and dtype is dtypes.uint8 and inputs[0][0] in self.bytes:
             last = i.inputs[-1]
             by = last.value if isinstance(last, Immediate) and isinstance(last.value, int) else -1
-            bits = cuda_pairs.bits_of(i.op, self.bytes[inputs[0][0]], by)
+            bits = cuda_bytes.bits_of(i.op, self.bytes[inputs[0][0]], by)
             if bits is not None:
                 self.bytes[f"r{i.result.number}"] = bits
+
+    def less(self, i: ir.Compute, word: str, lane: int | None = None) -> cuda_bytes.Above | None:
+        """What is left of floats that are known to be too large, if a whole number is added to or taken from them."""
+        above, last = self.above.get(word), i.inputs[-1]
+        if above is None or i.op not in {Ops.ADD, Ops.SUB} or not isinstance(last, Immediate):
+            return None
+        given = last.value if isinstance(last.value, tuple) else (last.value,)
+        values = set(given if lane is None or len(given) == 1 else given[lane : lane + 1])
+        number = values.pop()
+        if values or not isinstance(number, int | float) or number != number // 1:
+            return None
+        by = above.by + (int(number) if i.op is Ops.SUB else -int(number))
+        return above._replace(by=by) if cuda_bytes.holds(by, i.result.dtype) else None
+
+    def lowered(self, above: cuda_bytes.Above, dtype: DType) -> str:
+        """Floats that are known to be too large, less that."""
+        if not above.by:
+            return above.word
+        taken = self.constant(float(above.by), dtype.scalar)
+        if dtype.scalar is dtypes.float32:
+            return f"({above.word} - {taken})"
+        return f"{self.pair_helper(f'sub2_{dtype.scalar.short}')}({above.word}, pack2({taken}, {taken}))"
 
     def pair(self, register: Register, text: str) -> None:
         """A register of two halves."""
@@ -196,15 +227,35 @@ class CudaValues(CValues):
             return
         if target.lanes == 2 and source.bits == 8 and source.is_int and cuda_pairs.is_half(target):
             low, high = self.lanes_of(i.operand)
-            if target.scalar is dtypes.float16:
-                self.pair_helper("sub2_f16")
-                self.pair(i.result, cuda_pairs.half_bytes(low, high, source, self.bytes))
-            else:
-                self.pair(i.result, f"{self.pair_helper('narrow2_bf16')}((float){low}, (float){high})")
+            found = cuda_bytes.halves_of_bytes(low, high, source, target, self.bytes)
+            self.pair_helper(f"sub2_{target.scalar.short}")
+            word = f"r{i.result.number}_above"
+            self.emit(f"uint32_t {word} = {found.word};")
+            self.above[f"r{i.result.number}"] = found._replace(word=word)
+            self.pair(i.result, self.lowered(found._replace(word=word), target))
+            return
+        if source.bits == 8 and source.is_int and target.scalar is dtypes.float32:
+            self.floats_of_bytes(i)
             return
         if target.lanes == 1 and source is dtypes.float32 and cuda_pairs.is_half(target):
             self.narrowed[f"r{i.result.number}"] = self.value(i.operand)
         self.define(i.result, [self.cast_text(x, source, target) for x in self.lanes_of(i.operand)])
+
+    def floats_of_bytes(self, i: ir.Convert) -> None:
+        """Those that lie in words by moving bits; they are known to be too large as long as somebody may want them so."""
+        source, target, number = i.operand.dtype, i.result.dtype, i.result.number
+        texts = []
+        for lane, text in enumerate(self.lanes_of(i.operand)):
+            byte = self.bytes.get(text)
+            if byte is None:
+                texts.append(self.cast_text(text, source, target))
+                continue
+            found = cuda_bytes.float_of_byte(byte, source)
+            name = f"r{number}_{lane}" if target.lanes > 1 else f"r{number}"
+            self.emit(f"float {name}_above = {found.word};")
+            self.above[name] = found._replace(word=f"{name}_above")
+            texts.append(self.lowered(self.above[name], target))
+        self.define(i.result, texts)
 
     def bitcast(self, i: ir.Bitcast) -> None:
         source, target = i.operand.dtype, i.result.dtype

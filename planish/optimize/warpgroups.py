@@ -7,9 +7,11 @@ takes to do all tiles, each as long as its products take or its operands take to
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import Final
 
 from planish.actions.core_memory import neighbours
+from planish.actions.split import Split
 from planish.actions.tensor_core import TensorCore
 from planish.config import current
 from planish.optimize.core_schedule import CoreSchedule, Fit, sizes_of, try_each, upto
@@ -28,6 +30,8 @@ _SLOWER: Final = 6.0
 """How many times longer everything takes that waits for an operand which is turned."""
 _MOST_BUFFERS: Final = 6
 """Tiles of an operand at once: what is fetched so far ahead is there in time."""
+_STRIP: Final = range(4, 33)
+"""Tiles below each other that blocks do one after the other, before they go on to the right."""
 _BARRIERS: Final = 2048
 """Bytes of LOCAL memory that are for barriers, and to begin where tiles have to."""
 _LEAST: Final = 32
@@ -39,7 +43,8 @@ _LEAST_COLUMNS: Final = 2
 def use_warpgroups(draft: Draft) -> bool:
     """Whether a product of the kernel is done so."""
     cores = [core for core in draft.target.tensor_cores if core.reads_memory]
-    for inputs in dict.fromkeys(core.inputs for core in cores):
+    kinds = sorted(dict.fromkeys(core.inputs for core in cores), key=lambda inputs: inputs.itemsize)
+    for inputs in kinds:  # narrow ones first: what is widened before it is multiplied is read as it is stored
         alike = [core for core in cores if core.inputs is inputs]
         if alike[0].is_rough and not current().fastmath:
             continue
@@ -94,10 +99,29 @@ class _Tiles(CoreSchedule):
         room = self.draft.target.local_bytes - _BARRIERS
         buffers = min(room // tile, _MOST_BUFFERS, self.fit.padded[2] // core.k)
         product, what = self.fit.product, f"tiles of {groups * core.m} x {core.n} in registers"
-        return self.pad() and (
+        done = self.pad() and (
             self.draft.do(
                 TensorCore.of(core, product, groups, buffers, engine=True),
                 f"{what}, a copy engine feeds them",
             )
             or self.draft.do(TensorCore.of(core, product, groups, max(buffers, 1)), what)
         )
+        if done:
+            self.order()
+        return done
+
+    def order(self) -> None:
+        """Blocks that run at the same time do a part of the result that is about as high as wide: they read least so."""
+        high, wide = self.draft.left(self.m), self.draft.left(self.n)
+        workers, core = self.draft.target.workers, self.core
+        if high * wide <= workers or min(high, wide) < _STRIP[0]:
+            return
+        best = isqrt(workers * core.n // (self.fit.groups * core.m))
+        strip = max((n for n in _STRIP if high % n == 0 and n <= best), default=0)
+        why = "blocks that run at the same time share what they read"
+        if strip and high > strip:
+            self.draft.take(Split, self.m, strip, why)
+        if strip:
+            rows, columns = self.draft.innermost(self.m), self.draft.outermost(self.n)
+            if rows is not None and columns is not None and rows.order < columns.order:
+                self.draft.swap(rows, columns, why)

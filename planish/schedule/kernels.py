@@ -319,7 +319,7 @@ class _Cut:
         table = self.tensors.table
         stores: dict[frozenset[UOp], list[UOp]] = {}
         for node in (*group, *fusion.on_the_way):
-            place = fusion.on_the_way.get(node, fusion.whole(node))
+            place = fusion.on_the_way[node] if node in fusion.on_the_way else fusion.whole(node)
             target = table.make(Ops.INDEX, node.dtype, element(self.tensors.realised[node], place.indices))
             stores.setdefault(place.ranges, []).append(target.store(fusion.value(node, place)))
         effect: UOp | None = None

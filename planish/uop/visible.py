@@ -5,6 +5,7 @@ key on, or up to which one, there is anything to do::
 
     exp(where(key <= query + 3, s, -inf) - l) * d        last = query + 3
     where(query - 128 < key, p, 0)                       first = query - 127
+    where(query <= key % 512, p, 0)                      first = query of every 512 keys: heads that share what is walked past them
 """
 
 from __future__ import annotations
@@ -28,10 +29,35 @@ class Seen(NamedTuple):
 
     first: UOp | None = None
     last: UOp | None = None
+    period: int = 0
+    """After how many keys they begin anew; 0: never."""
 
 
 def seen(conditions: Sequence[UOp], keys: UOp, queries: UOp) -> Seen:
     """What conditions on a key say of where a query sees any."""
+    conditions = [simplify(each) for each in conditions]
+    found = _seen(conditions, keys, queries)
+    return found if found != Seen() else _seen_anew(conditions, keys, queries)
+
+
+def _seen_anew(conditions: Sequence[UOp], keys: UOp, queries: UOp) -> Seen:
+    """The same where all conditions are about the number of a key in a period."""
+    periods = {n for each in conditions for n in each.toposort() if n.op is Ops.FLOORMOD and n.src[0] is keys}
+    if len(periods) != 1 or keys.src[0].op is not Ops.CONST:
+        return Seen()
+    (within,) = periods
+    period = within.src[1].arg if within.src[1].op is Ops.CONST else 0
+    if not isinstance(period, int) or period < 1 or (keys.vmax + 1) % period:
+        return Seen()
+    number = keys.replace(src=(keys.src[0].const_like(period),))
+    about = [simplify(substitute(each, {within: number})) for each in conditions]
+    if any(keys in each.ranges for each in about):
+        return Seen()
+    found = _seen(about, number, queries)
+    return found if found == Seen() else found._replace(period=period)
+
+
+def _seen(conditions: Sequence[UOp], keys: UOp, queries: UOp) -> Seen:
     found = Seen()
     for condition in conditions:
         if condition.op not in {Ops.CMPLE, Ops.CMPLT}:
@@ -46,7 +72,7 @@ def seen(conditions: Sequence[UOp], keys: UOp, queries: UOp) -> Seen:
         if step not in {-1, 1} or grows is None or grows < 0:
             continue
         if all(kind_of(r) in OUTPUT for r in bound.ranges):
-            found = found._replace(**{"last" if step == -1 else "first": bound})
+            found = found._replace(last=bound) if step == -1 else found._replace(first=bound)
     return found
 
 

@@ -63,10 +63,32 @@ def test_tf32_for_those_who_allow_it(layout: str) -> None:
     assert error(layout, (512, 256, 384), "float32") < 1e-6
 
 
+@pytest.mark.parametrize("sizes", [(256, 512, 384), (4096, 1024, 512), (100, 72, 144)], ids=str)
+def test_fp8_for_those_who_allow_it(sizes: tuple[int, int, int]) -> None:
+    m, n, k = sizes
+    rng = np.random.default_rng(k)
+    given = [
+        pn.asarray(rng.standard_normal(shape).astype(np.float32), device=GPU).astype(pn.float8_e4m3fn)
+        for shape in ((m, k), (n, k))
+    ]
+    with pn.settings(fastmath=True):
+        found = pn.jit(lambda a, b: a.astype(pn.float32) @ b.astype(pn.float32).T)(*given)
+    a, b = (np.asarray(x.astype(pn.float32), np.float64) for x in given)
+    assert np.linalg.norm(np.asarray(found) - a @ b.T) < 4e-3 * np.linalg.norm(a @ b.T)
+
+
+def test_int8() -> None:
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((300, 500), (200, 500)))
+    product = pn.jit(lambda a, b: a.astype(pn.int32) @ b.astype(pn.int32).T)
+    found = np.asarray(product(*(pn.asarray(x, device=GPU) for x in (a, b))))
+    np.testing.assert_array_equal(found, a.astype(np.int32) @ b.astype(np.int32).T)
+
+
 # -- weights that are stored narrow ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 8, 11, 16])
 @pytest.mark.parametrize("kind", ["uint8", "int8", "half bytes"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_stored_weights(rows: int, kind: str, dtype: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -206,12 +207,13 @@ STORED: dict[str, tuple[Any, int, int, Any, str]] = {
         1,
         512,
         np.uint8,
-        "unroll(j, 16); upcast(i, 4); group(j.outer, 32); local(i.outer, 4)",
+        "spare(8); tensor_core(mma_m16n8k16_f16_f32, i, k, j, run=4); unroll(j.outer, 16); group(j.outer.outer, 2)",
     ),
-    "bytes, three rows": (lambda w: w, 3, 512, np.uint8, "upcast(i, 3); upcast(j, 4); group("),
-    "signed bytes": (lambda w: w, 1, 512, np.int8, "group("),
-    "half bytes, one row": (unpacked, 1, 1024, np.uint8, "unroll(j.inner, 2); unroll(j.outer, 16)"),
-    "half bytes, two rows": (unpacked, 2, 1024, np.uint8, "upcast(i, 2); upcast(j, 4); group("),
+    "bytes, three rows": (lambda w: w, 3, 512, np.uint8, "pad_to(i, 8); tensor_core("),
+    "signed bytes": (lambda w: w, 1, 512, np.int8, "run=4"),
+    "half bytes, one row": (unpacked, 1, 1024, np.uint8, "join(j.outer, j.inner); tensor_core("),
+    "half bytes, two rows": (unpacked, 2, 1024, np.uint8, "j, i, k.outer, run=8"),
+    "half bytes, sixteen rows, two": (unpacked, 16, 1024, np.uint8, "upcast(i.outer, 2)"),
 }
 
 
@@ -240,9 +242,22 @@ def test_few_rows_of_stored_weights(name: str) -> None:
     want = x.astype(np.float64) @ weights.T
     assert np.linalg.norm(found.astype(np.float64) - want) < 1e-3 * np.linalg.norm(want)
     ptx = lowered.as_text("ptx")
-    assert ptx.count("sub.rn.f16x2") >= ptx.count("cvt.f32.f16") // 8  # bytes are widened two at a time
+    assert not re.search(r"cvt\.rn\.f(16|32)\.[us]", ptx)  # bytes are widened two at a time, by moving bits
+    assert (
+        ptx.count("sub.rn.f16x2") == ptx.count("mul.rn.f16x2") > 0
+    )  # what makes them whole is taken off with the zero point
+    assert "ld.global.nc.v4.u32" in ptx
     assert ".local" not in ptx
-    assert lowered.as_text("cuda").count("narrow_f16((") == 0
+
+
+def test_stored_weights_in_float32_are_widened_without_a_conversion() -> None:
+    specs = (
+        pn.TensorSpec((1, 512), pn.float32),
+        pn.TensorSpec((64, 512), pn.uint8),
+        pn.TensorSpec((64, 8), pn.float32),
+    )
+    traced = pn.jit(lambda x, w, s: x @ (w.astype(pn.float32) - 7.0 * s[:, :1]).T).lower(*specs).function
+    assert "cvt.rn.f32" not in compiler.lower(traced, "sm_90").as_text("ptx")
 
 
 N = pn.Dim("n", 1, 5000)

@@ -68,6 +68,33 @@ def test_tiles_follow_from_sizes(sizes: tuple[int, int, int], tile: str) -> None
     assert tile in "; ".join(map(str, choice.actions))
 
 
+@pytest.mark.parametrize(
+    ("sizes", "order", "blocks"),
+    [
+        ((8192, 8192, 512), "split(i.outer, 16); swap(i.outer.inner, j.outer)", ("16", "32", "4")),
+        ((3000, 3072, 512), "split(i.outer, 12); swap(i.outer.inner, j.outer)", ("12", "16", "2")),
+        ((2048, 2048, 512), "", ("8", "16", "1")),
+    ],
+)
+def test_blocks_that_run_at_once_do_about_a_square(
+    sizes: tuple[int, int, int], order: str, blocks: tuple[str, ...]
+) -> None:
+    m, n, k = sizes
+    specs = pn.TensorSpec((m, k), pn.bfloat16), pn.TensorSpec((n, k), pn.bfloat16)
+    lowered = compiler.lower(pn.jit(lambda a, b: a @ b.T).lower(*specs).function, "sm_90")
+    assert "; ".join(map(str, lowered.choices[-1].actions)).partition("engine=true)")[2].strip("; ") == order
+    assert lowered.launches[-1].grid.blocks == blocks
+
+
+def test_what_is_stored_in_eight_bits_is_multiplied_so() -> None:
+    specs = [pn.TensorSpec((512, 512), pn.float8_e4m3fn)] * 2
+    for dtype in (pn.float32, pn.float16):
+        with settings(fastmath=True):
+            traced = pn.jit(lambda a, b, dtype=dtype: a.astype(dtype) @ b.astype(dtype).T).lower(*specs)
+            (choice,) = compiler.lower(traced.function, "sm_90").choices
+        assert "e4m3_f32_kk" in str(choice.actions[0])
+
+
 def test_rough_cores_are_for_those_who_allow_them() -> None:
     spec = pn.TensorSpec((128, 128), pn.float32)
     for fastmath in (False, True):

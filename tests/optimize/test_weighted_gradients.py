@@ -113,6 +113,18 @@ def test_rows_of_a_walk_are_stored_by_it() -> None:
     assert schedule.startswith("online")
 
 
+def test_rows_of_heads_that_share_keys_are_results() -> None:
+    """Results whose axes are not those of the kernel: (batch, groups, heads of a group, …) and (batch, heads, …)."""
+    arrays = [RNG.standard_normal((1, heads, 16, 32)).astype(BF16) for heads in (4, 2, 2)]
+    function = (
+        pn.jit(lambda q, k, v: library.attention_rows(q, k, v)).lower(*map(pn.asarray, arrays)).function
+    )
+    _, whole = compiler.lower(function, "sm_90").interpreted()(*arrays)
+    q, k = (x.astype(np.float64) for x in arrays[:2])
+    scores = np.einsum("bhld,bhsd->bhls", q, np.repeat(k, 2, 1)) * 32**-0.5
+    np.testing.assert_allclose(whole, np.log(np.exp(scores).sum(-1)), rtol=1e-4)
+
+
 def walk_kernel(sizes: Any) -> tuple[Any, Any]:
     """The first kernel of a chain of products, and how it is lowered."""
     found = lowered(*specs(*sizes))
@@ -165,6 +177,6 @@ def test_bounds_of_a_walk() -> None:
         bounds = {"m + 3": m + 3, "m + 1": m + 1, "m - 8": m + -8, "m - 1": m + -1, None: None}
         for exponent, first, last in cases:
             weight = (exponent - x).alu(Ops.EXP) * x
-            assert seen(unless_nothing(weight), k, m) == (bounds[first], bounds[last])
+            assert seen(unless_nothing(weight), k, m) == (bounds[first], bounds[last], 0)
         assert seen(unless_nothing((k <= m).where(x, nothing)), k, m).last is m
         assert seen(unless_nothing((k <= m).where(x, x)), k, m) == (None, None)

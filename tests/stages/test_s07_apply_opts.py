@@ -124,9 +124,10 @@ FORMS: dict[str, tuple[str, Target, list[str]]] = {
 
 
 def test_every_kind_has_its_golden() -> None:
-    """PREFIX, RELAY, TC, ALIGN, ONLINE, CHAIN and CLAIM have tests of their own."""
+    """PREFIX, RELAY, TC, ALIGN, ONLINE, CHAIN, CLAIM and SPARE have tests of their own."""
     here = {parse_schedule(text)[0].word for text, _, _ in FORMS.values()} | {"hold", "limit"}
-    assert here == set(kinds()) - {"prefix", "relay", "tensor_core", "align", "online", "chain", "claim"}
+    others = {"prefix", "relay", "tensor_core", "align", "online", "chain", "claim", "spare"}
+    assert here == set(kinds()) - others
 
 
 @pytest.mark.parametrize("name", FORMS)

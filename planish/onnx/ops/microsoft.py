@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -149,7 +150,10 @@ def matmul_nbits(
     groups: V | None = None,
     bias: V | None = None,
 ) -> V:
-    """A product with weights (N, K) of few bits, in blocks along K that share a scale and a zero point."""
+    """A product with weights (N, K) of few bits, in blocks along K that share a scale and a zero point.
+
+    They are widened to the dtype of what they are multiplied with, as the operator says; sums are float32.
+    """
     depth, width = at.attributes.require("K"), at.attributes.require("N")
     bits, block = at.attr("bits", 4), at.attributes.require("block_size")
     at.attr("accuracy_level")
@@ -157,7 +161,8 @@ def matmul_nbits(
     if groups is not None or bits not in (2, 4, 8):
         raise at.refuse(f"{bits} bits, or blocks in an order of their own")
     blocks = -(-depth // block)
-    weights = _unpacked(b.reshape((width, blocks * size_of(at, b, 2))), bits).cast(dtypes.float32)
+    within = a.dtype if a.dtype in _HALVES else dtypes.float32
+    weights = _unpacked(b.reshape((width, blocks * size_of(at, b, 2))), bits).cast(within)
     shape = (width, blocks, block)
     weights = weights.reshape(shape)
     if zeros is None:
@@ -168,12 +173,15 @@ def matmul_nbits(
             points = _unpacked(per_row, bits).slice([0, 0], [width, blocks])
         else:
             points = zeros.reshape((width, blocks))
-        weights = weights.sub(points.cast(dtypes.float32).expand_dims(2).broadcast_to(shape))
-    factors = cast(scales, dtypes.float32).reshape((width, blocks, 1))
+        weights = weights.sub(cast(points, within).expand_dims(2).broadcast_to(shape))
+    factors = cast(scales, within).reshape((width, blocks, 1))
     weights = weights.mul(factors.broadcast_to(shape)).reshape((width, blocks * block))
     weights = weights.slice([0, 0], [width, depth])
-    result = cast(a, dtypes.float32).dot_general(weights, ops.DotDims((), (a.rank - 1,), (1,)))
+    result = cast(a, within).dot_general(weights, ops.DotDims((), (a.rank - 1,), (1,)))
     return _added(cast(result, a.dtype), bias)
+
+
+_HALVES: Final = frozenset({dtypes.float16, dtypes.bfloat16})
 
 
 def _unpacked(x: V, bits: int) -> V:

@@ -10,6 +10,7 @@ from planish import dtypes
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.across import sum_across
 from planish.optimize.gpu.columns import share_columns
+from planish.optimize.gpu.decode import rows_by_cores
 from planish.optimize.gpu.joined import joined
 from planish.optimize.gpu.products import tile_product
 from planish.optimize.gpu.rows import share_rows
@@ -50,6 +51,7 @@ def _products(draft: Draft, nest: Nest) -> bool:
 
 GPU: Final[Sequence[Template]] = (
     only("walks over keys", walk_keys),
+    only("few rows of stored bytes by cores", rows_by_cores),
     only("few rows of stored bytes", partial(thin_product, stored=True)),
     only("one row across", sum_across),
     only("warpgroups", _warpgroups),

@@ -8,6 +8,7 @@ lie next to each other.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final, NamedTuple, cast
 
 from planish.actions.group import Group
@@ -40,7 +41,7 @@ _SHORT_TEAMS: Final = (16, 8)
 _BLOCK: Final = 128
 
 
-class _Thin(NamedTuple):
+class Thin(NamedTuple):
     """The axes of such a product, and where its matrix is read."""
 
     matrix: UOp
@@ -51,8 +52,14 @@ class _Thin(NamedTuple):
     inside: tuple[UOp, ...]
     """Summed axes inside of one stored element."""
 
+    @property
+    def packed(self) -> int:
+        """Terms of the sum that one stored element holds."""
+        return prod(map(size_of, self.inside))
 
-def _found(view: Nest) -> _Thin | None:
+
+def thin_of(view: Nest) -> Thin | None:
+    """A kernel read as few rows against a long matrix; None if it is not."""
     if len(view.reductions) != 1 or view.rows or view.scans:
         return None
     (reduction,) = view.reductions
@@ -70,12 +77,12 @@ def _found(view: Nest) -> _Thin | None:
     inside = tuple(r for r in summed if r is not along and view.stride(matrix, r) == 0)
     if set(summed) != {along, *inside} or any(not 0 < size_of(r) <= _PACKED for r in inside):
         return None
-    return _Thin(matrix, rows, columns[-1], along, inside)
+    return Thin(matrix, rows, columns[-1], along, inside)
 
 
 def thin_product(draft: Draft, view: Nest, *, stored: bool) -> bool:
     """Few rows against a long matrix; `stored`: one whose elements are narrower than what is computed with."""
-    found = _found(view)
+    found = thin_of(view)
     if found is None:
         return False
     rows = 1
@@ -105,6 +112,6 @@ def thin_product(draft: Draft, view: Nest, *, stored: bool) -> bool:
     return True
 
 
-def _widths(found: _Thin) -> tuple[int, ...]:
+def _widths(found: Thin) -> tuple[int, ...]:
     most = _ACCESS // found.matrix.dtype.itemsize
     return tuple(most >> n for n in range(3))

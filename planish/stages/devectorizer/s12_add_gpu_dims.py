@@ -36,6 +36,7 @@ from typing import Final
 from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
 from planish.stages.devectorizer.barriers import add_barriers
+from planish.stages.devectorizer.finishing import finished_by_few
 from planish.stages.devectorizer.own_registers import own_registers
 from planish.stages.devectorizer.software_pipeline import pipelined
 from planish.stages.expander.s10_add_local_buffers import spread
@@ -236,6 +237,8 @@ def add_gpu_dims(sink: UOp, target: Target) -> UOp:
     threads = _by_order(nodes, *THREADS)
     if target.is_gpu:
         sink = own_registers(sink, target)
+        stores = [n for n in sink.toposort() if n.op is Ops.STORE]
+        sink = finished_by_few(sink, {store: _idle(store, threads) for store in stores})
         nodes = sink.toposort()
     result = _bounded(_replaced(sink, _indices(nodes, target), threads))
     return add_barriers(*pipelined(result)) if threads else result

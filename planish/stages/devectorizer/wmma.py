@@ -5,7 +5,7 @@
 * `pm_split_wmma`: between stages 9 and 14 a WMMA may stand for several tiles (an axis of tiles in registers). Of P tiles, lane
   l·P + p of its operands and of its result is lane l of tile p.
 * `pm_reduce_tiles`: a sum of several tiles is as many sums of one, each with an accumulator of its own: what a core keeps in
-  one of its registers must lie together.
+  one of its registers must lie together. Tiles along an unrolled sum are one chain of products.
 * `pm_whole_tiles`: what a core of one thread reads and keeps as a whole is accessed as a whole, however wide: its
   registers are not those of vectors.
 """
@@ -37,9 +37,17 @@ def _starts_at_zero(tile: UOp) -> bool:
 
 
 def _give(x: UOp, tile: UOp) -> UOp | None:
-    if not _is_accumulator(x) or not _starts_at_zero(tile):
+    if not _is_accumulator(x):
         return None
-    return tile.replace(src=(*tile.src[:2], x, *tile.src[3:]))
+    if tile.src[2].op is Ops.WMMA:
+        given = _give(x, tile.src[2])
+        return None if given is None else _begun(tile, given)
+    return _begun(tile, x) if _starts_at_zero(tile) else None
+
+
+def _begun(tile: UOp, start: UOp) -> UOp:
+    """A product that is added to something."""
+    return tile.replace(src=(*tile.src[:2], start, *tile.src[3:]))
 
 
 _TILE: Final = node(Ops.WMMA, name="tile")
@@ -134,9 +142,47 @@ def _split_sum(root: UOp) -> UOp | None:
     return whole.gep(*order)
 
 
+def _chain_sum(root: UOp) -> UOp | None:
+    """Tiles that are added up: each begins with the sums of the one before."""
+    value, width = root.src[0], root.dtype.lanes
+    tile = value.src[0] if value.op is Ops.GEP else value
+    if root.arg is not Ops.ADD or tile.op is not Ops.WMMA or value.dtype.lanes <= width:
+        return None
+    found = _tiles(tile)
+    if found is None or not all(map(_starts_at_zero, found[0])):
+        return None
+    tiles, order = found
+    lanes = tiles[0].dtype.lanes
+    if value is not tile:
+        order = tuple(order[lane] for lane in cast("tuple[int, ...]", value.arg))
+    sums: dict[tuple[int, ...], int] = {}
+    where = []
+    for lane in range(width):
+        places = order[lane::width]
+        if len({place % lanes for place in places}) != 1:
+            return None
+        added = tuple(place // lanes for place in places)
+        where.append(sums.setdefault(added, len(sums)) * lanes + places[0] % lanes)
+    parts = []
+    for added in sums:
+        total = tiles[added[0]]
+        for number in added[1:]:
+            total = _begun(tiles[number], total)
+        parts.append(
+            total if len(root.src) == 1 else root.replace(dtype=total.dtype, src=(total, *root.src[1:]))
+        )
+    whole = parts[0]
+    if len(parts) > 1:
+        whole = root.table.make(Ops.CAT, whole.dtype.scalar.vec(lanes * len(parts)), tuple(parts))
+    return whole.gep(*where)
+
+
 pm_reduce_tiles: Final = Matcher(
     "pm_reduce_tiles",
-    [rule(node(Ops.REDUCE), _split_sum, says="REDUCE of several tiles -> one REDUCE for each")],
+    [
+        rule(node(Ops.REDUCE), _split_sum, says="REDUCE of several tiles -> one REDUCE for each"),
+        rule(node(Ops.REDUCE), _chain_sum, says="REDUCE of tiles that are added up -> WMMA(a, b, WMMA(…))"),
+    ],
 )
 
 
