@@ -24,7 +24,7 @@ from planish.actions.base import Refusal
 from planish.actions.layouts import Layout
 from planish.actions.tensor_maps import fetched
 from planish.dtypes import DType
-from planish.uop.nest import plain_index, without_gate
+from planish.uop.nest import plain_index
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Box, Bufferize, Ops
 from planish.uop.rewrite import substitute
@@ -53,8 +53,6 @@ def _read(value: UOp) -> Iterator[UOp]:
     for place in value.toposort():
         if place.op is Ops.INDEX and place.src[0].op is Ops.DEFINE_GLOBAL:
             index = plain_index(place)
-            while index is not None and index is not without_gate(index):  # padded along both axes
-                index = without_gate(index)
             if index is not None:
                 yield index
 
@@ -162,10 +160,7 @@ def _written(split: CoreTiling) -> UOp | None:
     """Where results are stored."""
     for node in split.nodes:
         if node.op is Ops.STORE and node.src[0].op is Ops.INDEX:
-            index = plain_index(node.src[0])
-            while index is not None and index is not without_gate(index):
-                index = without_gate(index)
-            return index
+            return plain_index(node.src[0])
     return None
 
 

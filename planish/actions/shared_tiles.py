@@ -23,7 +23,7 @@ from planish.actions.layouts import Layout
 from planish.actions.padding import gated
 from planish.records import dataclass
 from planish.target import Target
-from planish.uop.nest import plain_index, without_gate
+from planish.uop.nest import plain_index
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Bufferize, Ops
 from planish.uop.rewrite import substitute
@@ -97,8 +97,6 @@ def dims_of(read: UOp, inner: Sequence[UOp]) -> tuple[TileDim, ...] | None:
     index = plain_index(read)
     if index is None:
         return None
-    while (inside := without_gate(index)) is not index:
-        index = inside
     digits: list[Digit] = []
     stack = [(simplify(index), 1)]
     while stack:

@@ -12,7 +12,8 @@ A scan that is a result adds up parts, scans their sums, and then every part fro
 
     y = scan(x[16777216])    y[p] = before[p] + scan(x[p]),  before = scan of the sums of the parts before p
 
-It reads x twice; both times all cores do. Only parts of equal length are made. (A GPU gets scans in parts that are no results, too.)
+It reads x twice; both times all cores do. Only parts of equal length are made. A GPU gets scans in parts that are no results, too, parts of parts, and
+where there are no equal parts a last one that is longer than it need be.
 """
 
 from __future__ import annotations
@@ -24,9 +25,8 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.schedule import products
 from planish.schedule.limits import FEW_ROWS, SMALL
-from planish.schedule.tensors import Tensors, expand, full, most, pad, reshape, shrink
-from planish.target import Target
-from planish.uop.node import UOp
+from planish.schedule.tensors import Tensors, expand, full, largest, most, pad, reshape, shrink
+from planish.uop.node import Number, UOp
 from planish.uop.ops import Ops, ReduceAxes
 from planish.uop.shape import Dim, shape
 from planish.uop.symbolic.reduce import identity
@@ -42,14 +42,18 @@ _WIDE_COLUMNS: Final = 32
 """The same of all others."""
 _COLUMN_PART: Final = 256
 """Elements of a part of a column that is summed up, at least."""
-_WARPS: Final = 16
-"""Rows for each multiprocessor that are scanned, by a warp each."""
+_WARPS: Final = 12
+"""Rows for each multiprocessor that are scanned, by a warp each, at least: fewer leave memory idle for longer than it takes to read it twice."""
 _THREADS: Final = 512
 """Columns for each multiprocessor that are scanned, by a thread each."""
-_WARP, _NEARLY = 32, (9, 10)
-"""Columns of a block, at least; and how many multiprocessors have to have a block of columns that are scanned in one pass."""
-_ROW_SCAN, _COLUMN_SCAN = 2048, 32
-"""Elements of a part of a scan, at least: of one that a warp scans, and of one that a thread does."""
+_NEARLY: Final = (9, 10)
+"""How many multiprocessors have to have a block of columns that are scanned in one pass."""
+_ACCESS, _LINE = 16, 128
+"""Bytes that a thread moves at once, and a warp at least; parts that are not equal begin at so many elements."""
+_SHORT_SCAN: Final = 8192
+"""Elements of a row that one warp scans alone, sooner than three kernels do."""
+_ROW_SCAN, _COLUMN_SCAN = 4096, 32
+"""Elements of a part of a scan: of one that a warp scans, at most, and of one that a thread does, at least."""
 
 
 def split_reductions(tensors: Tensors, roots: Sequence[UOp]) -> Mapping[UOp, UOp]:
@@ -98,23 +102,29 @@ def _split_scan(tensors: Tensors, node: UOp, stored: DType | None = None) -> UOp
     if not isinstance(size, int) or nothing is None:
         return as_wanted
     if tensors.target.is_gpu:
-        parts = _scan_parts_of_gpu(tensors.target, dims, axis, size)
+        parts = _scan_parts_of_gpu(tensors, source, axis, size)
     else:
         parts = 0 if size < _LONG or most(dims) >= FEW_ROWS * size else _parts(size, size)
-    if parts < 2 or size % parts:
+    if parts < 2 or (size % parts and not tensors.target.is_gpu):
         return as_wanted
-    table = tensors.table
+    table, length = tensors.table, -(-size // parts)
+    if size % parts:
+        length = -(-length // _LINE) * _LINE
+        parts = -(-size // length)
 
     def made(kind: Ops, x: UOp, along: int) -> UOp:
         return table.make(kind, x.dtype, (x,), ReduceAxes(op, (along,)))
 
     short = (*dims[:axis], parts, *dims[axis + 1 :])
-    split = (*dims[:axis], parts, size // parts, *dims[axis + 1 :])
-    x = reshape(source, split)
+    split = (*dims[:axis], parts, length, *dims[axis + 1 :])
+    x = reshape(_filled(tensors, source, axis, parts * length - size, nothing), split)
     sums = table.make(Ops.CONTIGUOUS, x.dtype, (reshape(made(Ops.REDUCE_AXIS, x, axis + 1), short),))
     in_front = [(1 if each == axis else 0, 0) for each in range(len(dims))]
     longer = tuple(parts + 1 if each == axis else dim for each, dim in enumerate(dims))
-    running = table.make(Ops.CONTIGUOUS, x.dtype, (made(Ops.SCAN_AXIS, sums, axis),))
+    scanned = made(Ops.SCAN_AXIS, sums, axis)
+    running = _split_scan(tensors, scanned) if tensors.target.is_gpu else scanned
+    if running is scanned:
+        running = table.make(Ops.CONTIGUOUS, x.dtype, (scanned,))
     before = shrink(pad(running, in_front), longer, [(0, dim) for dim in short])
     if nothing != 0:
         first = tensors.position(short, axis).eq(0)
@@ -122,7 +132,9 @@ def _split_scan(tensors: Tensors, node: UOp, stored: DType | None = None) -> UOp
     start = expand(reshape(before, (*dims[:axis], parts, 1, *dims[axis + 1 :])), split)
     whole = start.alu(op, made(Ops.SCAN_AXIS, x, axis + 1))
     whole = whole if stored is None else whole.cast(stored)
-    return reshape(table.make(Ops.CONTIGUOUS, whole.dtype, (whole,)), dims)
+    whole = table.make(Ops.CONTIGUOUS, whole.dtype, (whole,))
+    longer = (*dims[:axis], parts * length, *dims[axis + 1 :])
+    return shrink(reshape(whole, longer), longer, [(0, dim) for dim in dims])
 
 
 def _parts(total: int, size: int) -> int:
@@ -136,16 +148,21 @@ def _even(wanted: int, size: int) -> int:
     return next(even, wanted)
 
 
-def _scan_parts_of_gpu(target: Target, dims: Sequence[Dim], axis: int, size: int) -> int:
+def _scan_parts_of_gpu(tensors: Tensors, source: UOp, axis: int, size: int) -> int:
     """Parts of a scan for which there are threads, if there are few without them."""
+    dims, workers = shape(source), tensors.target.workers
+    rows = max(most(dims) // size, 1)
+    if axis == len(dims) - 1:
+        if rows >= workers * _WARPS or size < _SHORT_SCAN:
+            return 0
+        return _even(size // min(1 << size.bit_length() // 2, _ROW_SCAN), size)
+    itemsize = _bytes_read(tensors, source)
+    straight = largest(dims[-1]) * itemsize % _ACCESS == 0
+    if straight and rows * itemsize * _NEARLY[1] >= workers * _LINE * _NEARLY[0]:
+        return 0  # of so many columns there is one pass, read far ahead (`optimize/gpu/scans.py`), instead of two
     if most(dims) < _LONG:
         return 0
-    rows = max(most(dims) // size, 1)
-    along = axis == len(dims) - 1
-    if not along and rows * _NEARLY[1] >= target.workers * _WARP * _NEARLY[0]:
-        return 0  # one pass over all columns, read far ahead (`optimize/gpu/scans.py`), instead of two
-    wanted, least = (_WARPS, _ROW_SCAN) if along else (_THREADS, _COLUMN_SCAN)
-    return _even(min(-(-target.workers * wanted // rows), size // least), size)
+    return _even(min(-(-workers * _THREADS // rows), size // _COLUMN_SCAN), size)
 
 
 def _column_parts_of_gpu(
@@ -191,6 +208,19 @@ def _joined(tensors: Tensors, node: UOp) -> UOp:
     return tensors.table.make(Ops.REDUCE_AXIS, node.dtype, (flat,), ReduceAxes(op, (first,)))
 
 
+def _filled(tensors: Tensors, source: UOp, axis: int, missing: int, start: Number) -> UOp:
+    """So many elements more behind the last ones of an axis, which change no reduction."""
+    if not missing:
+        return source
+    dims = shape(source)
+    edge = [(0, missing if each == axis else 0) for each in range(len(dims))]
+    x = pad(source, edge)
+    if start == 0:
+        return x
+    here = pad(tensors.filled(True, dtypes.bool_, dims), edge)
+    return here.alu(Ops.WHERE, x, full(tensors.table.const(start, source.dtype), shape(x)))
+
+
 def _split(tensors: Tensors, node: UOp) -> UOp:
     joined = _joined(tensors, node) if tensors.target.is_gpu else node
     if joined is not node:
@@ -214,14 +244,7 @@ def _split(tensors: Tensors, node: UOp) -> UOp:
         start = identity(op, node)
         if start is None:
             return node
-        missing = parts * length - size
-        x = source
-        if missing:
-            edge = [(0, missing if each == axis else 0) for each in range(len(dims))]
-            x = pad(source, edge)
-            if start != 0:
-                here = pad(tensors.filled(True, dtypes.bool_, dims), edge)
-                x = here.alu(Ops.WHERE, x, full(tensors.table.const(start, node.dtype), shape(x)))
+        x = _filled(tensors, source, axis, parts * length - size, start)
         table = tensors.table
         split = (*dims[:axis], parts, length, *dims[axis + 1 :])
         x = table.make(Ops.RESHAPE, x.dtype, (x,), split)

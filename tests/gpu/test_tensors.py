@@ -209,3 +209,42 @@ def test_large_arrays_come_and_go_through_pinned_memory(count: int) -> None:
         there = pn.asarray(x, device="cuda")
         np.testing.assert_array_equal(np.asarray(there), x)
         np.testing.assert_array_equal(np.asarray(there + 1), x + 1)
+
+
+def test_a_function_holds_the_host_and_the_gpu() -> None:
+    x, w = _data(70, 40), _data(40, 30, seed=1)
+
+    @pn.jit
+    def f(x: Any, w: Any) -> Any:
+        z = pn.tanh(x.to_device(GPU) @ w)
+        return z, z.to_device("cpu") + 1.0, pn.sin(x)
+
+    want = np.tanh(x.astype(np.float64) @ w)
+    for _ in range(3):
+        z, back, own = f(pn.asarray(x, device="cpu"), pn.asarray(w, device=GPU))
+        assert (z.device, back.device, own.device) == (GPU, "cpu", "cpu")
+        np.testing.assert_allclose(np.asarray(z), want, atol=2e-6)
+        np.testing.assert_allclose(np.asarray(back), want + 1, atol=2e-6)
+    there = pn.jit(pn.grad(lambda x: pn.sum(pn.sin(x.to_device(GPU)).to_device("cpu") ** 2)))
+    slope = there(pn.asarray(x, device="cpu"))
+    assert slope.device == "cpu"
+    np.testing.assert_allclose(np.asarray(slope), 2 * np.sin(x) * np.cos(x), atol=2e-6)
+    with pytest.raises(PlanishError, match=r"cpu and .*cuda:0"):
+        pn.jit(lambda x: x.to_device(GPU) + x)(pn.asarray(x, device="cpu"))
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["f32", "bf16"])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((200, 4100), 0), ((333, 16384), 0), ((64, 65536), 0), ((3, 50, 4096), 1), ((5000, 257), 0), ((100_003,), 0),
+     ((1 << 20,), 0), ((7, 20_000), 1), ((2000, 300), 1)],
+    ids=str,
+)  # fmt: skip
+def test_scans_of_many_shapes(shape: tuple[int, ...], axis: int, narrow: bool) -> None:
+    given = _data(*shape)
+    x = pn.asarray(given, device=GPU)
+    x = x.astype(pn.bfloat16) if narrow else x
+    want = np.cumsum(np.asarray(x).astype(np.float64), axis=axis)
+    found = pn.jit(lambda x: pn.cumulative_sum(x, axis=axis))(x)
+    away = np.linalg.norm(np.asarray(found).astype(np.float64) - want) / np.linalg.norm(want)
+    assert away < (4e-3 if narrow else 1e-6)

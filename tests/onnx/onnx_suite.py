@@ -30,10 +30,16 @@ SKIPPED: Final = "skipped"
 WRONG: Final = "wrong"
 FAILED: Final = "failed"
 
-EXPECTED: Final = {
-    "test_loop16_seq_none_cpu": "the runner of onnx 1.23 asks for the length of an array without axes",
+_EXPECTED: Final = {
+    r"test_loop16_seq_none_\w+": "the runner of onnx 1.23 asks for the length of an array without axes",
+    r"test_bernoulli_\w+": "random by definition; later runners leave them out",
 }
 """Cases that do not pass, and why; docs/onnx.md has the same list."""
+
+
+def is_expected(name: str) -> bool:
+    """Whether a case is known not to pass."""
+    return any(re.fullmatch(pattern, name) for pattern in _EXPECTED)
 
 
 @cache
@@ -96,9 +102,10 @@ def _work(names: Sequence[str], interpret: bool, connection: Connection) -> None
 def run_apart(names: Sequence[str], interpret: bool, seconds: float = 120.0) -> dict[str, tuple[str, str]]:
     """Run cases in another process: a crash or a hang costs one of them."""
     results: dict[str, tuple[str, str]] = {}
-    context = multiprocessing.get_context("fork")
-    for device in {name.rpartition("_")[2] for name in names}:
-        cases(interpret, device)
+    on_gpu = any(name.endswith("_cuda") for name in names)
+    context: Any = multiprocessing.get_context("spawn" if on_gpu else "fork")  # CUDA does not survive a fork
+    if not on_gpu:
+        cases(interpret)
     while waiting := [name for name in names if name not in results]:
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(target=_work, args=(waiting, interpret, theirs))
@@ -161,7 +168,7 @@ def main() -> int:
     told = ", ".join(f"{count} {end}" for end, count in sorted(counts.items()))
     sys.stdout.write(f"{len(results)} cases: {told}; {time.monotonic() - begin:.0f} s\n")
     fine = (PASSED, REFUSED, SKIPPED) if args.device == "cpu" else (PASSED, REFUSED)
-    return any(end not in fine and name not in EXPECTED for name, (end, _) in results.items())
+    return any(end not in fine and not is_expected(name) for name, (end, _) in results.items())
 
 
 if __name__ == "__main__":

@@ -311,6 +311,8 @@ SPLIT: dict[str, tuple[Any, Any, int]] = {
     "scan of one row": (lambda x: pn.cumulative_sum(x, axis=0), data(512), 3),
     "narrow scan": (lambda x: pn.cumulative_sum(x.astype(pn.bfloat16), axis=0), data(512), 3),
     "scan that something is made of": (lambda x: pn.cumulative_sum(x, axis=1) * 2.0, data(2, 512), 4),
+    "parts of parts": (lambda x: pn.cumulative_sum(x, axis=0), data(1 << 12), 5),
+    "no equal parts": (lambda x: pn.cumulative_prod(x * 0.01 + 1.0, axis=0), data(509), 4),
     "extrema": (lambda x: pn.cumulative_max(x, axis=0), data(512), 3),
     "products": (lambda x: pn.cumulative_prod(x * 0.1 + 1.0, axis=0), data(512), 3),
     "scan of columns": (lambda x: pn.cumulative_sum(x, axis=0), data(64, 32), 3),
@@ -323,7 +325,7 @@ SPLIT: dict[str, tuple[Any, Any, int]] = {
 
 @pytest.mark.parametrize("name", SPLIT)
 def test_long_scans_and_few_columns_are_made_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, value in {"_LONG": 1, "_ROW_SCAN": 128, "_COLUMN_SCAN": 16, "_COLUMN_PART": 32}.items():
+    for limit, value in {"_LONG": 1, "_SHORT_SCAN": 60, "_COLUMN_SCAN": 16, "_COLUMN_PART": 32}.items():
         monkeypatch.setattr(f"planish.schedule.split.{limit}", value)
     function, x, kernels = SPLIT[name]
     traced = pn.jit(function).lower(pn.asarray(x)).function
@@ -343,7 +345,7 @@ COLUMN_SCANS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         "local(i, 32); prefix(j, 32); stage(arg1, at=j.outer, buffers=11)",
     ),
     "narrow": (lambda x: pn.cumulative_sum(x.astype(pn.bfloat16), axis=0), (data(24, 32),), "stage(arg1, "),
-    "odd": (lambda x: pn.cumulative_sum(x, axis=0), (data(23, 31),), "pad_to(j, 8); pad_to(i, 32)"),
+    "odd": (lambda x: pn.cumulative_sum(x, axis=0), (data(23, 60),), "pad_to(j, 8); pad_to(i, 64)"),
     "from the end": (
         lambda x: pn.flip(pn.cumulative_sum(pn.flip(x, axis=0), axis=0), axis=0),
         (data(24, 32),),

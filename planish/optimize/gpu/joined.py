@@ -15,7 +15,7 @@ from planish.actions.join import Join
 from planish.actions.pad_to import PadTo
 from planish.actions.split import Split
 from planish.optimize.draft import Draft
-from planish.uop.nest import OUTPUT, name_of, plain_index, size_of, without_gate
+from planish.uop.nest import OUTPUT, name_of, plain_index, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.products import Product, nearly
@@ -56,8 +56,6 @@ def _as_they_lie(axes: Iterable[UOp], value: UOp) -> tuple[UOp, ...]:
         (plain_index(n) for n in value.toposort() if n.op is Ops.INDEX and n.src[0].op is Ops.DEFINE_GLOBAL),
         None,
     )
-    while index is not None and (inside := without_gate(index)) is not index:
-        index = inside
 
     def apart(r: UOp) -> tuple[bool, int, tuple[int, ...]]:
         step = None if index is None else stride(index, r)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
-from typing import Final
+from typing import Final, cast
 
 from planish.actions.local import Local
 from planish.actions.prefix import Prefix
@@ -32,6 +32,8 @@ _WORTH: Final = 64
 """Elements of a row that a warp is worth."""
 _COLUMNS: Final = (128, 64, 32)
 """Columns, each of a thread, that share a block: of few columns there are then blocks for all multiprocessors."""
+_ACCESS: Final = 16
+"""Bytes that a thread copies at once: rows that begin elsewhere are copied in pieces, which takes longer than it gains."""
 _TILE: Final = 8 << 10
 """Bytes of a tile of columns, if they are not too many rows."""
 _ROWS_AT_ONCE: Final = (32, 16, 8)
@@ -92,13 +94,13 @@ def _fetched_ahead(draft: Draft, view: Nest, axis: UOp, column: UOp) -> bool:
     """Columns that are read through a ring, if they are enough for nearly all multiprocessors."""
     read = sorted(
         {
-            (int(place.src[0].arg), place.dtype.itemsize)
+            (cast("int", place.src[0].arg), place.dtype.itemsize)
             for place in view.reads
             if place.src[0].op is Ops.DEFINE_GLOBAL and axis in place.ranges and column in place.ranges
         }
     )
     sizes = [size_of(r) for r in view.outputs if r is not axis]
-    if not read or not all(sizes):
+    if not read or not all(sizes) or any(size_of(column) * itemsize % _ACCESS for _, itemsize in read):
         return False
     wide = sum(itemsize for _, itemsize in read)
     total, workers = prod(sizes), draft.target.workers

@@ -43,6 +43,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import field
+from itertools import accumulate
 from typing import Final, cast
 
 from planish import dtypes
@@ -54,10 +55,11 @@ from planish.stages.devectorizer.wmma import pm_reduce_tiles, pm_wmma_accumulate
 from planish.stages.expander.loops import merge_loops, separate_contexts
 from planish.uop.laws import memory_of
 from planish.uop.matcher import Matcher, rule
-from planish.uop.nest import around, closed_by, closers_of, loops_of, stores_in
+from planish.uop.nest import THREADS, around, closed_by, closers_of, loops_of, stores_in
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, Axis, Ops
 from planish.uop.pattern import INDEX, node
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic.reduce import identity
 
@@ -71,6 +73,8 @@ class RegisterCount:
 
     count: int = 0
     around: dict[UOp, frozenset[UOp]] = field(default_factory=dict)
+    threads: bool = False
+    """Whether the lanes are registers of threads, each of which is computed by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +226,12 @@ def _meets_what_was(each: UOp, written: Collection[UOp]) -> bool:
     )
 
 
-def running(op: Ops, value: UOp, positions: int) -> UOp:
-    """Each position in lanes combined with all before it: with those one before, then two, four …"""
+def running(op: Ops, value: UOp, positions: int, *, threads: bool = False) -> UOp:
+    """Each position in lanes combined with all before it: with those one before, then two, four …; in threads one after the other."""
     count = value.dtype.lanes
     width = count // positions
+    if threads:
+        return _one_by_one(op, value, positions, width)
     start = identity(op, value)
     step = 1
     while step < positions:
@@ -237,11 +243,18 @@ def running(op: Ops, value: UOp, positions: int) -> UOp:
     return value
 
 
+def _one_by_one(op: Ops, value: UOp, positions: int, width: int) -> UOp:
+    """The fewest operations, where nothing is done to several lanes at once."""
+    parts = [value.gep(*range(first, first + width)) for first in range(0, positions * width, width)]
+    found = list(accumulate(parts, lambda before, part: before.alu(op, part)))
+    return value.table.make(Ops.VECTORIZE if width == 1 else Ops.CAT, value.dtype, tuple(found))
+
+
 def _scan_lanes_to_accumulator(root: UOp, ctx: RegisterCount) -> UOp:
     """The accumulator holds what came before the lanes of an iteration; only their last ones reach it."""
     value, r, positions = root.src
     op, count = cast("Ops", root.arg), cast("int", positions.arg)
-    value = running(op, value, count)
+    value = running(op, value, count, threads=ctx.threads)
     if r.op is Ops.CONST:
         return value
     width = value.dtype.lanes // count
@@ -360,6 +373,6 @@ def remove_reduce(sink: UOp) -> UOp:
     first = max((cast("int", n.arg) + 1 for n in nodes if n.op is Ops.DEFINE_REG), default=0)
     scanned = {scan.src[1] for scan in _scans(nodes)}
     loops = {r: around(r, closers[r][0]) for r in scanned}
-    ctx = RegisterCount(first, loops)
+    ctx = RegisterCount(first, loops, any(n.op is Ops.RANGE and kind_of(n) in THREADS for n in nodes))
     sink = rewrite(_go_on(sink, ctx), _RULES, ctx)
     return share_locals(merge_loops(sink))
