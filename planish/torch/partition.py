@@ -96,10 +96,6 @@ def unlowered(graph: fx.Graph) -> dict[fx.Node, str]:
                 found[node] = "its tuple is torch's"
                 _take(writing, node, {})
                 continue
-            if device is not None and _elsewhere(node, device):
-                found[node] = "on the CPU, beside tensors on a GPU"
-                _take(writing, node, {})
-                continue
             try:
                 writing.lower(node)
             except Unsupported as error:
@@ -108,7 +104,19 @@ def unlowered(graph: fx.Graph) -> dict[fx.Node, str]:
         elif node.op not in ("output", "call_function"):
             found[node] = f"{node.op} is not a call of an op"
             _take(writing, node, {})
+    if device is not None:
+        _leave_elsewhere(graph, device, found)
     return found
+
+
+def _leave_elsewhere(graph: fx.Graph, device: torch.device, found: dict[fx.Node, str]) -> None:
+    """Nodes on the CPU stay torch's, unless only our nodes on the GPU see what they make: constants that a program writes there."""
+    for node in reversed(graph.nodes):
+        if node.op == "call_function" and node not in found and _elsewhere(node, device):
+            is_seen = any(user.op == "output" or user in found for user in node.users)
+            if is_seen or draws(node):
+                parts = [user for user in node.users if user.target is operator.getitem]
+                found.update(dict.fromkeys((node, *parts), "on the CPU, beside tensors on a GPU"))
 
 
 def _gpu_of(graph: fx.Graph) -> torch.device | None:

@@ -408,6 +408,23 @@ def test_attention_as_gpus_have_it(name: str, causal: bool) -> None:
     assert "derivative is torch's" in next(iter(unlowered(graph(1).graph).values()))
 
 
+def test_numbers_on_the_cpu_that_only_a_gpu_sees_are_not_handed_back() -> None:
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from planish.torch.partition import unlowered
+
+    def function(x, c):
+        least = torch.ops.aten.lift_fresh_copy(c)
+        return torch.minimum(x, least) + c * 2 + torch.rand(()), least + 1
+
+    with FakeTensorMode():
+        x, c = torch.empty(4, 4, device="cuda"), torch.empty(())
+        graph = make_fx(function, tracing_mode="fake")(x, c).graph
+    # least + 1 is a result, on the CPU, and so is what it is made of; random numbers come from the CPU's generator
+    assert {node.name for node in unlowered(graph)} == {"lift_fresh_copy", "rand", "add_2"}
+
+
 def test_results_that_are_others_in_another_shape_are_views():
     def function(x):
         y = torch.sin(x)
