@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -33,7 +35,7 @@ def test_a_zero_point_of_0_does_not_widen_the_weights(point: int, kind: str) -> 
 @pytest.mark.parametrize("per_column", [False, True])
 @pytest.mark.parametrize("span", [60, 255])
 def test_known_weights_are_signed_bytes_whatever_their_zero_points(
-    kind: type[np.generic], per_column: bool, span: int
+    kind: type[np.integer[Any]], per_column: bool, span: int
 ) -> None:
     rng = np.random.default_rng(8)
     low = int(np.iinfo(kind).min)

@@ -26,7 +26,6 @@ from planish.onnx.ops.quantization import (
     dequantize_linear,
     dequantized,
     dynamically,
-    known_input,
     laid,
     product_of_bytes,
     qlinear_conv,
@@ -35,7 +34,7 @@ from planish.onnx.ops.quantization import (
 )
 from planish.onnx.ops.recurrent import Layer, long_short
 from planish.onnx.ops.shapes import trilu
-from planish.onnx.ops.whole_products import byte_matrix, point_of, shifted
+from planish.onnx.ops.whole_products import byte_matrix, known_input, point_of, shifted
 from planish.onnx.ops.windows import window_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite

@@ -9,6 +9,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
+from planish.onnx.ops.byte_convolutions import convolve_bytes
 from planish.onnx.ops.casting import convert, convert_array
 from planish.onnx.ops.common import (
     Array,
@@ -23,7 +24,7 @@ from planish.onnx.ops.common import (
 )
 from planish.onnx.ops.convolution import convolve
 from planish.onnx.ops.linear import matmul
-from planish.onnx.ops.whole_products import WHOLE, byte_matrix, point_of, remember, shifted
+from planish.onnx.ops.whole_products import WHOLE, byte_matrix, known_input, point_of, remember, shifted
 from planish.onnx.ops.windows import window_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
@@ -240,19 +241,17 @@ def product_of_bytes(
     return matrix.less_zero_points(matmul(a, matrix.stored, WHOLE), a, a_zero)
 
 
-def known_input(at: NodeSite, position: int) -> Array | None:
-    """An input of the node that is known, and the same in all steps of a loop."""
-    names = at.node.input
-    known = at.scope.find(names[position]) if len(names) > position and names[position] else None
-    return known if isinstance(known, np.ndarray) and not at.engine.varies(known) else None
-
-
 def convolve_integers(at: NodeSite, x: V, x_zero: V | None, w: V, w_zero: V | None, position: int) -> V:
     """A convolution of bytes less their zero points, exactly; `position` is where the node has its kernel.
 
     Where the kernel is known, and so small that no sum can leave the integers that float32 has, floats compute it.
     """
     window, groups = window_of(at, x, sizes(at, w, 2)), at.attr("group", 1)
+    points = known_input(at, position + 2)
+    if groups == 1 and (points is not None or w_zero is None):
+        whole = convolve_bytes(at, x, x_zero, known_input(at, position), points, window)
+        if whole is not None:
+            return whole
     kernel = _exact_in_float(at, position)
     if kernel is not None:
         total = convolve(shifted(x, x_zero, 1, dtypes.float32), at.value(kernel), window, groups)

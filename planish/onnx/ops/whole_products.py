@@ -34,7 +34,13 @@ class Units(NamedTuple):
     unit: V
     zero: V | None
     axis: int
-    is_weight: bool
+    weights: Array | None = None
+    """The integers, and their zero points, if they are known."""
+    points: Array | None = None
+
+    @property
+    def is_weight(self) -> bool:
+        return self.weights is not None
 
 
 def shifted(x: V, zero: V | None, axis: int, dtype: DType = dtypes.int16) -> V:
@@ -52,20 +58,23 @@ def shifted(x: V, zero: V | None, axis: int, dtype: DType = dtypes.int16) -> V:
 
 def point_of(at: NodeSite, position: int, zero: V | None) -> V | None:
     """A zero point, unless it is known to be 0: what is not shifted stays as narrow as it is."""
+    known = known_input(at, position)
+    return None if known is not None and not known.any() else zero
+
+
+def known_input(at: NodeSite, position: int) -> Array | None:
+    """An input of the node that is known, and the same in all steps of a loop."""
     names = at.node.input
     known = at.scope.find(names[position]) if len(names) > position and names[position] else None
-    if isinstance(known, np.ndarray) and not known.any() and not at.engine.varies(known):
-        return None
-    return zero
+    return known if isinstance(known, np.ndarray) and not at.engine.varies(known) else None
 
 
 def remember(at: NodeSite, value: V, stored: V, unit: V, zero: V | None, axis: int) -> V:
     """A value that DequantizeLinear made, and what of."""
     if value.dtype is dtypes.float32 and stored.dtype in (dtypes.int8, dtypes.uint8) and stored.rank:
-        known = at.scope.find(at.node.input[0])
-        is_weight = isinstance(known, np.ndarray) and not at.engine.varies(known)
+        known, points = known_input(at, 0), known_input(at, 2)
         point = point_of(at, 2, zero)
-        at.engine.units[value.id] = Units(value, stored, unit, point, axis % stored.rank, is_weight)
+        at.engine.units[value.id] = Units(value, stored, unit, point, axis % stored.rank, known, points)
     return value
 
 
