@@ -17,6 +17,7 @@ _KINDS: Final = {
     (2, dtypes.int16, dtypes.int16, dtypes.int32): "pairs",
     (2, dtypes.bfloat16, dtypes.bfloat16, dtypes.float32): "halves",
     (4, dtypes.uint8, dtypes.int8, dtypes.int32): "quads",
+    (4, dtypes.int8, dtypes.uint8, dtypes.int32): "quads",
 }
 """What there are instructions for: how many factors, and the dtypes of a, b and c."""
 
@@ -49,7 +50,9 @@ def add_quads(to: LlvmValues, i: Tile, a: str, b: str, c: str, into: str) -> Non
     kind, quads = llvm_type(dtypes.int32.vec(count)), llvm_type(dtypes.int8.vec(4 * count))
     left = to.splat(to.let(f"bitcast <4 x i8> {a} to i32"), dtypes.int32, count)
     right = to.let(f"bitcast {quads} {b} to {kind}")
-    sums = to.call(kind, "llvm.x86.avx512.vpdpbusd.512", (kind, c), (kind, left), (kind, right))
+    # the first of the two is the one without a sign
+    factors = (left, right) if i.a.dtype.scalar is dtypes.uint8 else (right, left)
+    sums = to.call(kind, "llvm.x86.avx512.vpdpbusd.512", (kind, c), *((kind, each) for each in factors))
     to.let(sums, into)
 
 

@@ -35,10 +35,10 @@ def kind_of_value(value: Value) -> Any:
 
 
 def stays_in_program(at: NodeSite, given: Sequence[Any]) -> bool:
-    """Nodes that are not computed while importing, though all is known: random ops, and matrices of bytes, whose products are of integers."""
+    """Nodes that are not computed while importing, though all is known: random ops, and weights of bytes, whose products are of integers."""
     kind = at.node.op_type
     if kind == "DequantizeLinear":
-        return given[0].ndim == 2 and given[0].dtype in (np.int8, np.uint8)
+        return given[0].ndim >= 2 and given[0].dtype in (np.int8, np.uint8)
     return kind.startswith(_RANDOM) or any(graphs_of(at.node))
 
 

@@ -333,7 +333,11 @@ def add_up(draft: Draft, view: Nest) -> bool:
         view.stride(place, product.along) != 1 for place in (product.left, product.right)
     ):
         return False
-    shape = best_sums(draft.target, *product.sizes, product.lanes)
+    left, right = (
+        (view.stride(place, axis) or 1) * place.dtype.itemsize
+        for place, axis in ((product.left, product.rows), (product.right, product.columns))
+    )
+    shape = best_sums(draft.target, *product.sizes, product.lanes, (left, right))
     if shape is None or shape.rows * shape.vectors < 2:
         return False
     rows, columns, _ = product.sizes

@@ -150,8 +150,13 @@ def best_division(
     return min(found, default=(0.0, None))[1]
 
 
-def best_sums(target: Target, rows: int, columns: int, along: int, lanes: int) -> Shape | None:
-    """The cheapest tile of sums in lanes for all of an output; None if what is summed up is too short for it."""
+def best_sums(
+    target: Target, rows: int, columns: int, along: int, lanes: int, pitches: tuple[int, int] = (4, 4)
+) -> Shape | None:
+    """The cheapest tile of sums in lanes for all of an output; None if what is summed up is too short for it.
+
+    `pitches`: the bytes from one row of each operand to the next.
+    """
     if along < _LONG * lanes or not (target.masked or along % lanes == 0):
         return None
     shapes = (
@@ -167,7 +172,10 @@ def best_sums(target: Target, rows: int, columns: int, along: int, lanes: int) -
             for more, left in zip(_EDGE, (rows % shape.rows, columns % shape.vectors), strict=True)
             if left
         ]
-        return _cost_of_sums(target, shape, rows, columns, along, lanes) * prod(edges)
+        # all of them are walked side by side
+        colliding = sum(count for count, pitch in zip(shape, pitches, strict=True) if pitch % _COLLIDING == 0)
+        crowded = 2.0 if colliding > _TALL else 1.0
+        return _cost_of_sums(target, shape, rows, columns, along, lanes) * prod(edges) * crowded
 
     return min(shapes, key=cost)
 

@@ -289,12 +289,13 @@ def _pairs(n: int) -> Core:
     )  # fmt: skip
 
 
-def _quads(n: int) -> Core:
-    """c[n] += a[0]·b[0, n] + … + a[3]·b[3, n]: a vector of dot products of four 8-bit integers, those of a without a sign."""
+def _quads(n: int, left: DType, right: DType) -> Core:
+    """c[n] += a[0]·b[0, n] + … + a[3]·b[3, n]: a vector of dot products of four 8-bit integers, those of a or of b without a sign."""
     bits = [f"r{bit}" for bit in range(n.bit_length() + 1)]
+    name = f"quads_{left.short}{right.short}_n{n}"
     return Core(
-        f"quads_u8i8_n{n}", 1, n, 4, dtypes.uint8, dtypes.int32, 1, ("r0", "r1"), (*bits[2:], *bits[:2]), tuple(bits[:-2]),
-        right=dtypes.int8, widens=True, shifts=True, feature="avx512vnni",
+        name, 1, n, 4, left, dtypes.int32, 1, ("r0", "r1"), (*bits[2:], *bits[:2]), tuple(bits[:-2]),
+        right=right, widens=True, shifts=left is dtypes.uint8, feature="avx512vnni",
     )  # fmt: skip
 
 
@@ -309,7 +310,7 @@ def _halves(n: int) -> Core:
 
 PAIRS: Final = {n: (_pairs(n),) for n in (8, 16)}
 """Integer dot products in vector registers (`vpmaddwd`, `vpdpwssd`), by how many lanes of 32 bits these have."""
-QUADS: Final = (_quads(16),)
+QUADS: Final = (_quads(16, dtypes.uint8, dtypes.int8), _quads(16, dtypes.int8, dtypes.uint8))
 """The same of four bytes each (`vpdpbusd`)."""
 BF16: Final = (_halves(16),)
 """The same of pairs of bfloat16 (`vdpbf16ps`)."""

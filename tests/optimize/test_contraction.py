@@ -23,7 +23,7 @@ from planish.llir.lower import lower
 from planish.llir.program import Compute, EndLoop, Immediate, Load, Loop, Program, Store
 from planish.optimize.cores import CoreCut, best_cut
 from planish.optimize.heuristic import choose
-from planish.optimize.tiles import Division, Shape, best_division, best_tile
+from planish.optimize.tiles import Division, Shape, best_division, best_sums, best_tile
 from planish.stages.pipeline import Machine, run
 from planish.stages.rangeify.attempts import attempts
 from planish.target import TARGETS, Target
@@ -394,3 +394,12 @@ def test_a_vector_longer_than_a_tile_is_a_tile(target: str, dtype: str) -> None:
     np.testing.assert_array_equal(
         lowered.interpreted()(*given)[0], ptir.interpret(lowered.function, given)[0]
     )
+
+
+def test_rows_a_page_apart_are_few_enough_to_stay_in_the_first_cache() -> None:
+    """Sums in lanes walk all rows of a tile side by side: where they share a set of the cache, no more than it has ways."""
+    target = TARGETS["x86-64-v4"]
+    apart, together = (best_sums(target, 20, 8210, 1024, 16, (pitch, pitch)) for pitch in (4160, 4096))
+    assert apart is not None
+    assert together is not None
+    assert sum(apart) > 8 >= sum(together)

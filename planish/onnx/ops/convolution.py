@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from planish import dtypes
+from planish.onnx.ops.byte_convolutions import convolve_units
 from planish.onnx.ops.common import (
     Array,
     cast,
@@ -47,7 +48,9 @@ def with_bias(x: V, bias: V | None) -> V:
 @op("Conv")
 def conv(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
     window = window_of(at, x, sizes(at, kernel, 2))
-    return with_bias(convolve(x, kernel, window, at.attr("group", 1)), bias)
+    groups = at.attr("group", 1)
+    whole = convolve_units(at, x, kernel, window) if groups == 1 else None
+    return with_bias(convolve(x, kernel, window, groups) if whole is None else whole, bias)
 
 
 @op("ConvTranspose")

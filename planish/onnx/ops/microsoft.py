@@ -27,13 +27,14 @@ from planish.onnx.ops.quantization import (
     dequantized,
     dynamically,
     laid,
+    product_of_bytes,
     qlinear_conv,
     quantize_linear,
     rounded,
 )
 from planish.onnx.ops.recurrent import Layer, long_short
 from planish.onnx.ops.shapes import trilu
-from planish.onnx.ops.whole_products import shifted
+from planish.onnx.ops.whole_products import byte_matrix, known_input, point_of, shifted
 from planish.onnx.ops.windows import window_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
@@ -206,7 +207,8 @@ def matmul_integer_to_float(
     b_zero: V | None = None,
     bias: V | None = None,
 ) -> V:
-    whole = matmul(shifted(a, a_zero, -2), shifted(b, b_zero, -1), _WHOLE).cast(a_scale.dtype)
+    points = point_of(at, 4, a_zero), point_of(at, 5, b_zero)
+    whole = product_of_bytes(at, a, points[0], (b, 1), (points[1], 5)).cast(a_scale.dtype)
     result = whole.mul(laid(at, a_scale, whole, -2, 0)).mul(laid(at, b_scale, whole, -1, 0))
     return _added(result, bias)
 
@@ -216,7 +218,7 @@ def dynamic_quantize_matmul(
     at: NodeSite, a: V, b: V, b_scale: V, b_zero: V | None = None, bias: V | None = None
 ) -> V:
     whole, scale, zero = dynamically(a, dtypes.uint8)
-    product = matmul(shifted(whole, zero, -2), shifted(b, b_zero, -1), _WHOLE).cast(a.dtype)
+    product = product_of_bytes(at, whole, zero, (b, 1), (point_of(at, 3, b_zero), 3)).cast(a.dtype)
     result = product.mul(scale.broadcast_to(product.dims)).mul(laid(at, b_scale, product, -1, 0))
     return _added(result, bias)
 
@@ -239,23 +241,32 @@ def dynamic_quantize_lstm(
 ) -> tuple[V, ...]:
     """Weights are (directions, in, 4·hidden); the whole input, and the state in every step, become bytes of their own range."""
 
-    def times(weight: V, scale: V, zero: V) -> Callable[[V], V]:
-        whole = shifted(weight, scalar(zero) if zero.type.size == 1 else zero, -1)
-        factor = scalar(scale) if scale.type.size == 1 else scale
+    def times(layer: Layer, n: int, position: int, weight: V, scale: V, zero: V) -> Callable[[V], V]:
+        unit, point = (
+            scalar(value) if value.type.size == 1 else layer.part(value, n) for value in (scale, zero)
+        )
+        # the state of a single sample is a row alone, in every step
+        all_known = known_input(at, position), known_input(at, {1: 9, 2: 11}[position])
+        own = [
+            None if known is None else np.asarray(known[n if known.shape[0] > 1 else 0])
+            for known in all_known
+        ]
+        matrix = None if own[1] is None else byte_matrix(at, own[0], own[1], turned=position == 2)
 
         def product(value: V) -> V:
-            steps, unit, point = dynamically(value, dtypes.uint8)
-            sums = matmul(shifted(steps, point, -2), whole, _WHOLE).cast(value.dtype)
-            return sums.mul(factor.mul(unit.broadcast_to(factor.dims)).broadcast_to(sums.dims))
+            steps, own_unit, own_point = dynamically(value, dtypes.uint8)
+            if matrix is None:
+                left, right = shifted(steps, own_point, -2), shifted(layer.part(weight, n), point, -1)
+                sums = matmul(left, right, _WHOLE)
+            else:
+                sums = matrix.less_zero_points(matmul(steps, matrix.stored, _WHOLE), steps, own_point)
+            wide = sums.cast(value.dtype)
+            return wide.mul(unit.mul(own_unit.broadcast_to(unit.dims)).broadcast_to(wide.dims))
 
         return product
 
     def weights(layer: Layer, n: int) -> tuple[Callable[[V], V], Callable[[V], V]]:
-        def of(weight: V, scale: V, zero: V) -> Callable[[V], V]:
-            own = [value if value.type.size == 1 else layer.part(value, n) for value in (scale, zero)]
-            return times(layer.part(weight, n), *own)
-
-        return of(w, w_scale, w_zero), of(r, r_scale, r_zero)
+        return times(layer, n, 1, w, w_scale, w_zero), times(layer, n, 2, r, r_scale, r_zero)
 
     return long_short(Layer(at, x, r.transpose((0, 2, 1)), lengths, b, 4), weights, h, c, p)
 

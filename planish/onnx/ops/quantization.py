@@ -9,6 +9,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
+from planish.onnx.ops.byte_convolutions import convolve_bytes
 from planish.onnx.ops.casting import convert, convert_array
 from planish.onnx.ops.common import (
     Array,
@@ -23,7 +24,7 @@ from planish.onnx.ops.common import (
 )
 from planish.onnx.ops.convolution import convolve
 from planish.onnx.ops.linear import matmul
-from planish.onnx.ops.whole_products import WHOLE, point_of, remember, shifted
+from planish.onnx.ops.whole_products import WHOLE, byte_matrix, known_input, point_of, remember, shifted
 from planish.onnx.ops.windows import window_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
@@ -221,8 +222,23 @@ def dynamically(x: V, dtype: DType) -> tuple[V, V, V]:
 
 @op("MatMulInteger")
 def matmul_integer(at: NodeSite, a: V, b: V, a_zero: V | None = None, b_zero: V | None = None) -> V:
-    rows = -1 if a.rank == 1 else -2
-    return matmul(shifted(a, point_of(at, 2, a_zero), rows), shifted(b, point_of(at, 3, b_zero), -1), WHOLE)
+    return product_of_bytes(at, a, point_of(at, 2, a_zero), (b, 1), (point_of(at, 3, b_zero), 3))
+
+
+def product_of_bytes(
+    at: NodeSite, a: V, a_zero: V | None, b: tuple[V, int], b_zero: tuple[V | None, int]
+) -> V:
+    """A product of bytes less their zero points, exactly; the right operand with the positions that the node has it at."""
+    right, position = b
+    points, points_at = b_zero
+    matrix = None
+    if a.rank > 1 and a.dtype.bits == 8 and (a_zero is None or a_zero.type.size == 1):
+        known = known_input(at, position), known_input(at, points_at)
+        matrix = byte_matrix(at, known[0], known[1]) if points is None or known[1] is not None else None
+    if matrix is None:
+        rows = -1 if a.rank == 1 else -2
+        return matmul(shifted(a, a_zero, rows), shifted(right, points, -1), WHOLE)
+    return matrix.less_zero_points(matmul(a, matrix.stored, WHOLE), a, a_zero)
 
 
 def convolve_integers(at: NodeSite, x: V, x_zero: V | None, w: V, w_zero: V | None, position: int) -> V:
@@ -231,6 +247,11 @@ def convolve_integers(at: NodeSite, x: V, x_zero: V | None, w: V, w_zero: V | No
     Where the kernel is known, and so small that no sum can leave the integers that float32 has, floats compute it.
     """
     window, groups = window_of(at, x, sizes(at, w, 2)), at.attr("group", 1)
+    points = known_input(at, position + 2)
+    if groups == 1 and (points is not None or w_zero is None):
+        whole = convolve_bytes(at, x, x_zero, known_input(at, position), points, window)
+        if whole is not None:
+            return whole
     kernel = _exact_in_float(at, position)
     if kernel is not None:
         total = convolve(shifted(x, x_zero, 1, dtypes.float32), at.value(kernel), window, groups)

@@ -7,9 +7,10 @@ bytes less their zero point cost is then found when the program is made.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planish import dtypes
 from planish.dtypes import DType
@@ -19,6 +20,7 @@ from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
 
+Array = NDArray[Any]
 WHOLE: Final = ops.DotAttrs(dtypes.int32, dtypes.int32)
 _LONGEST: Final = 1 << 15
 """Terms that a sum of products of bytes, less their zero points, may have and fit into an int32."""
@@ -32,7 +34,13 @@ class Units(NamedTuple):
     unit: V
     zero: V | None
     axis: int
-    is_weight: bool
+    weights: Array | None = None
+    """The integers, and their zero points, if they are known."""
+    points: Array | None = None
+
+    @property
+    def is_weight(self) -> bool:
+        return self.weights is not None
 
 
 def shifted(x: V, zero: V | None, axis: int, dtype: DType = dtypes.int16) -> V:
@@ -50,20 +58,23 @@ def shifted(x: V, zero: V | None, axis: int, dtype: DType = dtypes.int16) -> V:
 
 def point_of(at: NodeSite, position: int, zero: V | None) -> V | None:
     """A zero point, unless it is known to be 0: what is not shifted stays as narrow as it is."""
+    known = known_input(at, position)
+    return None if known is not None and not known.any() else zero
+
+
+def known_input(at: NodeSite, position: int) -> Array | None:
+    """An input of the node that is known, and the same in all steps of a loop."""
     names = at.node.input
     known = at.scope.find(names[position]) if len(names) > position and names[position] else None
-    if isinstance(known, np.ndarray) and not known.any() and not at.engine.varies(known):
-        return None
-    return zero
+    return known if isinstance(known, np.ndarray) and not at.engine.varies(known) else None
 
 
 def remember(at: NodeSite, value: V, stored: V, unit: V, zero: V | None, axis: int) -> V:
     """A value that DequantizeLinear made, and what of."""
     if value.dtype is dtypes.float32 and stored.dtype in (dtypes.int8, dtypes.uint8) and stored.rank:
-        known = at.scope.find(at.node.input[0])
-        is_weight = isinstance(known, np.ndarray) and not at.engine.varies(known)
+        known, points = known_input(at, 0), known_input(at, 2)
         point = point_of(at, 2, zero)
-        at.engine.units[value.id] = Units(value, stored, unit, point, axis % stored.rank, is_weight)
+        at.engine.units[value.id] = Units(value, stored, unit, point, axis % stored.rank, known, points)
     return value
 
 
@@ -112,3 +123,64 @@ def whole_operands(at: NodeSite, left: V, right: V, over: int = 0) -> WholeOpera
         sums = weights.cast(dtypes.int32).reduce_sum([over])
         excess = sums.mul(scalar(a.zero.cast(dtypes.int32)).broadcast_to(sums.dims))
     return WholeOperands(a.stored, b.stored if b.zero is None else weights, excess, a.unit, b.unit)
+
+
+class ByteMatrix(NamedTuple):
+    """A matrix of weights that bytes are multiplied with: integers less a zero point, and their sums, less it, per column."""
+
+    stored: V
+    zero: V | None
+    sums: V
+
+    def less_zero_points(self, sums: V, rows: V, zero: V | None) -> V:
+        """Sums of products of rows of bytes as they are stored, as those less their zero point, less that of the weights."""
+        last = sums.rank - 1
+        if self.zero is not None:
+            totals = rows.cast(dtypes.int32).reduce_sum([rows.rank - 1], keepdims=True)
+            sums = sums.sub(totals.broadcast_to(sums.dims).mul(_per_column(self.zero, sums)))
+        if zero is not None:
+            excess = self.sums.mul(scalar(zero.cast(dtypes.int32)).broadcast_to(self.sums.dims))
+            sums = sums.sub(along(excess, sums.dims, last))
+        return sums
+
+
+def _per_column(value: V, like: V) -> V:
+    return (
+        scalar(value).broadcast_to(like.dims)
+        if value.type.size == 1
+        else along(value, like.dims, like.rank - 1)
+    )
+
+
+def byte_matrix(
+    at: NodeSite, weights: Array | None, zero: Array | None, *, turned: bool = False
+) -> ByteMatrix | None:
+    """Known weights (terms, columns) of bytes, as signed bytes: those that processors multiply with unsigned ones.
+
+    Where they are unsigned and do not fit without their zero point, half of their range is part of that instead. `turned`:
+    columns lie together in memory, as a single row is best multiplied with.
+    """
+    if (
+        weights is None
+        or weights.ndim != 2
+        or weights.dtype not in (np.int8, np.uint8)
+        or at.engine.prepared.packed
+    ):
+        return None
+    if len(weights) > _LONGEST or (zero is not None and zero.ndim > 1):
+        return None
+    point = np.zeros((), np.int16) if zero is None else zero.astype(np.int16)
+    whole = weights.astype(np.int16) - point
+    sums = at.value(whole.sum(0, dtype=np.int32))
+    left = None
+    if not point.any() and weights.dtype == np.int8:
+        stored = weights
+    elif whole.min(initial=0) >= -128 and whole.max(initial=0) <= 127:
+        stored = whole.astype(np.int8)
+    elif weights.dtype == np.int8:
+        return None
+    else:
+        stored = (weights.astype(np.int16) - 128).astype(np.int8)
+        left = at.value(np.asarray(point - 128, np.int32))
+    value = at.value(np.ascontiguousarray(stored.T)).transpose((1, 0)) if turned else at.value(stored)
+    return ByteMatrix(value, left, sums)
