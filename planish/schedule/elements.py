@@ -47,7 +47,7 @@ class Key(NamedTuple):
     place: ElementPlace
 
 
-class ElementRecipe(NamedTuple):
+class Recipe(NamedTuple):
     """The elements that an element is made of, and how."""
 
     needs: tuple[Key, ...]
@@ -158,7 +158,7 @@ class Elements:
     def now(self, node: UOp, indices: tuple[UOp, ...]) -> UOp:
         """The element of a pure tensor, simplified."""
         start = Key(node, ElementPlace(indices if shape(node) else ()))
-        recipes: dict[Key, ElementRecipe] = {}
+        recipes: dict[Key, Recipe] = {}
         stack = [start]
         while stack:
             key = stack[-1]
@@ -182,26 +182,26 @@ class Elements:
         """0 of a node's dtype."""
         return self.table.const(False if node.dtype.is_bool else 0, node.dtype)
 
-    def recipe(self, key: Key) -> ElementRecipe:
+    def recipe(self, key: Key) -> Recipe:
         """How an element is made, for the ops that leave no choice."""
         node, (indices, valid) = key
         if is_empty(shape(node)):  # it has no elements, and none will be asked for
             zero = self.zero(node)
-            return ElementRecipe((), lambda _: zero)
+            return Recipe((), lambda _: zero)
         if node.op in LEAVES:
-            return ElementRecipe((), lambda _: node)
+            return Recipe((), lambda _: node)
         view = self.view(node)
         if view is not None:
             found = self.read(view, indices, valid)
-            return ElementRecipe((), lambda _: found)
+            return Recipe((), lambda _: found)
         if node.op in COMPUTED:
-            return ElementRecipe(
+            return Recipe(
                 tuple(self.part(source, key.place) for source in node.src),
                 lambda sources: node.replace(src=tuple(sources)),
             )
         if self.counts(node):
             number = self.count(node, indices)
-            return ElementRecipe((), lambda _: number)
+            return Recipe((), lambda _: number)
         if node.op in MOVEMENT:
             return self._moved(node, indices, valid)
         raise LoweringError(f"{node.op.name} has no element", op=node.op.name)
@@ -210,16 +210,16 @@ class Elements:
         """The element of an operand: a scalar has no axes to index."""
         return Key(source, place if shape(source) else ElementPlace((), place.valid))
 
-    def _moved(self, node: UOp, indices: tuple[UOp, ...], valid: UOp | None) -> ElementRecipe:
+    def _moved(self, node: UOp, indices: tuple[UOp, ...], valid: UOp | None) -> Recipe:
         source = node.src[0]
         inner, inside = source_indices(node.op, node.arg, shape(source), indices, table=self.table)
         if inside is None:
-            return ElementRecipe((Key(source, ElementPlace(inner, valid)),), lambda found: found[0])
+            return Recipe((Key(source, ElementPlace(inner, valid)),), lambda found: found[0])
         zero = self.zero(node)
         if inside.op is Ops.CONST:  # nothing but padding
-            return ElementRecipe((), lambda _: zero)
+            return Recipe((), lambda _: zero)
         here = Key(source, ElementPlace(inner, both(valid, inside)))
-        return ElementRecipe((here,), lambda found: inside.where(found[0], zero))
+        return Recipe((here,), lambda found: inside.where(found[0], zero))
 
     def read(self, memory: UOp, indices: tuple[UOp, ...], valid: UOp | None) -> UOp:
         """The element of a view of memory, read where it is one."""

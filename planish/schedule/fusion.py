@@ -24,9 +24,9 @@ from planish.schedule.elements import (
     COMPUTED,
     LEAVES,
     ElementPlace,
-    ElementRecipe,
     Elements,
     Key,
+    Recipe,
     both,
     element,
 )
@@ -90,7 +90,7 @@ class Fusion:
         self.rows = Rows(self.nest, tensors.target)
         self.asked: dict[UOp, dict[ElementPlace, None]] = {}
         self.waiting: list[tuple[int, UOp]] = []
-        self.recipes: dict[Key, ElementRecipe] = {}
+        self.recipes: dict[Key, Recipe] = {}
         self.made: dict[Key, UOp] = {}
         self.needs: dict[UOp, Reason] = {}
         """Tensors that have to be in memory before this kernel can be, and why."""
@@ -157,7 +157,7 @@ class Fusion:
             stack.extend(new)
         return False
 
-    def _use(self, key: Key, recipe: ElementRecipe) -> None:
+    def _use(self, key: Key, recipe: Recipe) -> None:
         self.recipes[key] = recipe
         for need in recipe.needs:
             self.ask(need)
@@ -167,7 +167,7 @@ class Fusion:
             key = Key(node, place)
             self._use(key, self._recipe(key))
 
-    def _recipe(self, key: Key) -> ElementRecipe:
+    def _recipe(self, key: Key) -> Recipe:
         if is_empty(shape(key.node)) or self.elements.view(key.node) is not None:
             return self.elements.recipe(key)
         match key.node.op:
@@ -178,10 +178,10 @@ class Fusion:
             case Ops.INDEX if not self.elements.counts(key.node):
                 return self._at(key)
             case Ops.CONTIGUOUS:
-                return ElementRecipe((Key(key.node.src[0], key.place),), lambda found: found[0])
+                return Recipe((Key(key.node.src[0], key.place),), lambda found: found[0])
             case Ops.STORE:
                 parts = tuple(self.elements.part(source, key.place) for source in key.node.src)
-                return ElementRecipe(parts, lambda found: key.node.replace(src=tuple(found)))
+                return Recipe(parts, lambda found: key.node.replace(src=tuple(found)))
             case _:
                 return self.elements.recipe(key)
 
@@ -190,7 +190,7 @@ class Fusion:
         self.needs[node] = reason
         zero = self.elements.zero(node)
         for place in self.asked[node]:
-            self.recipes[Key(node, place)] = ElementRecipe((), lambda _: zero)
+            self.recipes[Key(node, place)] = Recipe((), lambda _: zero)
 
     # -- deciding ---------------------------------------------------------------------------------------------------
 
@@ -315,7 +315,7 @@ class Fusion:
         elif not self._keep(node, places):
             self._need(node, NO_ROW)
 
-    def _reduced(self, key: Key) -> ElementRecipe:
+    def _reduced(self, key: Key) -> Recipe:
         node, (indices, valid) = key
         op, axes = cast("ReduceAxes", node.arg)
         source = node.src[0]
@@ -327,9 +327,7 @@ class Fusion:
         inner = dict(zip(axes, found, strict=True))
         ranges = [r for r in found if r.op is Ops.RANGE]
         place = ElementPlace(tuple(inner.get(axis, index) for axis, index in enumerate(indices)), valid)
-        return ElementRecipe(
-            (Key(source, place),), lambda got: got[0].reduce(op, *ranges) if ranges else got[0]
-        )
+        return Recipe((Key(source, place),), lambda got: got[0].reduce(op, *ranges) if ranges else got[0])
 
     # -- scans ------------------------------------------------------------------------------------------------------
 
@@ -373,20 +371,18 @@ class Fusion:
         self.turned.add(place)
         return True
 
-    def _scanned(self, key: Key) -> ElementRecipe:
+    def _scanned(self, key: Key) -> Recipe:
         node, place = key
         op, (axis,) = cast("ReduceAxes", node.arg)
         along = place.indices[axis]
         source = Key(node.src[0], place)
         if along.op is not Ops.RANGE:
-            return ElementRecipe((source,), lambda got: got[0])
-        return ElementRecipe(
-            (source,), lambda got: self.table.make(Ops.SCAN, node.dtype, (got[0], along), op)
-        )
+            return Recipe((source,), lambda got: got[0])
+        return Recipe((source,), lambda got: self.table.make(Ops.SCAN, node.dtype, (got[0], along), op))
 
     # -- elements at positions --------------------------------------------------------------------------------------
 
-    def _at(self, key: Key) -> ElementRecipe:
+    def _at(self, key: Key) -> Recipe:
         """x at positions that other tensors hold: pure ones are known at once, for others a node stands in."""
         node, place = key
         x, *positions = node.src
@@ -406,7 +402,7 @@ class Fusion:
         if gate is not None and gate.op is Ops.CONST:
             if not gate.arg and view is None:  # (memory may be stored to: a place stays a place)
                 zero = self.elements.zero(node)
-                return ElementRecipe((), lambda _: zero)
+                return Recipe((), lambda _: zero)
             gate = None if gate.arg else gate
         indices = tuple(value(position, dtypes.index) for position in positions)
         if view is not None:
@@ -416,10 +412,10 @@ class Fusion:
                 found = self.elements.read(view, indices, inside)
             else:
                 found = self.table.make(Ops.INDEX, x.dtype, (*element(view, indices), cast("UOp", inside)))
-            return ElementRecipe(tuple(asked), lambda _: found)
+            return Recipe(tuple(asked), lambda _: found)
         here = Key(x, ElementPlace(indices, both(place.valid, gate)))
         zero = self.elements.zero(node)
-        return ElementRecipe((here, *asked), lambda got: got[0] if gate is None else gate.where(got[0], zero))
+        return Recipe((here, *asked), lambda got: got[0] if gate is None else gate.where(got[0], zero))
 
     def _stand_in(self, key: Key) -> UOp:
         """A node that depends on what the value depends on, and is exchanged for it at the end."""
@@ -459,12 +455,12 @@ class Fusion:
         def flat(place: ElementPlace) -> UOp:
             return simplify(flat_index(dims, [place.indices[axis] for axis in row.axes], self.table))
 
-        def reader(place: ElementPlace) -> ElementRecipe:
+        def reader(place: ElementPlace) -> Recipe:
             def make(found: list[UOp]) -> UOp:
                 kept = self.table.make(Ops.BUFFERIZE, memory, (found[0], flat(filling)), Bufferize("local"))
                 return self.table.make(Ops.INDEX, node.dtype, (kept, flat(place)))
 
-            return ElementRecipe((filled,), make)
+            return Recipe((filled,), make)
 
         self.asked[node] = {filling: None} | self.asked[node]
         self._use(filled, self._recipe(filled))

@@ -26,7 +26,6 @@ from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.ops.sizes import BindDimAttrs
 from planish.ptir.types import TensorType
 from planish.schedule import counted
-from planish.schedule import tensors as tensor_level
 from planish.schedule.collectives import is_met
 from planish.schedule.kernels import cut
 from planish.schedule.lowering import lower_inst
@@ -53,7 +52,7 @@ from planish.schedule.plan import (
 from planish.schedule.reasons import RESULT, TAKEN, Reason
 from planish.schedule.routines import find_routine
 from planish.schedule.tensor_sizes import size_of
-from planish.schedule.tensors import Tensors
+from planish.schedule.tensors import SharedBuffer, Tensors, check_size, full, largest
 from planish.target import TARGETS, Target
 from planish.uop.node import Table, UOp
 from planish.uop.ops import MOVEMENT, Ops
@@ -97,13 +96,11 @@ class _Planner:
         self, type: TensorType, role: Role, position: int = 0, *, donated: bool = False
     ) -> tuple[int, UOp]:
         """A new buffer for a value of a type: its number, and the value that it holds."""
-        tensor_level.check_size(type, role.name.lower(), None)
+        check_size(type, role.name.lower(), None)
         number = len(self.tensors.buffers)
         parameter = position if role is Role.PARAMETER else None
-        node = self.tensors.memory(
-            tensor_level.SharedBuffer(type.dtype, prod(type.max_shape), parameter=parameter),
-            self.tensors.dims(type.dims),
-        )
+        own = SharedBuffer(type.dtype, prod(type.max_shape), parameter=parameter)
+        node = self.tensors.memory(own, self.tensors.dims(type.dims))
         self.buffers[number] = Buffer(type.dtype, type.size, role, position, donated=donated)
         if role is Role.ARENA:
             self.own.add(number)
@@ -147,7 +144,7 @@ class _Planner:
 
     def node(self, value: Value) -> UOp:
         """The tensor-level node of a value, with all its axes."""
-        return tensor_level.full(self.tensors.values[value], self.tensors.dims_of(value))
+        return full(self.tensors.values[value], self.tensors.dims_of(value))
 
     # -- kernels ---------------------------------------------------------------------------------------------------
 
@@ -462,7 +459,7 @@ class _Planner:
         table = self.tensors.table
         count = self.tensors.dim(length)
         total = table.const(count) if isinstance(count, int) else count
-        most = tensor_level.largest(count) - 1
+        most = largest(count) - 1
         here = table.variable(counter, 0, most) if most > 0 else table.const(0)
         return (total - here - 1 if reverse else here), total
 

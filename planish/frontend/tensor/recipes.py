@@ -2,7 +2,7 @@
 
 Which ops a function applies depends on the types of its tensors and on its other arguments (axes, shapes, dtypes), and programs call
 the same functions on the same types over and over. When a call comes for the second time, the function is called with
-parameters in place of its tensors, and the ops that it applied are written down: a `Recipe`. From then on a call finds it by the
+parameters in place of its tensors, and the ops that it applied are written down: a `OpRecipe`. From then on a call finds it by the
 identity of types, and makes the same expression. `dispatch` does the same for the functions that are one op.
 
 Only functions that never look at elements are `remembered`. One that does finds none in a parameter, and keeps being called.
@@ -34,7 +34,7 @@ _new: Final = object.__new__
 _numbers: Final = count(-1, -1)
 
 
-class Recipe:
+class OpRecipe:
     """Ops in order: each with the places of its operands among the tensors given and the results so far."""
 
     __slots__ = ("constants", "kept", "number", "results", "single", "steps")
@@ -117,7 +117,7 @@ class Recipe:
 
 def remembered(function: F) -> F:
     """The function, with recipes for calls that come again."""
-    known: dict[tuple[Hashable, ...], Recipe | None] = {}
+    known: dict[tuple[Hashable, ...], OpRecipe | None] = {}
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -127,7 +127,7 @@ def remembered(function: F) -> F:
             return function(*args, **options)
         found = tuple(key)
         recipe = known.get(found, found)
-        if recipe.__class__ is Recipe:
+        if recipe.__class__ is OpRecipe:
             device = given[0].device
             for x in given:
                 if x.device is not device and x.device != device:
@@ -141,7 +141,7 @@ def remembered(function: F) -> F:
         elif recipe is None:
             # the second time; where nothing can be written down, not again
             written = _written(function, args, options)
-            known[found] = written if written is not None else cast("Recipe", False)
+            known[found] = written if written is not None else cast("OpRecipe", False)
         return result
 
     return cast("F", call)
@@ -184,7 +184,7 @@ def _named(options: dict[str, Any], key: list[Hashable], given: list[LazyValue])
     return _read(tuple(options.values()), key, given)
 
 
-def _written(function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> Recipe | None:
+def _written(function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> OpRecipe | None:
     """What the function does with tensors like these; None where that cannot be told from types alone."""
     params: list[Parameter] = []
     types: list[object] = []
@@ -212,7 +212,7 @@ def _written(function: Callable[..., Any], args: Sequence[Any], options: dict[st
 
 def _ordered(
     params: Sequence[LazyValue], results: Sequence[LazyValue], single: bool, kept: object
-) -> Recipe | None:
+) -> OpRecipe | None:
     places: dict[LazyValue, int] = {param: number for number, param in enumerate(params)}
     if any(result in places for result in results):
         return None
@@ -239,7 +239,7 @@ def _ordered(
         else:
             pending.append((value, True))
             pending += [(x, False) for x in reversed(node.inputs)]
-    return Recipe(steps, [place(result) for result in results], single, kept)
+    return OpRecipe(steps, [place(result) for result in results], single, kept)
 
 
-__all__ = ["Recipe", "remembered"]
+__all__ = ["OpRecipe", "remembered"]
