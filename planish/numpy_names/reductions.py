@@ -103,7 +103,8 @@ def nanvar(
     """The variance over axes of what is not NaN."""
     given = default_float(tensor("nanvar", x))
     distance = api.abs(given - nanmean(given, axis, keepdims=True))
-    squares, missing = _without("nanvar", api.square(distance), 0)
+    missing = api.isnan(given)  # the distance of an infinity is one that counts
+    squares = api.where(missing, 0, api.square(distance))
     count = _known(missing, axis, given)
     total = api.sum(squares, axis=axis, keepdims=True)
     less = ddof if correction is None else correction

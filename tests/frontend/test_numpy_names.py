@@ -87,7 +87,7 @@ interp(w * 9, v[[0, 2, 1]], v[:3], -1.0, 99.0); interp(w * 3, v[[0, 2, 1]], v[:3
 logspace(0.0, 2.0, 3, False); geomspace(1.0, 8.0, 4, True); vander(v, 3, True); zeros_like(a, shape=(2, 2)); full_like(i, 7, shape=3)
 roll(a, (1, 2)); meshgrid(2.0, v); meshgrid(a, w); outer(a, v); trim_zeros(array([[0.0, 0.0], [0.0, 3.0]])); cov(v, v * v, True, True)
 cross(t[:, :, 0], t[:, :, 1].T[:3].T, 1, 1); cross(a, a[::-1], axis=0); unique(b); unique(b, False, True, True); unique(b, equal_nan=False)
-histogram(v, 3, None, True); nanvar(b, correction=1); a[(0, 2), (1, 3)]; a[((0, 1), (1, 0)), 2]; divmod(i, 5); v.compress(m); n.choose([v, -v, v * 2, v + 1])
+histogram(v, 3, None, True); nanvar(b, correction=1); nanvar(s); nanstd(array([2.0, inf])); a[(0, 2), (1, 3)]; a[((0, 1), (1, 0)), 2]; divmod(i, 5); v.compress(m); n.choose([v, -v, v * 2, v + 1])
 u.byteswap(); i.byteswap(); isin(n, [1, 2], False, True); frexp(a.astype('float16')); bitwise_count(i)
 linalg.norm(a, 1); linalg.norm(a, 'fro', (0, 1)); linalg.cond(a[:, :3], 1); linalg.cond(a[:, :3], -2); linalg.svd(a, compute_uv=False)
 linalg.eigvalsh(a[:, :3], 'U'); linalg.matrix_rank(a, 1e3); linalg.pinv(a, 1e-9); fft.fft(v, 8); fft.fft2(t); fft.ifft2(t, (2, 2)); fft.rfft2(a)

@@ -52,13 +52,18 @@ def _imaginary(x: V) -> V:
     return x.imag() if x.dtype.is_complex else x.graph.full(x.dims, 0, x.dtype)
 
 
+def _cube_root(x: V) -> V:
+    """The principal root of complex numbers."""
+    return x.pow(x.graph.full(x.dims, 1 / 3, x.dtype)) if x.dtype.is_complex else x.cbrt()
+
+
 def _is_finite(x: V) -> V:
     return x.is_finite() if x.dtype.is_float else x.graph.full(x.dims, True, dtypes.bool_)
 
 
 _UNARY: Final[dict[str, Callable[[V], V]]] = {
     "abs": _magnitude,
-    "cbrt": V.cbrt,
+    "cbrt": _cube_root,
     "ceil": V.ceil,
     "cosine": V.cos,
     "count_leading_zeros": V.clz,

@@ -163,3 +163,10 @@ func.func @misc() {
     }
   func.return
 }
+
+func.func @complex_cube_root() {
+  %x = stablehlo.constant dense<[(0.0, 8.0), (-1.0, 0.0), (0.0, 0.0)]> : tensor<3xcomplex<f64>>
+  %r = stablehlo.cbrt %x : tensor<3xcomplex<f64>>
+  check.expect_almost_eq_const %r, dense<[(1.7320508075688772, 1.0), (0.5, 0.8660254037844386), (0.0, 0.0)]> : tensor<3xcomplex<f64>>
+  func.return
+}
