@@ -16,6 +16,7 @@ from planish.compiler.arguments import flat
 from planish.compiler.assemble import assemble
 from planish.compiler.native import Backend, NativeCode, fast_call
 from planish.compiler.object_code import blocks, threads
+from planish.compiler.reproducers import keep_program
 from planish.errors import InternalError, PlanishError
 from planish.records import dataclass
 from planish.runtime.plan import Code, KernelCall, PlanState, run
@@ -188,17 +189,21 @@ class Executable:
         if self._told is not None:
             return self._told(arrays)
         memory, slots, scratch = self.begin(arrays)
-        if ptir.trace.current_sink() is None:
-            self._compute(memory, slots, scratch)
-        else:
-            # who watches wants to see the function; from the cache it is text that takes a while to read
-            function = self.lowered.function
-            with ptir.trace.execution(
-                ptir.Program([function]),
-                targets=[value.id for value in function.results],
-                backend=self._backend,
-            ) as running:
-                running.counters["kernels"] = self._compute(memory, slots, scratch)
+        try:
+            if ptir.trace.current_sink() is None:
+                self._compute(memory, slots, scratch)
+            else:
+                # who watches wants to see the function; from the cache it is text that takes a while to read
+                function = self.lowered.function
+                with ptir.trace.execution(
+                    ptir.Program([function]),
+                    targets=[value.id for value in function.results],
+                    backend=self._backend,
+                ) as running:
+                    running.counters["kernels"] = self._compute(memory, slots, scratch)
+        except InternalError as error:
+            keep_program(error, self.lowered)
+            raise
         return self.collected(memory, slots)
 
     def tell(self, function: ptir.Function | None) -> None:

@@ -16,7 +16,8 @@ from planish.compiler.assemble import assemble
 from planish.compiler.executable import Executable, alone, weakly
 from planish.compiler.gpu_call import fast_call, launcher
 from planish.compiler.grids import grid_of, maps_of
-from planish.errors import PlanishError
+from planish.compiler.reproducers import keep_program
+from planish.errors import InternalError, PlanishError
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.build import cubin_key, cubin_of, kept_cubin, translate
 from planish.runtime.cuda.code import Carried, GpuCode, Watch
@@ -262,12 +263,18 @@ class GpuExecutable(Executable):
                 self._sized[tuple(array.shape for array in checked)] = self._builtin(layout, sizes)
         memory, owners = layout.allocate(gpu, checked, self._constants)
         function = self.lowered.function
-        with ptir.trace.execution(
-            ptir.Program([function]), targets=[value.id for value in function.results], backend=self._backend
-        ) as running:
-            own = list(memory)
-            self.run(own, slots, layout.nbytes, watch)
-            running.counters["kernels"] = self.run.launched
+        try:
+            with ptir.trace.execution(
+                ptir.Program([function]),
+                targets=[value.id for value in function.results],
+                backend=self._backend,
+            ) as running:
+                own = list(memory)
+                self.run(own, slots, layout.nbytes, watch)
+                running.counters["kernels"] = self.run.launched
+        except InternalError as error:
+            keep_program(error, self.lowered)
+            raise
         results = []
         told = self.lowered.arguments.results
         for number, dims, dtype in zip(self.lowered.plan.results, self._results, told, strict=True):

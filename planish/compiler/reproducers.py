@@ -10,13 +10,16 @@ import dataclasses
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from planish import ptir
 from planish.config import Settings, current
 from planish.errors import InternalError, PlanishError
 from planish.ptir.rewrite.reproducer import write_reproducer
 from planish.target import Target
+
+if TYPE_CHECKING:
+    from planish.compiler import Lowered
 
 _NOT_OURS: Final = (OSError, MemoryError, Warning)
 """What a machine or its user is to blame for."""
@@ -45,6 +48,14 @@ def reproducible(
         raise InternalError(f"{type(error).__name__}: {error}", reproducer=place) from error
 
 
+def keep_program(error: InternalError, lowered: Lowered) -> None:
+    """An internal error of a call leaves its program behind, as it was after all passes.
+
+    No other exception does: what a host op or a function of the user's raises is theirs.
+    """
+    error.reproducer = error.reproducer or _written(lowered.function, lowered.target, "", error)
+
+
 def _written(
     function: ptir.Function | ptir.Program, target: Target, pipeline: str, error: Exception
 ) -> str | None:
@@ -65,4 +76,4 @@ def _written(
         return None
 
 
-__all__ = ["reproducible"]
+__all__ = ["keep_program", "reproducible"]

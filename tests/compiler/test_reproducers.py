@@ -92,3 +92,28 @@ def test_a_stage_that_raises_anything_is_named(monkeypatch: pytest.MonkeyPatch):
     assert culprit is not None
     assert (culprit.finding.stage, culprit.finding.kind) == (4, "crash")
     assert "ZeroDivisionError: by zero" in culprit.finding.what
+
+
+def test_an_internal_error_of_a_run_leaves_its_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with pn.settings(cache=False, dump_dir=str(tmp_path)):
+        made = compiler.compile(_function())
+
+        def broken(*args: object) -> None:
+            raise InternalError("the code of a function returned 77")
+
+        monkeypatch.setattr(made, "_compute", broken)
+        with pytest.raises(InternalError) as caught:
+            made.general(np.ones(8, np.float32))
+        assert caught.value.reproducer is not None
+        found = read_reproducer(Path(caught.value.reproducer).read_text())
+        assert found.pipeline == ""
+        assert "exp" in Path(caught.value.reproducer).read_text()
+        assert main(["bisect", caught.value.reproducer]) == 0  # its code is right: the fault is the run's
+
+        def theirs(*args: object) -> None:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(made, "_compute", theirs)
+        with pytest.raises(ZeroDivisionError):
+            made.general(np.ones(8, np.float32))
+    assert len(list(tmp_path.glob("reproducer-*"))) == 1

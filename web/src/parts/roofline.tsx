@@ -47,6 +47,20 @@ function Origin({ roofline, onMeasured }: Pick<RooflineProps, "roofline" | "onMe
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [520, 320, 48, 12, 14, 34];
 const MOST = 400;
 
+/** The names of roofs, those that lie close together in one line. */
+function joined(peaks: [string, number][], y: (gflops: number) => number): { at: number; text: string }[] {
+  const lines: { at: number; text: string }[] = [];
+  for (const [dtype, gflops] of peaks) {
+    const text = `${dtype} ${arithmetic(gflops)}`;
+    const last = lines[lines.length - 1];
+    if (last !== undefined && Math.abs(y(gflops) - 5 - last.at) < 13) last.text = `${last.text}, ${text}`;
+    else lines.push({ at: Math.max(TOP - 3, y(gflops) - 5), text });
+  }
+  return lines;
+}
+
+const arithmetic = (gflops: number): string => (gflops >= 10_000 ? rate(gflops / 1e3, "TFLOP/s") : rate(gflops, "GFLOP/s"));
+
 export function RooflinePlot({ dots, roofline, onOpen, onMeasured }: RooflineProps) {
   const peak = Math.max(0, ...Object.values(roofline?.gflops ?? {}));
   const peaks = Object.entries(roofline?.gflops ?? {}).filter(([, gflops]) => gflops > 0).sort(([, a], [, b]) => b - a);
@@ -105,7 +119,7 @@ export function RooflinePlot({ dots, roofline, onOpen, onMeasured }: RooflinePro
           const at = Math.max(least * 1.3, (10 ** y0 / gbs) * 1.6);
           return <text key={level} class="roof-name" x={x(at)} y={y(at * gbs) - 6}>{`${level} ${rate(gbs, "GB/s")}`}</text>;
         })}
-        {peaks.map(([dtype, gflops]) => <text key={dtype} class="roof-name" x={WIDTH - RIGHT - 4} y={y(gflops) - 5} text-anchor="end">{`${dtype} ${rate(gflops, "GFLOP/s")}`}</text>)}
+        {joined(peaks, y).map(({ at, text }) => <text key={text} class="roof-name" x={WIDTH - RIGHT - 4} y={at} text-anchor="end">{text}</text>)}
       </svg>
       <Origin roofline={roofline} onMeasured={onMeasured} />
     </figure>

@@ -1,4 +1,5 @@
 /** How often each rule was tried and applied, and why it failed. */
+import { Fragment } from "preact";
 import { useMemo } from "preact/hooks";
 import { type Loaded, useProgramId, useRecording } from "../data";
 import type { FailedDocument, Statistic } from "../documents";
@@ -41,18 +42,26 @@ export function Statistics({ statistics, failed }: { statistics: Statistic[]; fa
             const { rule, tried, applied, ms } = statistic;
             const { looked, reasons } = whyOf(statistic, failed.value);
             return (
-              <tr key={rule}>
-                <td>
-                  <a href={href(`${program}/rules`, { rule })} title={index.rules[rule]?.equation ?? ""}>{ruleName(index.rules[rule]?.name ?? rule)}</a>
-                  {looked !== "" && <span class="muted"> not at {looked}</span>}
-                  {reasons.map(([reason, times, example]) => (
-                    <div class="muted reason" key={reason} title={example ?? undefined}>×{count(times)} {reason}</div>
-                  ))}
-                </td>
-                <td title={percent(applied, tried)}><Bar part={applied} whole={most}>{count(applied)}</Bar></td>
-                <td class="number">{count(tried)}</td>
-                <td class="number">{milliseconds(ms)}</td>
-              </tr>
+              <Fragment key={rule}>
+                <tr>
+                  <td>
+                    <a href={href(`${program}/rules`, { rule })} title={index.rules[rule]?.equation ?? ""}>{ruleName(index.rules[rule]?.name ?? rule)}</a>
+                  </td>
+                  <td title={percent(applied, tried)}><Bar part={applied} whole={most}>{count(applied)}</Bar></td>
+                  <td class="number">{count(tried)}</td>
+                  <td class="number">{milliseconds(ms)}</td>
+                </tr>
+                {reasons.length > 0 && (
+                  <tr class="reasons">
+                    <td colSpan={4}>
+                      {looked !== "" && <div class="muted">why not, at {looked}:</div>}
+                      {reasons.map(([reason, times, example]) => (
+                        <div class="muted reason" key={reason} title={example ?? undefined}>×{count(times)} {reason}</div>
+                      ))}
+                    </td>
+                  </tr>
+                )}
+              </Fragment>
             );
           })}
         </tbody>

@@ -28,7 +28,7 @@ export function FusionView({ program, route }: { program: Program; route: Route 
       { key: "sibling", title: "", width: "84px", by: (pair) => Number(pair.sibling ?? false), cell: (pair) => <span class="muted">{pair.sibling ? "and" : "is read by"}</span> },
       { key: "consumer", title: "kernel", width: "minmax(140px, 1fr)", by: (pair) => named(pair.consumer), cell: (pair) => kernel(pair.consumer) },
       { key: "tensor", title: "tensor", width: "minmax(80px, 140px)", by: (pair) => pair.tensor ?? "", cell: (pair) => <span class="mono muted">{pair.tensor}</span> },
-      { key: "reason", title: "two, because", width: "minmax(220px, 2fr)", by: (pair) => pair.reason ?? "", cell: (pair) => <span title={pair.reason ?? ""}>{pair.reason}</span> },
+      { key: "reason", title: "two, because", width: "minmax(280px, 3fr)", by: (pair) => pair.reason ?? "", cell: (pair) => <span class="two-lines" title={pair.reason ?? ""}>{pair.reason}</span> },
     ];
   }, [program]);
   if (fusion.value === null) return <Waiting loaded={fusion} />;
@@ -40,7 +40,7 @@ export function FusionView({ program, route }: { program: Program; route: Route 
         <Filter value={filter} label="Filter by kernel or reason" onInput={(text) => go(withQuery(route, { q: text }), true)} />
         <Choice label="Pairs" options={[["all", "All"], ["flow", "One reads the other"], ["siblings", "Read the same"]]} value={only} onChange={(value) => go(withQuery(route, { only: value === "all" ? null : value }), true)} />
       </Header>
-      {rows.length === 0 ? <Empty>No pair of kernels.</Empty> : <Table rows={rows} columns={columns} sort={parseSort(route.query["sort"], "sibling")} onSort={(sort) => go(withQuery(route, { sort }), true)} label="Pairs of kernels" />}
+      {rows.length === 0 ? <Empty>No pair of kernels.</Empty> : <Table rows={rows} columns={columns} sort={parseSort(route.query["sort"], "sibling")} onSort={(sort) => go(withQuery(route, { sort }), true)} label="Pairs of kernels" rowHeight={42} />}
     </section>
   );
 }

@@ -16,6 +16,9 @@ interface KernelTime {
   name: string;
   us: number;
   runs: number;
+  /** The fastest run, by which rates are told: the first ones find caches cold. */
+  best: number;
+  /** Of that run. */
   flops: number;
   bytes: number;
   share: number;
@@ -30,11 +33,10 @@ function byKernel(events: TimelineEvent[], program: Program, roofline: Roofline 
   const table = new Map<string, KernelTime>();
   for (const event of events) {
     const key = event.kernel ?? event.name;
-    const entry = table.get(key) ?? { kernel: key, name: event.name, us: 0, runs: 0, flops: 0, bytes: 0, share: 0, peak: peakOf(roofline, kernelOf(program, key)?.dtype) };
+    const entry = table.get(key) ?? { kernel: key, name: event.name, us: 0, runs: 0, best: Infinity, flops: 0, bytes: 0, share: 0, peak: peakOf(roofline, kernelOf(program, key)?.dtype) };
     entry.us += event.us;
     entry.runs += 1;
-    entry.flops += event.flops ?? 0;
-    entry.bytes += event.bytes ?? 0;
+    if (event.us < entry.best) [entry.best, entry.flops, entry.bytes] = [event.us, event.flops ?? 0, event.bytes ?? 0];
     table.set(key, entry);
   }
   return [...table.values()];
@@ -44,9 +46,21 @@ function byKernel(events: TimelineEvent[], program: Program, roofline: Roofline 
 function attained(entry: KernelTime, roofline: Roofline | null): number | null {
   const memory = roofline?.gbs["memory"] ?? 0;
   const { peak } = entry;
-  if (peak === 0 || memory === 0 || entry.us === 0 || entry.bytes === 0) return null;
+  if (peak === 0 || memory === 0 || entry.best === 0 || entry.bytes === 0) return null;
   const limit = Math.max(entry.flops / peak, entry.bytes / memory) / 1e3;
-  return limit / entry.us;
+  return limit / entry.best;
+}
+
+/** Events from 0 on, less the time between calls in which nothing of this program ran. */
+function gathered(events: TimelineEvent[]): TimelineEvent[] {
+  const ordered = [...events].sort((a, b) => a.start_us - b.start_us);
+  const most = ordered.reduce((sum, event) => sum + event.us, 0) / 8;
+  let [end, left] = [ordered[0]?.start_us ?? 0, ordered[0]?.start_us ?? 0];
+  return ordered.map((event) => {
+    left += Math.max(0, event.start_us - end - most);
+    end = Math.max(end, event.start_us + event.us);
+    return { ...event, start_us: event.start_us - left };
+  });
 }
 
 export function TimelineView({ program, route }: { program: Program; route: Route }) {
@@ -59,9 +73,7 @@ export function TimelineView({ program, route }: { program: Program; route: Rout
   const roofline = (measured ?? index.machine?.rooflines)?.[program.target ?? ""] ?? null;
   // A run starts where its first event does, however long the program was up by then.
   const events = useMemo(() => {
-    const all = timeline.value?.events ?? [];
-    const start = all.reduce((least, event) => Math.min(least, event.start_us), Infinity);
-    return all.map((event) => ({ ...event, start_us: event.start_us - start }));
+    return gathered(timeline.value?.events ?? []);
   }, [timeline.value]);
   const threads = useMemo(() => [...new Set(events.map((event) => String(event.thread ?? 0)))].sort(), [timeline.value]);
   const extent = useMemo(() => events.reduce((end, event) => Math.max(end, event.start_us + event.us), 1), [timeline.value]);
@@ -85,8 +97,8 @@ export function TimelineView({ program, route }: { program: Program; route: Rout
   const dots = useMemo<Dot[]>(
     () =>
       kernels
-        .filter((entry) => entry.flops > 0 && entry.bytes > 0 && entry.us > 0)
-        .map((entry) => ({ id: entry.kernel, name: entry.name, intensity: entry.flops / entry.bytes, gflops: entry.flops / entry.us / 1e3, weight: entry.share, hue: hueOf(entry.name) })),
+        .filter((entry) => entry.flops > 0 && entry.bytes > 0 && entry.best > 0)
+        .map((entry) => ({ id: entry.kernel, name: entry.name, intensity: entry.flops / entry.bytes, gflops: entry.flops / entry.best / 1e3, weight: entry.share, hue: hueOf(entry.name) })),
     [kernels],
   );
   const columns = useMemo<Column<KernelTime>[]>(() => {
@@ -95,9 +107,10 @@ export function TimelineView({ program, route }: { program: Program; route: Rout
       { key: "name", title: "kernel", width: "minmax(160px, 2fr)", by: (entry) => entry.name, cell: (entry) => <span class="mono">{entry.name}</span> },
       { key: "runs", from: 690, title: "runs", width: "56px", number: true, by: (entry) => entry.runs, cell: (entry) => entry.runs },
       { key: "us", title: "time", width: "110px", number: true, by: (entry) => entry.us, cell: (entry) => <Bar part={entry.us} whole={most}>{microseconds(entry.us)}</Bar> },
+      { key: "best", from: 640, title: "fastest", width: "76px", number: true, by: (entry) => entry.best, cell: (entry) => microseconds(entry.best) },
       { key: "share", from: 560, title: "share", width: "70px", number: true, by: (entry) => entry.share, cell: (entry) => percent(entry.share, 1) },
-      { key: "gflops", title: "GFLOP/s", width: "80px", number: true, by: (entry) => entry.flops / entry.us, cell: (entry) => rate(entry.flops / entry.us / 1e3, "") },
-      { key: "gbs", from: 780, title: "GB/s", width: "70px", number: true, by: (entry) => entry.bytes / entry.us, cell: (entry) => rate(entry.bytes / entry.us / 1e3, "") },
+      { key: "gflops", title: "GFLOP/s", width: "80px", number: true, by: (entry) => entry.flops / entry.best, cell: (entry) => rate(entry.flops / entry.best / 1e3, "") },
+      { key: "gbs", from: 780, title: "GB/s", width: "70px", number: true, by: (entry) => entry.bytes / entry.best, cell: (entry) => rate(entry.bytes / entry.best / 1e3, "") },
       { key: "roof", title: "of roofline", width: "100px", number: true, by: (entry) => attained(entry, roofline), cell: (entry) => { const part = attained(entry, roofline); return part === null ? "–" : <Bar part={part} whole={1}>{percent(part, 1)}</Bar>; } },
     ];
   }, [kernels, roofline]);
