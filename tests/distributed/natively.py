@@ -37,7 +37,7 @@ def _values(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.
 
 
 def _program(rng: np.random.Generator, ranks: int) -> tuple[ptir.Function, str, tuple[int, ...]]:
-    """A few collectives one after another, with arithmetic between them."""
+    """A few collectives, some one after another and some beside each other, with arithmetic between them; all values are results."""
     mesh = _MESHES[ranks][rng.integers(len(_MESHES[ranks]))]
     names = [name for name, _ in mesh]
     dtype = str(rng.choice(_DTYPES))
@@ -46,7 +46,10 @@ def _program(rng: np.random.Generator, ranks: int) -> tuple[ptir.Function, str, 
     shape = tuple(int(4 * rng.integers(1, 4)) for _ in range(rank))
     graph = ptir.Graph("program")
     x = graph.input("x", ptir.tensor(dtype, shape))
-    for _ in range(int(rng.integers(1, 4))):
+    values = [x]
+    for _ in range(int(rng.integers(1, 6))):
+        x = values[rng.integers(len(values))]
+        rank = x.type.rank
         over = tuple(rng.permutation(names)[: rng.integers(1, len(names) + 1)].tolist())
         count = group_size(mesh, over)
         axis, other = (int(n) for n in rng.integers(0, rank, 2))
@@ -75,7 +78,10 @@ def _program(rng: np.random.Generator, ranks: int) -> tuple[ptir.Function, str, 
                     x = x + graph.mesh_index(mesh, over).cast(dtype).broadcast_to(x.type.shape)
         if dtype in ("float32", "int32"):
             x = x + x
-    return graph.build(x), dtype, shape
+        if dtype in ("float32", "int32") and rng.random() < 0.3 and x.type.size <= 4096:
+            x = x + x.reduce_max([x.type.rank - 1], keepdims=True).broadcast_to(x.type.shape)
+        values.append(x)
+    return graph.build(*values), dtype, shape
 
 
 def main(count: int, seed: int) -> int:
