@@ -1,4 +1,4 @@
-"""One rank of a test: random collectives in machine code, held against the interpreter on virtual ranks.
+"""One rank of a test: random collectives, and a pipeline in training, in machine code, held against the interpreter on virtual ranks.
 
     mpirun -n 4 python -m tests.distributed.natively 50 [SEED]
 
@@ -14,6 +14,7 @@ import numpy as np
 import planish as pn
 from planish import compiler, distributed, ptir
 from planish.ptir.ops.collective import MeshAxes, group_size
+from tests.distributed import test_pipeline
 
 _DTYPES = ("float32", "float64", "int8", "int32", "int64", "uint16", "bool", "float16", "complex64")
 _MESHES: dict[int, list[MeshAxes]] = {
@@ -111,6 +112,9 @@ def main(count: int, seed: int) -> int:
                     atol=bound * 8,
                     err_msg=f"program {number} of seed {seed}\n{text}",
                 )
+    if here.size == test_pipeline.MESH.size:  # and a pipeline is trained, by machine code
+        test_pipeline.test_stages_in_turn()
+        test_pipeline.test_training()
     here.barrier()
     if here.rank == 0:
         print(f"{count} programs on {here.size} ranks agree")
