@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 
 from planish.compiler.collectives import groups_of, prepare
+from planish.config import current
 from planish.errors import InternalError
 from planish.ptir.ops import collective as ops
 from planish.runtime import ranks
@@ -72,13 +73,10 @@ def _exchange(world: World, gpu: Gpu, step: Host, what: str) -> nccl.Exchange:
         found["source"] = next((a for a, b in attrs.pairs if b == place), -1)
         found["target"] = next((b for a, b in attrs.pairs if a == place), -1)
     members = ops.group_size(attrs.mesh, attrs.over)
+    watched = members > 1 or current().keep_collectives  # who is alone waits for nobody
+    own = _communicator(world, gpu, groups)
     return nccl.Exchange(
-        step.op.name,
-        _communicator(world, gpu, groups),
-        members,
-        place,
-        what=f"of {what}" if what else "",
-        **found,
+        step.op.name, own, members, place, what=what or step.op.name, watched=watched, **found
     )
 
 

@@ -213,7 +213,7 @@ class CacheEntry:
         arrays, tensors = given[: self.count], given[self.count :]
         del given
         for number, tensor in zip(self.donated, tensors, strict=True):
-            arrays[number] = _lent(arrays, number, tensor)
+            arrays[number] = lent(arrays, number, tensor)
         try:
             made = self.call(*map(self.moved, arrays), *self.captured)
         except (MemoryError, PlanishError) as error:
@@ -233,7 +233,7 @@ def _explained(exe: Executable | None, error: MemoryError | PlanishError) -> Bas
     return error
 
 
-def _lent(arrays: list[Any], number: int, tensor: Any) -> Storage:
+def lent(arrays: list[Any], number: int, tensor: Any) -> Storage:
     """Memory that may be overwritten: the donated one itself if nobody else can see it, else a copy."""
     storage: Storage = arrays[number]
     if (

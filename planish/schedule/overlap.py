@@ -46,19 +46,27 @@ def _early(steps: Steps, base: Callable[[int], int]) -> list[Step]:
     """Collectives right behind the steps that make what they send. All ranks have the same plan, and so they meet in one order."""
     made: list[Step] = []
     for step in steps:
-        if not (isinstance(step, Host) and _starts(step)):
+        if not (isinstance(step, Host) and _starts(step) and _is_static(step)):
             made.append(step)
             continue
         own = {base(buffer) for buffer in (*step.inputs, *step.outputs)}
         place = len(made)
         while place > 0 and not own & {base(b) for inner in walk((made[place - 1],)) for b in touched(inner)}:
             place -= 1
+        behind = made[place - 1] if place else None
+        if isinstance(behind, Host) and _starts(behind):
+            place = len(made)  # it would wait at once for that one
         made.insert(place, step)
     return made
 
 
 def _starts(step: Host) -> bool:
     return step.call is not None and step.call.name in STARTED
+
+
+def _is_static(step: Host) -> bool:
+    """Whether its sizes are numbers: others may be known only where it stands."""
+    return step.call is not None and all(isinstance(size, int) for size in step.call.integers)
 
 
 def without_ticket(call: RoutineCall) -> RoutineCall:

@@ -1,4 +1,4 @@
-"""One rank of a test: random collectives in machine code, held against the interpreter on virtual ranks.
+"""One rank of a test: random collectives, and a pipeline in training, in machine code, held against the interpreter on virtual ranks.
 
     mpirun -n 4 python -m tests.distributed.natively 50 [SEED]
 
@@ -14,6 +14,7 @@ import numpy as np
 import planish as pn
 from planish import compiler, distributed, ptir
 from planish.ptir.ops.collective import MeshAxes, group_size
+from tests.distributed import test_pipeline
 
 _DTYPES = ("float32", "float64", "int8", "int32", "int64", "uint16", "bool", "float16", "complex64")
 _MESHES: dict[int, list[MeshAxes]] = {
@@ -37,7 +38,7 @@ def _values(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.
 
 
 def _program(rng: np.random.Generator, ranks: int) -> tuple[ptir.Function, str, tuple[int, ...]]:
-    """A few collectives one after another, with arithmetic between them."""
+    """A few collectives, some one after another and some beside each other, with arithmetic between them; all values are results."""
     mesh = _MESHES[ranks][rng.integers(len(_MESHES[ranks]))]
     names = [name for name, _ in mesh]
     dtype = str(rng.choice(_DTYPES))
@@ -46,7 +47,10 @@ def _program(rng: np.random.Generator, ranks: int) -> tuple[ptir.Function, str, 
     shape = tuple(int(4 * rng.integers(1, 4)) for _ in range(rank))
     graph = ptir.Graph("program")
     x = graph.input("x", ptir.tensor(dtype, shape))
-    for _ in range(int(rng.integers(1, 4))):
+    values = [x]
+    for _ in range(int(rng.integers(1, 6))):
+        x = values[rng.integers(len(values))]
+        rank = x.type.rank
         over = tuple(rng.permutation(names)[: rng.integers(1, len(names) + 1)].tolist())
         count = group_size(mesh, over)
         axis, other = (int(n) for n in rng.integers(0, rank, 2))
@@ -75,7 +79,10 @@ def _program(rng: np.random.Generator, ranks: int) -> tuple[ptir.Function, str, 
                     x = x + graph.mesh_index(mesh, over).cast(dtype).broadcast_to(x.type.shape)
         if dtype in ("float32", "int32"):
             x = x + x
-    return graph.build(x), dtype, shape
+        if dtype in ("float32", "int32") and rng.random() < 0.3 and x.type.size <= 4096:
+            x = x + x.reduce_max([x.type.rank - 1], keepdims=True).broadcast_to(x.type.shape)
+        values.append(x)
+    return graph.build(*values), dtype, shape
 
 
 def main(count: int, seed: int) -> int:
@@ -105,6 +112,9 @@ def main(count: int, seed: int) -> int:
                     atol=bound * 8,
                     err_msg=f"program {number} of seed {seed}\n{text}",
                 )
+    if here.size == test_pipeline.MESH.size:  # and a pipeline is trained, by machine code
+        test_pipeline.test_stages_in_turn()
+        test_pipeline.test_training()
     here.barrier()
     if here.rank == 0:
         print(f"{count} programs on {here.size} ranks agree")

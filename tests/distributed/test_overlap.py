@@ -100,6 +100,17 @@ def test_what_is_sent_is_not_written_over_before_it_is_there() -> None:
         assert all(home >= high or home + 1024 <= low for low, high in spans)
 
 
+def test_a_collective_of_a_collective_lets_others_work_first() -> None:
+    graph = ptir.Graph("f")
+    x = graph.input("x", ptir.tensor("float32", (32, 32)))
+    chained = (x + 1.0).all_reduce(MESH, ("data",)).all_gather(MESH, ("data",), 0)
+    other = x
+    for _ in range(3):
+        other = (other @ x).sin()
+    lowered = compiler.lower(graph.build(chained, other.all_reduce(MESH, ("data",))))
+    assert max(started(lowered.plan.steps).values()) >= 3
+
+
 def test_more_collectives_than_tickets_still_run() -> None:
     graph = ptir.Graph("f")
     x = graph.input("x", ptir.tensor("float32", (8,)))

@@ -18,6 +18,7 @@ from planish.compiler.collectives import agree
 from planish.distributed import CollectiveError, World
 from planish.distributed.launch import _ended, _relay, environment, launcher
 from planish.errors import PlanishError
+from planish.runtime.cuda.watchdog import Watchdog
 from planish.runtime.rank_faults import ENDED
 
 pytest.importorskip("mpi4py")
@@ -100,6 +101,27 @@ def test_a_script_that_is_not_there_is_one_error() -> None:
         command(2, ["nowhere.py"])
     with pytest.raises(PlanishError, match="cannot be 0 ranks"):
         command(0, ["nowhere.py"])
+
+
+def test_a_gpu_that_stays_in_a_collective_is_noticed() -> None:
+    ended: list[str] = []
+    words = [0, 0]
+    dog = Watchdog(words, ended.append)
+    first, second = dog.number("all_reduce of @f"), dog.number("all_gather of @g")
+    assert dog.number("all_reduce of @f") == first != second
+    for now in range(
+        20
+    ):  # a step a second: always in the same collective when looked at, and never the same one for long
+        words[:] = [first, words[1] + 1]
+        dog.look(now, 5.0)
+    words[:] = [0, 100]
+    for now in range(20, 40):
+        dog.look(now, 5.0)  # nothing to do is no reason
+    assert not ended
+    words[:] = [second, 101]
+    for now in range(40, 50):
+        dog.look(now, 5.0)
+    assert ended == ["all_gather of @g"]
 
 
 def trained(ranks: int, folder: Path, *modes: str) -> dict[str, list[float]]:

@@ -203,3 +203,23 @@ def test_what_a_sharded_function_does_not_take_is_refused(option):
     many: Any = pn.jit(lambda x: x, in_shardings=Sharding(MESH, P("data", "model")))
     with pytest.raises(PlanishError, match=r"cannot be given beside sharded arrays.*leave it out"):
         pn.jit(lambda x: x + 1, **option)(many(numbers(4, 8)))
+
+
+def test_donated_parts_give_their_memory_and_are_gone() -> None:
+    mesh = pn.Mesh((1,), ("data",))
+
+    @pn.jit(donate_argnums=0, mesh=mesh, in_shardings=(pn.P("data"), pn.P()), out_shardings=pn.P("data"))
+    def add(x: Any, y: Any) -> Any:
+        return x + y
+
+    given = np.arange(4096, dtype=np.float32)
+    x, y = pn.shard(given, mesh, pn.P("data")), np.ones(4096, np.float32)
+    place = x.part.numpy().ctypes.data
+    made = add(x, y)
+    assert made.part.numpy().ctypes.data == place
+    np.testing.assert_array_equal(made.numpy(), given + 1)
+    with pytest.raises(pn.PlanishError, match="donated"):
+        x.numpy()
+    # an array of the caller's own stays as it is
+    np.testing.assert_array_equal(add(given, y).numpy(), np.arange(4096) + 1)
+    np.testing.assert_array_equal(given, np.arange(4096))

@@ -12,6 +12,9 @@ import planish as pn
 from planish import compiler, ptir
 from planish.compiler.gpu import GpuExecutable
 from planish.runtime.cuda import nccl
+from planish.runtime.cuda.device import gpu
+from planish.runtime.cuda.watchdog import watchdog
+from planish.schedule.plan import Wait
 
 pytestmark = pytest.mark.skipif(not nccl.is_there(), reason="there is no NCCL here")
 GPU = "cuda:0"
@@ -104,6 +107,30 @@ def test_a_whole_program_is_one_segment() -> None:
     made = ran(function, x0)
     assert made._fast is not None
     assert len(made.run.carried.exchanges) == 2
+
+
+def test_collectives_right_behind_each_other_and_beside_products() -> None:
+    graph = ptir.Graph("f")
+    x = graph.input("x", ptir.tensor("float32", (32, 32)))
+    first = (x + 1.0).all_reduce(MESH, ("a",))
+    twice = first.all_gather(MESH, ("b",), 0).all_reduce(MESH, ("a",), "max")
+    other = x
+    for _ in range(3):
+        other = (other @ x) * 0.0625
+    function = graph.build(twice, first + 2.0, other.all_reduce(MESH, ("b",)))
+    assert any(isinstance(step, Wait) for step in compiler.lower(function, "sm_90").plan.steps)
+    ran(function, np.random.default_rng(0).integers(-2, 3, (32, 32)).astype(np.float32))
+
+
+def test_the_watchdog_sees_every_collective() -> None:
+    graph = ptir.Graph("f")
+    x = graph.input("x", ptir.tensor("float32", (256,)))
+    function = graph.build((x.all_reduce(MESH, ("a",)) + 1.0).all_reduce(MESH, ("b",)))
+    found = watchdog(gpu(0))
+    before = found.words[1]
+    ran(function, np.ones(256, np.float32))  # three times
+    assert list(found.words) == [0, before + 3 * 2 * 2]
+    assert any(name.startswith("all_reduce(tensor<f32, 256>) over a (1) of @f") for name in found.dog.names)
 
 
 def test_a_loop_meets_in_every_turn() -> None:

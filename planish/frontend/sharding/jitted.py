@@ -19,7 +19,8 @@ from planish.errors import GraphError, Location, PlanishError
 from planish.frontend import tree
 from planish.frontend.arguments import CallParts, CallSignature, TensorSpec, array_of, paths
 from planish.frontend.devices import Runnable, default_device, running
-from planish.frontend.entries import CapturedCall, trace_call
+from planish.frontend.entries import CapturedCall, lent, trace_call
+from planish.frontend.expression import Donated
 from planish.frontend.matching import computed
 from planish.frontend.session import SESSION, current_scope, evaluate
 from planish.frontend.sharding.arrays import Sharded, cut, own_ranks
@@ -78,7 +79,9 @@ class _Code:
         self.virtual = len(ranks) > 1
         self.settings = current()
         self.place = running(default_device(), self.settings)
-        self.run: Runnable | None = None if self.virtual else self.place.compile(function, passes, ())
+        self.run: Runnable | None = (
+            None if self.virtual else self.place.compile(function, passes, traced.donated)
+        )
 
     @property
     def layout(self) -> Layout:
@@ -119,7 +122,7 @@ class ShardedFunction:
             code, call, mesh = found
             ranks, leaves = own_ranks(mesh), quick[1]
             if ranks == code.ranks:
-                return _run(code, mesh, ranks, self._inputs(code, call, leaves, mesh, ranks))
+                return self._ran(code, call, leaves, mesh, ranks)
         call, leaves, mesh, specs = self._apart(args, kwargs)
         ranks = own_ranks(mesh)
         key = (call.key, specs, mesh, tuple(ranks))
@@ -128,7 +131,18 @@ class ShardedFunction:
         if quick is not None:
             # what it was called with is not kept alive
             self._quick[quick[0]] = code, replace(call, leaves=[]), mesh
-        return _run(code, mesh, ranks, self._inputs(code, call, leaves, mesh, ranks))
+        return self._ran(code, call, leaves, mesh, ranks)
+
+    def _ran(self, code: _Code, call: CallParts, leaves: list[Any], mesh: Mesh, ranks: Sequence[int]) -> Any:
+        """One call; what is donated lends its memory to the results and is gone afterwards."""
+        rows, owners = self._inputs(code, call, leaves, mesh, ranks)
+        for number, tensor in owners.items():
+            rows[0][number] = lent(rows[0], number, tensor)
+        made = _run(code, mesh, ranks, rows)
+        for tensor in owners.values():
+            if isinstance(tensor, Tensor):
+                tensor._value = Donated.instead(tensor._value)
+        return made
 
     def _quick_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[object, list[Any]] | None:
         """What calls that need the same code have in common, without taking arguments apart by name; and the leaves."""
@@ -201,9 +215,11 @@ class ShardedFunction:
 
     def _inputs(
         self, code: _Code, call: CallParts, leaves: Sequence[Any], mesh: Mesh, ranks: Sequence[int]
-    ) -> list[list[Any]]:
-        """The arrays of each rank."""
+    ) -> tuple[list[list[Any]], dict[int, Any]]:
+        """The arrays of each rank; and of those that are donated to machine code, by number, the tensors that have them."""
         rows: list[list[Any]] = [[] for _ in ranks]
+        owners: dict[int, Any] = {}
+        donated = frozenset(() if code.virtual else code.traced.donated)
         captured = (
             [asarray(Tensor(value)).numpy() for value in code.traced.captured]
             if code.virtual
@@ -221,12 +237,15 @@ class ShardedFunction:
                 parts = {rank: cut(array, mesh, spec, rank) for rank in ranks}
             for row, rank in zip(rows, ranks, strict=True):
                 part = parts[rank]
+                if len(row) in donated:
+                    # of an array that is not a tensor, the memory is its owner's
+                    owners[len(row)] = part if isinstance(leaf, Sharded) or part is leaf else None
                 if isinstance(part, Tensor):
                     if part._value.storage is None:
                         evaluate([part._value])
                     part = part.numpy() if code.virtual else part._value.storage
                 row.append(part)
-        return rows
+        return rows, owners
 
     # --- programs ---
 

@@ -15,6 +15,7 @@ from planish.runtime.cuda.driver import bindings, call
 from planish.runtime.cuda.launch import LoadedKernel
 from planish.runtime.cuda.nccl import Exchange
 from planish.runtime.cuda.trace import Choice, Exchanged, Item, Joined, Launch, Loop, Word
+from planish.runtime.cuda.watchdog import watchdog
 
 _DECIDE: Final = r"""
 .version 8.0
@@ -108,6 +109,11 @@ def _decider(gpu: Gpu) -> Any | None:
     return _DECIDERS[gpu.number]
 
 
+def _once(nodes: Sequence[Any]) -> list[Any]:
+    """Each node once: the driver refuses to wait for one twice."""
+    return list({int(node): node for node in nodes}.values())
+
+
 _SIDE: Final[dict[int, Any]] = {}
 
 
@@ -170,15 +176,28 @@ class Builder:
                 case Loop():
                     before = self.loop(graph, before, item)
                 case Exchanged():
-                    self.last = [self.exchange(graph, [*before, *self.last], item)]
+                    self.last = [self.watched(graph, _once([*before, *self.last]), item)]
                     if item.ticket:
                         self.under_way[item.ticket] = self.last[0]
                     else:
                         before = self.last
                 case Joined(ticket):
                     node = self.under_way.pop(ticket, None)
-                    before = before if node is None else [*before, node]
+                    before = before if node is None else _once([*before, node])
         return before
+
+    def watched(self, graph: Any, before: list[Any], item: Exchanged) -> Any:
+        """A collective, and around it what tells the watchdog where the device is."""
+        of = self.exchanges[item.key]
+        if not of.watched:
+            return self.exchange(graph, before, item)
+        found = watchdog(self.gpu)
+        for which in (found.dog.number(of.what), 0):
+            mark = found.kernel.function
+            before = [self.launch(graph, before, mark, (found.address, which), (1, 1, 1), (1, 1, 1), 0)]
+            if which:
+                before = [self.exchange(graph, before, item)]
+        return before[0]
 
     def exchange(self, graph: Any, before: list[Any], item: Exchanged) -> Any:
         """A collective as a node: what it puts on a stream becomes a graph of its own."""

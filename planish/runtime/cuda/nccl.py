@@ -143,6 +143,8 @@ class Exchange:
     target: int = -1
     what: str = ""
     """For people."""
+    watched: bool = False
+    """Whether somebody looks how long it takes."""
 
     def put_on(self, stream: int, given: int, made: int, count: int) -> None:
         """`count` is the elements that a rank gives to each other, or to all."""
@@ -158,7 +160,7 @@ class Exchange:
             self.operation,
             self.communicator,
             stream,
-            doing=self.what,
+            doing=f"of {self.what}",
         )
 
     def _all_reduce(self, given: int, made: int, count: int, stream: int) -> None:
@@ -168,17 +170,27 @@ class Exchange:
         self._combined("ReduceScatter", given, made, count, stream)
 
     def _all_gather(self, given: int, made: int, count: int, stream: int) -> None:
-        ask("AllGather", given, made, count, self.type, self.communicator, stream, doing=self.what)
+        ask("AllGather", given, made, count, self.type, self.communicator, stream, doing=f"of {self.what}")
 
     def _broadcast(self, given: int, made: int, count: int, stream: int) -> None:
-        ask("Broadcast", given, made, count, self.type, self.root, self.communicator, stream, doing=self.what)
+        ask(
+            "Broadcast",
+            given,
+            made,
+            count,
+            self.type,
+            self.root,
+            self.communicator,
+            stream,
+            doing=f"of {self.what}",
+        )
 
     def _all_to_all(self, given: int, made: int, count: int, stream: int) -> None:
         ask("GroupStart")
         for other in range(self.members):
             self._send(given + other * count, count, other, stream)
             self._receive(made + other * count, count, other, stream)
-        ask("GroupEnd", doing=self.what)
+        ask("GroupEnd", doing=f"of {self.what}")
 
     def _permute(self, given: int, made: int, count: int, stream: int) -> None:
         if self.source < 0 and count:
@@ -188,13 +200,13 @@ class Exchange:
             self._send(given, count, self.target, stream)
         if self.source >= 0:
             self._receive(made, count, self.source, stream)
-        ask("GroupEnd", doing=self.what)
+        ask("GroupEnd", doing=f"of {self.what}")
 
     def _send(self, at: int, count: int, to: int, stream: int) -> None:
-        ask("Send", at, count, self.type, to, self.communicator, stream, doing=self.what)
+        ask("Send", at, count, self.type, to, self.communicator, stream, doing=f"of {self.what}")
 
     def _receive(self, at: int, count: int, source: int, stream: int) -> None:
-        ask("Recv", at, count, self.type, source, self.communicator, stream, doing=self.what)
+        ask("Recv", at, count, self.type, source, self.communicator, stream, doing=f"of {self.what}")
 
 
 _PUT: Final[dict[str, Callable[[Exchange, int, int, int, int], None]]] = {
