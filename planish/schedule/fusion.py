@@ -447,7 +447,11 @@ class Fusion:
         filling = self.rows.filling(node, places, row)
         if filling is None:
             work = most(shape(node)[axis] for axis in row.axes)
-            if not own_loop or (count(row.held) < FEW_ROWS and work > SMALL):
+            if (
+                not own_loop
+                or (count(row.held) < FEW_ROWS and work > SMALL)
+                or self.rows.is_in_parts(row, places)
+            ):
                 return False
             filling = self.rows.own_loop(node, places[0], row, self.level(node))
         self.nest.lead(row.held)
