@@ -8,7 +8,7 @@ How: a gate is a conjunction of comparisons, each of which bounds a sum (`Condit
 index is made of is replaced by such sums as far as possible, and what is left has bounds of its own; they lie in the buffer. It takes
 sizes that are numbers. `reads_nothing_new`: the index knows the loop only through one such sum, which has all values
 up to the gate's bound already, by other loops in it (above, the last h with the last r). So whatever is read when the loop runs on is
-read now, and sizes may be names. `is_periodic`: of the loop only quotients and remainders are seen, and no new ones (steps and
+read now, and sizes may be names. `is_periodic`: of the loop only a quotient or a remainder is seen, and no new one (steps or
 phases of a transposed convolution).
 """
 
@@ -35,17 +35,16 @@ def _gate(place: UOp) -> tuple[list[Condition | None], UOp] | None:
 
 
 def is_periodic(place: UOp, r: UOp, last: int) -> bool:
-    """Whether a read knows a loop by quotients and remainders only, and has all that there are up to a last value already."""
-
-    def is_seen(n: UOp) -> bool:
-        if n.src[0] is not r or n.src[1].op is not Ops.CONST or r.src[0].op is not Ops.CONST:
-            return False
-        size = n.src[1].vmax
-        seen = n.op is Ops.FLOORMOD and size <= r.vmax + 1
-        return size > 0 and (seen or (n.op is Ops.FLOORDIV and last // size == r.vmax // size))
-
-    users = [n for index in place.src[1:] for n in index.toposort() if r in n.src]
-    return bool(users) and all(map(is_seen, users))
+    """Whether a read knows a loop by one quotient or remainder only, and has all that there are up to a last value already."""
+    users = {n for index in place.src[1:] for n in index.toposort() if r in n.src}
+    if len(users) != 1 or r.src[0].op is not Ops.CONST:
+        return False  # of two of them, each known, the pair may be new
+    (seen,) = users
+    if seen.src[0] is not r or seen.src[1].op is not Ops.CONST or (size := seen.src[1].vmax) < 1:
+        return False
+    if seen.op is Ops.FLOORDIV:
+        return last // size == r.vmax // size
+    return seen.op is Ops.FLOORMOD and size <= r.vmax + 1
 
 
 def stays_inside(place: UOp) -> bool:

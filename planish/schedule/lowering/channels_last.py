@@ -184,7 +184,8 @@ def reshaped(tensors: Tensors, x: UOp, dims: Sequence[Dim]) -> UOp:
 def in_rows(tensors: Tensors, x: UOp) -> UOp:
     """A result that is made of sums for each pixel (a softmax of its channels, a pool), in memory with its channels last first.
 
-    Threads that share the channels of a pixel would else each write somewhere else, or read so. Products are written in any order.
+    Threads that share the channels of a pixel would else each write somewhere else, or read so. Products are written in any order, but
+    for those whose neighbouring pixels are other phases.
     """
     base, of = lying(tensors, x)
     if of[1:2] in ((), (1,)):
@@ -195,8 +196,10 @@ def in_rows(tensors: Tensors, x: UOp) -> UOp:
         if node.op is Ops.REDUCE_AXIS:
             of_all = products_of(shape(node.src[0])) >= products_of(shape(x))
             whole = products_of(shape(node)) >= products_of(shape(x))
-            rows = len(shape(node)) - 1 in cast("ReduceAxes", node.arg).axes
-            if node.src[0].op is not Ops.MUL and of_all and (whole or rows):
+            axes = cast("ReduceAxes", node.arg).axes
+            rows = len(shape(node)) - 1 in axes
+            phases = len(shape(node)) - len(axes) > len(shape(x)) + 1
+            if phases if node.src[0].op is Ops.MUL else of_all and (whole or rows):
                 return permute(x.table.make(Ops.CONTIGUOUS, x.dtype, (base,)), of)
         elif node.op is not Ops.CONTIGUOUS:
             fresh = [source for source in node.src if source not in seen]
