@@ -4,11 +4,12 @@ A convolution reads x[h + r - 1] where 0 <= h + r - 1 < n: that h runs on beyond
 stores, but nothing that is not there. Such a read needs no other gate; and without one, what neighbouring windows read
 stays the same.
 
-How: a gate is a conjunction of comparisons, each of which bounds a sum (`Condition`). There are two proofs. `stays_inside`: what the
+How: a gate is a conjunction of comparisons, each of which bounds a sum (`Condition`). There are three proofs. `stays_inside`: what the
 index is made of is replaced by such sums as far as possible, and what is left has bounds of its own; they lie in the buffer. It takes
 sizes that are numbers. `reads_nothing_new`: the index knows the loop only through one such sum, which has all values
 up to the gate's bound already, by other loops in it (above, the last h with the last r). So whatever is read when the loop runs on is
-read now, and sizes may be names.
+read now, and sizes may be names. `is_periodic`: of the loop only a quotient or a remainder is seen, and no new one (steps or
+phases of a transposed convolution).
 """
 
 from __future__ import annotations
@@ -33,18 +34,17 @@ def _gate(place: UOp) -> tuple[list[Condition | None], UOp] | None:
     return None if parts is None else ([Condition.of(part) for part in parts], gated.src[1])
 
 
-def is_a_remainder(place: UOp, r: UOp) -> bool:
-    """Whether a read of an argument knows a loop by remainders only (the phase of a transposed convolution), and each of them is there."""
-    memory = place.src[0].dtype
-    if len(place.src) != 2 or place.src[0].op is not Ops.DEFINE_GLOBAL or not isinstance(memory, PtrDType):
+def is_periodic(place: UOp, r: UOp, last: int) -> bool:
+    """Whether a read knows a loop by one quotient or remainder only, and has all that there are up to a last value already."""
+    users = {n for index in place.src[1:] for n in index.toposort() if r in n.src}
+    if len(users) != 1 or r.src[0].op is not Ops.CONST:
+        return False  # of two of them, each known, the pair may be new
+    (seen,) = users
+    if seen.src[0] is not r or seen.src[1].op is not Ops.CONST or (size := seen.src[1].vmax) < 1:
         return False
-    users = [n for n in place.src[1].toposort() if r in n.src]
-    return (
-        bool(users)
-        and all(n.op is Ops.FLOORMOD and n.src[1].op is Ops.CONST for n in users)
-        and place.src[1].vmin >= 0
-        and place.src[1].vmax < memory.size
-    )
+    if seen.op is Ops.FLOORDIV:
+        return last // size == r.vmax // size
+    return seen.op is Ops.FLOORMOD and size <= r.vmax + 1
 
 
 def stays_inside(place: UOp) -> bool:

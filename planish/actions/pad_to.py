@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from planish.actions.inside import is_a_remainder, reads_nothing_new, stays_inside
+from planish.actions.inside import is_periodic, reads_nothing_new, stays_inside
 from planish.actions.padding import Padding, gated, longer
 from planish.uop.laws import memory_of
 from planish.uop.nest import closed_by
@@ -47,7 +47,7 @@ class PadTo(Padding):
             if is_free and (
                 stays_inside(now)
                 or reads_nothing_new(node, r)
-                or is_a_remainder(now, longer(r, self.multiple))
+                or is_periodic(node, r, longer(r, self.multiple).vmax)
             ):
                 return now
             return gated(now, condition)

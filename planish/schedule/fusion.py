@@ -239,9 +239,7 @@ class Fusion:
         if len(places) != 1 or apart or is_beside_a_walk(self.around, self.roots[0], node):
             return False
         (place,) = places
-        if place.valid is not None or not self.nest.can_lead(place.ranges):
-            return False
-        if not place.ranges <= self.nest.outputs or not is_each_once(place, node, bool(self.around.again)):
+        if not self.rows.may_lead(place) or not is_each_once(place, node, bool(self.around.again)):
             return False
         self.nest.lead(place.ranges)
         self.on_the_way[node] = place
@@ -443,7 +441,11 @@ class Fusion:
         filling = self.rows.filling(node, places, row)
         if filling is None:
             work = most(shape(node)[axis] for axis in row.axes)
-            if not own_loop or (count(row.held) < FEW_ROWS and work > SMALL):
+            if (
+                not own_loop
+                or (count(row.held) < FEW_ROWS and work > SMALL)
+                or self.rows.is_in_parts(row, places)
+            ):
                 return False
             filling = self.rows.own_loop(node, places[0], row, self.level(node))
         self.nest.lead(row.held)

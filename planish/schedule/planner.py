@@ -29,6 +29,7 @@ from planish.schedule import counted
 from planish.schedule.collectives import is_met
 from planish.schedule.kernels import cut
 from planish.schedule.lowering import lower_inst
+from planish.schedule.lowering.channels_last import in_rows
 from planish.schedule.numbers import with_tables
 from planish.schedule.origins import Origins
 from planish.schedule.plan import (
@@ -479,7 +480,7 @@ class _Planner:
             _, self.tensors.values[param] = self.memory(
                 param.type, Role.PARAMETER, position, donated=position in self.donate
             )
-        nodes = self.results(self.function.body)
+        nodes = [in_rows(self.tensors, node) for node in self.results(self.function.body)]
         made = [
             self.memory(value.type, Role.RESULT, position)[0]
             for position, value in enumerate(self.function.results)

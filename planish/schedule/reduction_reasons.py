@@ -82,8 +82,10 @@ def _is_summed_up(case: Case) -> bool:
 def _has_few_rows(case: Case) -> bool:
     (place,), outputs = case.places, case.fusion.nest.outputs
     leading = place.ranges & outputs
-    few = count(leading) < FEW_ROWS and case.terms > SMALL
-    return leading != outputs and not case.is_product and few
+    if leading == outputs or case.is_product or count(leading) >= FEW_ROWS:
+        return False
+    is_gpu = case.fusion.tensors.target.is_gpu  # whose threads would each make the sum
+    return case.terms > SMALL or (is_gpu and case.terms >= _SHARED and count(outputs) > SMALL)
 
 
 def _is_across(case: Case) -> bool:
@@ -96,6 +98,8 @@ def _is_across(case: Case) -> bool:
         return False
     if case.terms < _LONG or count(place.ranges) >= _MANY or count(place.ranges) * case.terms <= SMALL:
         return False
+    if fusion.nest.indices[-1] in place.ranges:
+        return True  # results lie along the sums: no block writes what it has of one row
     axis = innermost(case.node.src[0], fusion.around.realised.__contains__)
     return axis is not None and axis not in cast("ReduceAxes", case.node.arg).axes
 
@@ -196,18 +200,13 @@ def _is_wide_product(case: Case) -> bool:
 
 
 def _is_sum_of_threads(case: Case, inner: Collection[UOp]) -> bool:
-    """Whether threads of a GPU that share a row would each make whole sums of products for it, one vector against a matrix."""
-    return (
-        case.fusion.tensors.target.is_gpu
-        and bool(inner)
-        and case.node.src[0].op is Ops.MUL
-        and case.terms >= _SHARED
-    )
+    """Whether threads of a GPU that share a row would each make whole sums for it: of products, or of another axis (a mean, then a softmax)."""
+    return case.fusion.tensors.target.is_gpu and bool(inner) and case.terms >= _SHARED
 
 
 _LONG, _MANY = 256, 1 << 17
 """Terms of a sum that one thread takes too long for, and sums that give each thread of a GPU one."""
-_SHARED: Final = 16
+_SHARED: Final = 8
 """Terms of a sum that threads had better share."""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from planish.schedule.elements import COMPUTED, ElementPlace
-from planish.schedule.limits import MOST_KEPT
+from planish.schedule.limits import FEW_ROWS, MOST_KEPT, SMALL
 from planish.schedule.loop_order import LoopOrder, Ranges
 from planish.schedule.tensors import most, same_dim
 from planish.target import Target
@@ -36,6 +36,7 @@ class Rows:
 
     def __init__(self, nest: LoopOrder, target: Target) -> None:
         self.nest = nest
+        self.is_gpu = target.is_gpu
         self.most = min(MOST_KEPT, target.local_bytes) if target.is_gpu else MOST_KEPT
         """Bytes of a row that is kept: a block of a GPU has no more than it has."""
         self.widest = target.block_registers if target.is_gpu else MOST_KEPT
@@ -72,6 +73,20 @@ class Rows:
             if below.dtype.itemsize < node.dtype.itemsize:
                 return True
         return False
+
+    def is_in_parts(self, row: Row, places: Sequence[ElementPlace]) -> bool:
+        """Whether blocks of a GPU would each make a whole row and use a part of it: groups of a normalisation."""
+        others = self.nest.outputs - row.held
+        return self.is_gpu and all(
+            any(not others.isdisjoint(place.indices[axis].ranges) for axis in row.axes) for place in places
+        )
+
+    def may_lead(self, place: ElementPlace) -> bool:
+        """Whether the loops around a place may be around all others of the result: on a GPU, not if a large result had few blocks then."""
+        if place.valid is not None or not place.ranges <= self.nest.outputs:
+            return False
+        few = self.is_gpu and count(place.ranges) < FEW_ROWS and count(self.nest.outputs) > SMALL
+        return not few and self.nest.can_lead(place.ranges)
 
     def filling(self, node: UOp, places: Sequence[ElementPlace], row: Row) -> ElementPlace | None:
         """The place of the first loop, if it runs over whole rows and all others are loops that come later."""

@@ -1,4 +1,4 @@
-"""A loop that runs on reads nothing that is not there: the two proofs of `inside.py`, held to all values of small sizes."""
+"""A loop that runs on reads nothing that is not there: the three proofs of `inside.py`, held to all values of small sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planish.actions.inside import reads_nothing_new, stays_inside
+from planish.actions.inside import is_periodic, reads_nothing_new, stays_inside
 from planish.actions.padding import longer
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
@@ -85,3 +85,29 @@ def test_what_is_proved_is_so(data: st.DataObject) -> None:
             for size in (3, 4, 5, 6):
                 put = {n: n.const_like(size)}
                 assert elements(after, [new, s, u], put) <= elements(place, [r, s, u], put)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 9), st.integers(1, 4), st.integers(2, 5), st.sampled_from(["%", "//", "both"]))
+def test_phases_that_run_on_read_nothing_new(size: int, step: int, multiple: int, seen: str) -> None:
+    """Held to all values; and a remainder alone, of all that there are, is always taken."""
+    with Table() as t:
+        r, other = t.range(size, 0), t.range(3, 1)
+        parts = {"%": r % step, "//": r // step, "both": r // step * 8 + r % step}
+        index = simplify(parts[seen] * 3 + other)
+        place = t.param(1, f32, 4096).index(index)
+        further = longer(r, multiple)
+        then = substitute(index, {r: further})
+        found = is_periodic(place, r, further.vmax)
+
+        def values(expression: UOp, counter: UOp) -> set[int]:
+            return {
+                cast("int", simplify(substitute(expression, {counter: t.const(a), other: t.const(b)})).arg)
+                for a in range(counter.vmax + 1)
+                for b in range(3)
+            }
+
+        if found:
+            assert values(then, further) <= values(index, r)
+        elif seen == "%" and 1 < step <= size and further is not r:
+            assert r not in index.ranges

@@ -1,5 +1,6 @@
 """One row against a matrix that lies across what is summed, with few columns: what a query makes of the values that it looks at.
 
+Or sums alone: of channels, over the pixels of an image.
 A row of the matrix is a few accesses of 16 bytes. As many threads read one together, the others of a block read the rows that follow, several
 of them each before the first is needed; sums are combined at the end.
 """
@@ -30,16 +31,16 @@ _FEW_BLOCKS: Final = 64
 
 
 def sum_across(draft: Draft, view: Nest) -> bool:
-    """A sum of rows of a matrix, each times a number."""
+    """A sum of rows of a matrix, or of what is made of them, each times a number."""
     if len(view.reductions) != 1 or view.rows or view.scans:
         return False
     (reduction,) = view.reductions
     summed = [r for r in reduction.src[1:] if r.op is Ops.RANGE]
-    if len(summed) != 1 or not size_of(summed[0]) or reduction.src[0].op is not Ops.MUL:
+    if len(summed) != 1 or not size_of(summed[0]):
         return False
     (along,) = summed
     reads = [place for place in view.inside(reduction) if place.src[0].op is Ops.DEFINE_GLOBAL]
-    if len(reads) < 2:
+    if not reads:
         return False
     sizes = {place.src[0]: cast("PtrDType", place.src[0].dtype).size for place in reads}
     matrix = max(reads, key=lambda place: sizes[place.src[0]])

@@ -15,7 +15,7 @@ from planish.actions.join import Join
 from planish.actions.pad_to import PadTo
 from planish.actions.split import Split
 from planish.optimize.draft import Draft
-from planish.uop.nest import OUTPUT, name_of, plain_index, size_of
+from planish.uop.nest import OUTPUT, count, name_of, plain_index, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.products import Product, nearly
@@ -45,7 +45,7 @@ def groups_of(product: Product) -> JoinedAxes:
         _as_they_lie((r for r in outputs if r in b.ranges and r not in a.ranges), b),
         _as_they_lie(
             (r for r in reduce.src[1:] if kind_of(r) is AxisType.REDUCE and r in a.ranges and r in b.ranges),
-            a,
+            max(a, b, key=lambda value: count(value.ranges)),  # most of what is copied
         ),
     )
 

@@ -11,6 +11,7 @@ at the end, and less beyond the edges. Both are counted (`planish.target.rounds`
 from __future__ import annotations
 
 from functools import partial
+from itertools import combinations
 from typing import Final, NamedTuple, cast
 
 from planish.actions.local import Local
@@ -75,11 +76,10 @@ class _Product(NamedTuple):
 
 def is_product(view: Nest) -> bool:
     """Whether sums read two operands, each of which varies along an output axis of its own: then tiles share what they read."""
-    large = [r for r in view.outputs if size_of(r) >= _LARGE]
+    large = frozenset(r for r in view.outputs if size_of(r) >= _LARGE)
     for reduction in view.reductions:
-        reads = view.inside(reduction)
-        alone = [r for r in large if r in reduction.ranges and not all(r in place.ranges for place in reads)]
-        if len(alone) > 1:
+        seen = {place.ranges & large & reduction.ranges for place in view.inside(reduction)}
+        if any(one - other and other - one for one, other in combinations(seen, 2)):
             return True
     return False
 

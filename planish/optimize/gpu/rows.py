@@ -52,7 +52,8 @@ def share_rows(draft: Draft, view: Nest) -> bool:
         return _masked_rows(draft, view, reduced)
     if size < SHORT:
         return False
-    wide = next(n for n in (at_once(draft, view), 4, 2, 1) if size % n == 0)
+    most = max(size // _TEAMS[-1], 1)  # of a short row, so few that no thread of a warp is left without
+    wide = next(n for n in (at_once(draft, view), 4, 2, 1) if size % n == 0 and n <= most)
     team = next(
         (
             n

@@ -21,6 +21,8 @@ _TEAM: Final = 256
 """Threads that share a sum."""
 _EACH: Final = 4
 """Terms of each of them, at least."""
+_TERMS: Final = 16
+"""Terms of a window, at most."""
 _MORE: Final = (1, 4)
 """How much longer an axis may become: idle threads cost less than one that does a sum alone."""
 _ACCESS: Final = 16
@@ -32,11 +34,24 @@ def share_sums(draft: Draft, view: Nest) -> bool:
     results = prod(size_of(r) for r in view.outputs)
     if view.scans or is_product(view) or results >= draft.target.workers * _TEAM:
         return False
-    longest = {r: max(closed_by(r), key=size_of) for r in view.reductions if closed_by(r)}
+    windows = [r for r in view.reductions if _is_window(r, view)]
+    longest = {
+        r: max(closed_by(r), key=size_of) for r in view.reductions if closed_by(r) and r not in windows
+    }
     if not longest or min(map(size_of, longest.values())) < _EACH * SHORT:
         return False
     team = min(_TEAM, 1 << (min(map(size_of, longest.values())) // _EACH).bit_length() - 1)
+    for axis in (axis for r in windows for axis in closed_by(r)):
+        draft.take(Unroll, axis, size_of(axis), "few terms, each thread's own")
     return all(_shared(draft, view, *each, team) for each in longest.items())
+
+
+def _is_window(reduction: UOp, view: Nest) -> bool:
+    """Whether it has few terms, and is itself a term of another sum (a pool that is summed up)."""
+    terms = prod(size_of(axis) or _TERMS + 1 for axis in closed_by(reduction))
+    return terms <= _TERMS and any(
+        not closed_by(other).isdisjoint(reduction.ranges) for other in view.reductions
+    )
 
 
 def _shared(draft: Draft, view: Nest, reduction: UOp, longest: UOp, team: int) -> bool:

@@ -14,6 +14,8 @@ from planish.uop.ops import Ops
 
 _SIDES: Final = ((16, (1, 8)), (8, (1, 8)), (4, (1, 2)))
 """Threads along each axis of a tile, and how much longer an axis may become for that many."""
+_LONG: Final = ((64, (1, 8)), (32, (1, 8)), (16, (1, 2)))
+"""The same of an axis of which a thread has one element."""
 _TURNED: Final = {1: 8, 2: 8, 8: 2}
 """Elements along each axis that a thread has, by their bytes: 16 bytes of them, about."""
 _WIDE: Final = 4
@@ -35,13 +37,15 @@ def turn(draft: Draft, view: Nest) -> bool:
     read = next(iter(turned.values()))
     places = [place for place, its in turned.items() if its is read]
     each = max(_TURNED.get(place.dtype.itemsize, _WIDE) for place in places)
-    for axis in (written, read):
-        side = next((side for side, most in _SIDES if fitted(draft, axis, side * each, most)), 0)
-        if not (
-            side
-            and draft.take(Upcast, axis, each, "neighbours by one access")
-            and draft.take(Local, axis, side)
-        ):
+    ways = ((written, each, _SIDES), (read, each, _SIDES))
+    if any((view.stride(p, r) or 0) % each for p in view.writes for r in view.outputs if r is not written):
+        # rows start anywhere: neighbouring threads write neighbours one by one, so that each access fills whole sectors
+        ways = ((written, 1, _LONG), (read, each, _SIDES[1:]))
+    for axis, wide, sides in ways:
+        side = next((side for side, most in sides if fitted(draft, axis, side * wide, most)), 0)
+        if not side or (wide > 1 and not draft.take(Upcast, axis, wide, "neighbours by one access")):
+            return False
+        if not draft.take(Local, axis, side):
             return False
     # the innermost loop that is left: outside of it are blocks of the grid
     loop = next((left for r in reversed(view.outputs) if (left := draft.outermost(r)) is not None), None)

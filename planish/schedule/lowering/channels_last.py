@@ -25,10 +25,10 @@ from planish.records import dataclass
 from planish.schedule.lowering import positions
 from planish.schedule.lowering.positions import WindowAxis
 from planish.schedule.lowering.rules import Lowering
-from planish.schedule.tensors import Tensors, full, pad, permute
+from planish.schedule.tensors import Tensors, full, pad, permute, reshape
 from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, ProductSizes, cycles
 from planish.uop.node import UOp
-from planish.uop.ops import MOVEMENT, Ops
+from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
 from planish.uop.shape import Dim, shape
 
 _ACCESS: Final = 16
@@ -170,6 +170,42 @@ def lying(tensors: Tensors, x: UOp) -> tuple[UOp, tuple[int, ...]]:
         if of == (0, rank - 1, *range(1, rank - 1)):
             return base, of
     return x, tuple(range(rank))
+
+
+def reshaped(tensors: Tensors, x: UOp, dims: Sequence[Dim]) -> UOp:
+    """A tensor in another shape; channels that are last in memory stay so, if the shape changes that of images only."""
+    base, of = lying(tensors, x)
+    batch, channels, *space = (*dims, 1, 1)[: max(len(dims), 2)]
+    if of[1:2] in ((), (1,)) or (batch, channels) != shape(x)[:2] or all(size == 1 for size in space):
+        return reshape(x, tuple(dims))
+    return permute(reshape(base, (batch, *space, channels)), (0, len(space) + 1, *range(1, len(space) + 1)))
+
+
+def in_rows(tensors: Tensors, x: UOp) -> UOp:
+    """A result that is made of sums for each pixel (a softmax of its channels, a pool), in memory with its channels last first.
+
+    Threads that share the channels of a pixel would else each write somewhere else, or read so. Products are written in any order, but
+    for those whose neighbouring pixels are other phases.
+    """
+    base, of = lying(tensors, x)
+    if of[1:2] in ((), (1,)):
+        return x
+    stack, seen = [base], {base}
+    while stack:
+        node = stack.pop()
+        if node.op is Ops.REDUCE_AXIS:
+            of_all = products_of(shape(node.src[0])) >= products_of(shape(x))
+            whole = products_of(shape(node)) >= products_of(shape(x))
+            axes = cast("ReduceAxes", node.arg).axes
+            rows = len(shape(node)) - 1 in axes
+            phases = len(shape(node)) - len(axes) > len(shape(x)) + 1
+            if phases if node.src[0].op is Ops.MUL else of_all and (whole or rows):
+                return permute(x.table.make(Ops.CONTIGUOUS, x.dtype, (base,)), of)
+        elif node.op is not Ops.CONTIGUOUS:
+            fresh = [source for source in node.src if source not in seen]
+            seen.update(fresh)
+            stack.extend(fresh)
+    return x
 
 
 def as_it_lies(handler: Lowering) -> Lowering:

@@ -163,6 +163,10 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     if any(found is not None for found in phases):
         channels = groups, per_group, features
         weights = _kernel_of_phases(tensors, kernel, phases, channels, places, taps, last=last is not None)
+        if last is not None:  # stored once as they are multiplied, channels of a tap side by side
+            order = (*range(rank), *range(rank + 1, len(whole)), rank)
+            stored = weights.table.make(Ops.CONTIGUOUS, weights.dtype, (permute(weights, order),))
+            weights = permute(stored, channels_last.inverse(order))
     else:
         weights = reshape(kernel, line)
     sides = expand(found_elements, whole), expand(weights, whole)

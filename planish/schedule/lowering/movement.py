@@ -21,7 +21,7 @@ from planish.ptir.ops.movement import (
     SliceAttrs,
     TransposeAttrs,
 )
-from planish.schedule.lowering.channels_last import inverse, lying
+from planish.schedule.lowering.channels_last import inverse, lying, reshaped
 from planish.schedule.lowering.positions import WindowAxis, elements
 from planish.schedule.lowering.rules import Lowering
 from planish.schedule.tensors import (
@@ -44,7 +44,7 @@ from planish.uop.shape import Dim, shape
 
 def _reshape(tensors: Tensors, inst: Inst) -> UOp:
     x = tensors.values[inst.operands[0]]
-    return x if not shape(x) and x.op is Ops.CONST else reshape(full(x, tensors.dims_of(inst.operands[0])), tensors.dims(cast("ReshapeAttrs", inst.attrs).dims))  # fmt: skip
+    return x if not shape(x) and x.op is Ops.CONST else reshaped(tensors, full(x, tensors.dims_of(inst.operands[0])), tensors.dims(cast("ReshapeAttrs", inst.attrs).dims))  # fmt: skip
 
 
 def _transpose(tensors: Tensors, inst: Inst) -> UOp:

@@ -9,7 +9,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.function import Inst
 from planish.ptir.ops.reduce import ArgReduceAttrs, CumulativeAttrs, ReduceAttrs, ReduceWindowAttrs
-from planish.schedule.lowering.channels_last import inverse, lying
+from planish.schedule.lowering.channels_last import inverse, lying, reshaped
 from planish.schedule.lowering.positions import WindowAxis, elements
 from planish.schedule.lowering.rules import Lowering, accumulator, is_tiny
 from planish.schedule.tensors import (
@@ -94,9 +94,8 @@ def _reduce(op: Ops) -> Lowering:
             matrix = reshape(x, (*lead, product(dims[axes[0] : -1]), dims[-1]))
             found = combined(matrix, op, (len(lead),))
             reduced = x.table.make(Ops.CONTIGUOUS, found.dtype, (found,))
-        else:
-            reduced = permute(combined(x, op, axes), of)
-        return reshape(reduced, tensors.dims_of(inst.results[0]))
+            return reshape(reduced, tensors.dims_of(inst.results[0]))
+        return reshaped(tensors, permute(combined(x, op, axes), of), tensors.dims_of(inst.results[0]))
 
     return lower
 

@@ -15,9 +15,13 @@ from planish.torch.site import NodeSite, cast, sizes, spread
 _SPACE = "XYZ"
 
 
-def _as_read(at: NodeSite, *operands: V) -> list[V]:
+def _as_read(at: NodeSite, groups: int, *operands: V) -> list[V]:
     """Operands as torch lets cuDNN read them: of float32 on a GPU, unless the setting forbids it, the bits that tensor cores multiply."""
-    if at.fakes[0].device.type != "cuda" or operands[0].dtype is not dtypes.float32 or not _allows_tf32():
+    alone = (
+        groups > 1 and operands[-1].dims[1] == 1
+    )  # channels that meet no other are not multiplied by tensor cores
+    is_single = at.fakes[0].device.type == "cuda" and operands[0].dtype is dtypes.float32
+    if alone or not is_single or not _allows_tf32():
         return list(operands)
     return [cast(x, dtypes.tfloat32) for x in operands]
 
@@ -98,7 +102,7 @@ def convolution(
     space = weight.rank - 2
     steps, pads, gaps, extra = (_each(given, space) for given in (stride, padding, dilation, output_padding))
     single = x.rank == space + 1
-    images, weight = _as_read(at, x.expand_dims(0) if single else x, weight)
+    images, weight = _as_read(at, groups, x.expand_dims(0) if single else x, weight)
     if transposed:
         found = transposed_convolution(at, images, weight, steps, pads, gaps, extra, groups)
     else:
@@ -129,7 +133,7 @@ def convolution_backward(
     by_bias = (
         gradient.reduce_sum([axis for axis in range(gradient.rank) if axis != 1]) if output_mask[2] else None
     )
-    gradient, x, weight = _as_read(at, gradient, x, weight)
+    gradient, x, weight = _as_read(at, groups, gradient, x, weight)
     if transposed:
         if output_mask[0]:
             by_input = _correlated(gradient, weight, steps, [(pad, pad) for pad in pads], gaps, groups)

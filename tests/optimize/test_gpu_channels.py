@@ -1,0 +1,102 @@
+"""What follows a convolution on a GPU, whose channels lie last: no thread makes a long sum alone, and nothing is written here and there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import compiler, nn
+from planish.schedule.lowering import channels_last
+
+
+def spec(*shape: int) -> Any:
+    return pn.TensorSpec(shape, pn.float32)
+
+
+def choices(function: Any, *specs: Any) -> list[tuple[str, str]]:
+    """The kernels of a function, each with its schedule."""
+    lowered = compiler.lower(pn.jit(function).lower(*specs).function, "sm_90")
+    return [
+        (kernel.name, "; ".join(map(str, choice.actions)))
+        for kernel, choice in zip(lowered.plan.kernels, lowered.choices, strict=True)
+    ]
+
+
+def test_long_sums_across_neighbours_are_shared() -> None:
+    """An instance norm: mean and variance of each channel are kernels of their own, the rest is one turned copy."""
+
+    def function(x: Any, w: Any) -> Any:
+        y = nn.conv2d(x, w)
+        rows = pn.reshape(y, (1, 32 * 64, 62, 62))
+        mean = pn.mean(rows, axis=(0, 2, 3), keepdims=True)
+        variance = pn.mean((rows - mean) ** 2, axis=(0, 2, 3), keepdims=True)
+        return pn.reshape((rows - mean) / pn.sqrt(variance + 1e-5), y.shape)
+
+    found = choices(function, spec(32, 32, 64, 64), spec(64, 32, 3, 3))
+    assert not any(name.startswith("rows") for name, _ in found), found
+    assert sum("group" in said for _, said in found) == 2
+    assert found[-1][0].startswith("map")
+    assert "stage" in found[-1][1]
+
+
+def test_pools_that_are_summed_up_are_shared() -> None:
+    found = choices(lambda x: pn.sum(nn.max_pool1d(x[:, None, :], 2)[:, 0], axis=1), spec(128, 32768))
+    assert [said for name, said in found if name.startswith("reduce")][-1] == "unroll(k, 2); group(j, 256)"
+
+
+def test_a_number_for_all_elements_is_a_kernel_of_its_own() -> None:
+    """A Frobenius norm: blocks of what is divided by it do not wait for one that stores it."""
+    found = choices(lambda x: x / pn.sqrt(pn.sum(x * x)), spec(4096, 8192))
+    assert [name.split("_")[0] for name, _ in found] == ["reduce", "reduce", "map"]
+
+
+def test_groups_of_a_computed_row_are_rows() -> None:
+    """No block makes all groups of a row to use one of them."""
+
+    def function(x: Any, b: Any) -> Any:
+        y = pn.reshape(x / (1 + pn.exp(-x)) + b, (4096, 64, 64))
+        apart = y - pn.mean(y, axis=2, keepdims=True)
+        return apart / pn.sqrt(pn.mean(apart * apart, axis=2, keepdims=True) + 1e-5)
+
+    found = choices(function, spec(4096, 4096), spec(4096))
+    assert all("group" in said for name, said in found if name.startswith(("rows", "reduce"))), found
+
+
+@pytest.mark.parametrize("side", [63, 64])
+def test_softmax_of_channels(side: int) -> None:
+    """A row for a warp, two values for each thread; turned afterwards, rows that start anywhere by neighbouring threads."""
+
+    def function(x: Any, w: Any, b: Any) -> Any:
+        return nn.softmax(nn.conv2d(x, w, padding=1) + b, axis=1)
+
+    found = choices(function, spec(16, 32, side, side), spec(64, 32, 3, 3), spec(64, 1, 1))
+    (rows,) = (said for name, said in found if name.startswith("rows"))
+    assert "unroll(n, 2); group(n.outer, 32)" in rows
+    assert found[-1][0].startswith("copy")
+    assert ("local(k, 64)" in found[-1][1]) is (side == 63)
+
+
+def test_means_before_a_softmax_are_kernels() -> None:
+    """Threads that share a row would each make all of its sums."""
+    found = choices(lambda x: nn.softmax(pn.mean(x, axis=1), axis=1), spec(512, 32, 256))
+    assert [name.split("_")[0] for name, _ in found] == ["reduce", "rows"]
+
+
+def chained(x: Any, w: Any) -> Any:
+    """A transposed convolution with a stride whose result is odd, a pool, a sum over depth and a softmax of channels."""
+    y = nn.conv_transpose2d(x, w, stride=2, padding=1)
+    return nn.max_pool2d(y, 3), nn.softmax(y, axis=1)
+
+
+@pytest.mark.slow
+def test_results_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels_last, "_LEAST", 0)
+    rng = np.random.default_rng(1)
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((2, 32, 5, 5), (32, 64, 3, 3))]
+    traced = pn.jit(chained).lower(*map(pn.asarray, arrays)).function
+    lowered = compiler.lower(traced, "sm_90")
+    for found, exact in zip(lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays), strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4)
