@@ -336,7 +336,8 @@ class _Writer(FetchWriter):
         self.helpers.setdefault("descriptor", warpgroup.DESCRIPTOR)
         name = f"{name}_{i.pending}" if i.pending else name
         self.helpers.setdefault(name, warpgroup.helper(name, i.tile, i.a.dtype, i.pending))
-        self.emit(f"vec<float, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
+        total = scalar_type(i.c.dtype)
+        self.emit(f"vec<{total}, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
         left = self.value(i.a) if i.tile.in_memory("a") else ""
         if not left:
             self.uses_words = True
@@ -370,7 +371,7 @@ class _Writer(FetchWriter):
         self.emit(warpgroup.FINISH)  # before anything is done with what is held, even copied
         for name, given in zip(names, self.lanes_of(i.operand), strict=True):
             self.emit(f"{scalar_type(i.result.dtype)} {name} = {given};")
-        self.emit(warpgroup.settled(names))
+        self.emit(warpgroup.settled(names, i.result.dtype))
         self.same(i.result, names)
 
     # -- control ---------------------------------------------------------------------------------------------------

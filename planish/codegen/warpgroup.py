@@ -33,6 +33,8 @@ _KINDS: Final = {
     dtypes.tfloat32: "tf32",
     dtypes.float8_e4m3fn: "e4m3",
     dtypes.float8_e5m2: "e5m2",
+    dtypes.int8: "s8",
+    dtypes.uint8: "u8",
 }
 _ROW: Final = 128
 _STEPS: Final = 4
@@ -45,9 +47,9 @@ def element(dtype: DType) -> DType:
     return scalar.base.scalar if isinstance(scalar, PtrDType) else scalar
 
 
-def settled(names: Sequence[str]) -> str:
+def settled(names: Sequence[str], dtype: DType) -> str:
     """Values that nobody looks at before this: behind a wait for products, they are what came of them."""
-    held = ", ".join(f'"+f"({name})' for name in names)
+    held = ", ".join(f'"+{"r" if dtype.is_int else "f"}"({name})' for name in names)
     return f'asm volatile("" : {held} :: "memory");'
 
 
@@ -57,7 +59,9 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
     count, held = tile.lanes("c"), not tile.in_memory("a")
     words = tile.lanes("a") // 2 // _STEPS if held else 1
     sums = ", ".join(f"%{k}" for k in range(count))
-    outs = ", ".join(f'"+f"(c.at[{k}])' for k in range(count))
+    whole = element(operand).is_int
+    letter, total, sums_of = ("r", "int32_t", "s32") if whole else ("f", "float", "f32")
+    outs = ", ".join(f'"+{letter}"(c.at[{k}])' for k in range(count))
     across = [tile.fragments[matrix][2] == ("@mn",) for matrix in "ab"]
     turns = across[held:]
     turned = "".join(f", {int(each)}" for each in turns) if kind in {"bf16", "f16"} else ""
@@ -68,7 +72,8 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
         f"descriptor({name}, {slab if each else 16}, {8 * _ROW})"
         for name, each in zip("ab", across, strict=True)
     ]
-    instruction = f"wgmma.mma_async.sync.aligned.m64n{tile.n}k{tile.k // _STEPS}.f32.{kind}.{kind}"
+    instruction = f"wgmma.mma_async.sync.aligned.m64n{tile.n}k{tile.k // _STEPS}.{sums_of}.{kind}.{kind}"
+    scales = "1" if whole else f"1, 1, 1{turned}"
     left = ", ".join(f"%{count + k}" for k in range(words))
     left = f"{{{left}}}" if held else left
     lines = []
@@ -80,7 +85,7 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
         )
         ins = ", ".join([*a, f'"l"(right + {k * steps[1]})'])
         lines.append(
-            f'  asm volatile("{instruction} {{{sums}}}, {left}, %{count + words}, 1, 1, 1{turned};" : {outs} : {ins});'
+            f'  asm volatile("{instruction} {{{sums}}}, {left}, %{count + words}, {scales};" : {outs} : {ins});'
         )
     given = f"vec<uint32_t, {words * _STEPS}> a" if held else "const void *a"
     places = f"right = {spread[1]}" if held else f"left = {spread[0]}, right = {spread[1]}"
@@ -88,7 +93,7 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
         [
             f"// C[{tile.m}, {tile.n}] += A[{tile.m}, {tile.k}] @ B[{tile.k}, {tile.n}], by {tile.threads} threads, "
             + ("A in registers and B in shared memory" if held else "from shared memory"),
-            f"static inline void {name}(vec<float, {count}> &c, {given}, const void *b) {{",
+            f"static inline void {name}(vec<{total}, {count}> &c, {given}, const void *b) {{",
             f"  const uint64_t {places};",
             '  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");',
             *lines,

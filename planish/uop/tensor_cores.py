@@ -325,9 +325,10 @@ def _warpgroup(
 ) -> Core:
     """C[64, n] += A[64, k] @ B[k, n] by 128 threads, both operands in LOCAL memory; k is what 128 bytes hold."""
     columns = ["r0", "l0", "l1", *(f"r{bit}" for bit in range(2, (n - 1).bit_length() - 1))]
-    name = f"wgmma_m64n{n}_{kind}_f32_{''.join(layout[1] for layout in layouts)}"
+    output, short = (dtypes.int32, "s32") if inputs.is_int else (dtypes.float32, "f32")
+    name = f"wgmma_m64n{n}_{kind}_{short}_{''.join(layout[1] for layout in layouts)}"
     return Core(
-        name, 64, n, _ROW_BYTES // inputs.itemsize, inputs, dtypes.float32, 128, (layouts[0],), (layouts[1],),
+        name, 64, n, _ROW_BYTES // inputs.itemsize, inputs, output, 128, (layouts[0],), (layouts[1],),
         (*columns, "l2", "l3", "l4", "r1", "l5", "l6"), mantissa=exactness[0], sum_bits=exactness[1],
     )  # fmt: skip
 
@@ -347,6 +348,8 @@ HOPPER: Final = tuple(
         (dtypes.float32, "tf32", (10, None)),
         (dtypes.float8_e4m3fn, "e4m3", (None, 13)),
         (dtypes.float8_e5m2, "e5m2", (None, 13)),
+        (dtypes.int8, "s8", (None, None)),
+        (dtypes.uint8, "u8", (None, None)),
     )
     for n in WARPGROUP_COLUMNS
 )

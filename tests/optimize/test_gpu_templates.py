@@ -160,6 +160,14 @@ def test_one_query_reads_keys_and_values_sixteen_bytes_at_a_time(name: str) -> N
     np.testing.assert_allclose(found, np.asarray(function(*map(pn.asarray, few))), rtol=1e-4, atol=1e-4)
 
 
+def test_values_that_heads_share_are_read_once() -> None:
+    shapes = ((8, 32, 1, 128), (8, 8, 4096, 128), (8, 8, 4096, 128))
+    specs = [pn.TensorSpec(shape, pn.bfloat16) for shape in shapes]
+    traced = pn.jit(pn.nn.scaled_dot_product_attention).lower(*specs).function
+    *_, values = compiler.lower(traced, "sm_90").choices
+    assert "split(i, 4); pad_to(i.inner, 8); tensor_core(" in "; ".join(map(str, values.actions))
+
+
 def test_few_queries_over_long_keys_share_them_out() -> None:
     """Otherwise as many multiprocessors work as there are heads."""
     specs = [pn.TensorSpec((1, 32, n, 128), pn.bfloat16) for n in (1, 32768, 32768)]
@@ -207,7 +215,7 @@ STORED: dict[str, tuple[Any, int, int, Any, str]] = {
         1,
         512,
         np.uint8,
-        "spare(8); tensor_core(mma_m16n8k16_f16_f32, i, k, j, run=4); unroll(j.outer, 16); group(j.outer.outer, 2)",
+        "spare(8); tensor_core(mma_m16n8k16_f16_f32, i, k, j, run=4); unroll(j.outer, 8); group(j.outer.outer, 4)",
     ),
     "bytes, three rows": (lambda w: w, 3, 512, np.uint8, "pad_to(i, 8); tensor_core("),
     "signed bytes": (lambda w: w, 1, 512, np.int8, "run=4"),

@@ -14,6 +14,7 @@ from planish.actions.join import Join
 from planish.actions.local import Local
 from planish.actions.online import Online
 from planish.actions.pad_to import PadTo
+from planish.actions.spare import Spare
 from planish.actions.tensor_core import TensorCore
 from planish.actions.text import kinds
 from planish.actions.thread import Thread
@@ -64,7 +65,7 @@ def test_no_action_is_there_twice() -> None:
 def test_every_kind_of_action_is_tried_somewhere() -> None:
     tried = {type(action) for target in TARGETS.values() for action in space(target)}
     # what templates of tensor cores alone make sense of
-    assert tried == set(kinds().values()) - {TensorCore, Join, Online, Chained}
+    assert tried == set(kinds().values()) - {TensorCore, Join, Online, Chained, Spare}
 
 
 def test_tensor_cores_are_tried_where_they_fit() -> None:

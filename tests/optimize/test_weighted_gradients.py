@@ -177,6 +177,11 @@ def test_bounds_of_a_walk() -> None:
         bounds = {"m + 3": m + 3, "m + 1": m + 1, "m - 8": m + -8, "m - 1": m + -1, None: None}
         for exponent, first, last in cases:
             weight = (exponent - x).alu(Ops.EXP) * x
-            assert seen(unless_nothing(weight), k, m) == (bounds[first], bounds[last], 0)
+            assert seen(unless_nothing(weight), k, m) == Seen(bounds[first], bounds[last])
         assert seen(unless_nothing((k <= m).where(x, nothing)), k, m).last is m
         assert seen(unless_nothing((k <= m).where(x, x)), k, m) == Seen()
+        assert seen(unless_nothing((m <= k % 32).where(x, nothing)), k, m) == Seen(m, None, 32)
+        assert seen(unless_nothing((m <= k % 32 + k // 32).where(x, nothing)), k, m) == Seen()
+        assert (
+            seen(unless_nothing((m <= k % 36).where(x, nothing)), k, m) == Seen()
+        )  # 96 keys are no periods of 36

@@ -44,6 +44,7 @@ SIZES = {
     "kk, both turned": ("wgmma_m64n8_bf16_f32_kk", "tn"),
     "tf32": ("wgmma_m64n8_tf32_f32_kk", "nn"),
     "e4m3": ("wgmma_m64n8_e4m3_f32_kk", "nt"),
+    "s8": ("wgmma_m64n8_s8_s32_kk", "nt"),
 }
 
 
@@ -71,7 +72,8 @@ def operands(core: Core, layout: str, m: int, n: int, k: int) -> tuple[list[Arra
     a, b = numbers(core, m * k, 1), numbers(core, k * n, 2)
     left = a.astype(np.float32).reshape((k, m) if layout[0] == "t" else (m, k))
     right = b.astype(np.float32).reshape((n, k) if layout[1] == "t" else (k, n))
-    return [a, b], (left.T if layout[0] == "t" else left) @ (right.T if layout[1] == "t" else right)
+    wanted = (left.T if layout[0] == "t" else left) @ (right.T if layout[1] == "t" else right)
+    return [a, b], wanted.astype(core.output.numpy)
 
 
 def built(core: Core, layout: str, m: int, n: int, k: int) -> UOp:
@@ -87,12 +89,12 @@ def run_all(
         for step in steps(sink, Machine(TARGET, choose)):
             form = step.form
             if step.stage.number in _LOOKED_AT:
-                buffers = {0: np.zeros(wanted.size, np.float32), 1: given[0], 2: given[1]}
+                buffers = {0: np.zeros_like(wanted.reshape(-1)), 1: given[0], 2: given[1]}
                 found = interpret(form, buffers)[0].reshape(wanted.shape)
                 assert np.array_equal(found, wanted), step.stage.name
     program = lower("kernel", form)
     assert parse(print_program(program)) == program
-    out = np.zeros(wanted.size, np.float32)
+    out = np.zeros_like(wanted.reshape(-1))
     interpret_llir(program, [out, *given])
     assert np.array_equal(out.reshape(wanted.shape), wanted)
     return program
@@ -186,7 +188,7 @@ def test_a_wait_for_products_that_is_missing_is_found(
 ) -> None:
     sink, core, given, wanted = small()
     made = after(sink, core, 12, buffers=4)
-    buffers = {0: np.zeros(wanted.size, np.float32), 1: given[0], 2: given[1]}
+    buffers = {0: np.zeros_like(wanted.reshape(-1)), 1: given[0], 2: given[1]}
     assert np.array_equal(interpret(made, buffers)[0].reshape(wanted.shape), wanted)
     found = [n for n in made.toposort() if n.op is op]
     assert found

@@ -54,6 +54,8 @@ def sum_across(draft: Draft, view: Nest) -> bool:
         if r is not column and r not in matrix.ranges:
             return False
         batch *= 1 if r is column else size_of(r)
+    if batch * size_of(along) * size_of(column) > sizes[matrix.src[0]]:
+        return False  # heads that share it
     threads = size_of(column) // wide
     if size_of(column) % wide or not 0 < threads <= WARP or WARP % threads or batch < _FEW_BLOCKS:
         return False

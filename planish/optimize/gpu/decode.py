@@ -9,7 +9,9 @@ shared memory but the sums of the warps, which share the terms.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from functools import partial
+from math import prod
+from typing import Final, NamedTuple
 
 from planish.actions.group import Group
 from planish.actions.spare import Spare
@@ -17,22 +19,33 @@ from planish.actions.tensor_core import TensorCore
 from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.optimize.core_schedule import CoreSchedule, Fit, try_each, upto
-from planish.optimize.draft import Draft
+from planish.optimize.draft import Draft, Kind
 from planish.optimize.gpu.joined import joined
 from planish.optimize.gpu.thin import Thin, thin_of
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
-from planish.uop.products import Product, nearly
+from planish.uop.node import UOp
+from planish.uop.products import nearly
 from planish.uop.tensor_cores import Core
 
-_ACCESS: Final = 16
-"""Bytes of the matrix that a thread reads at once."""
-_MOST: Final = 16
-"""Rows, at most: two tiles of a core side by side."""
-_WARPS: Final = (4, 8, 2)
-"""Warps that share a sum, the first for which there are equal parts."""
-_AT_ONCE: Final = 16
-"""Tiles of terms that a warp has asked for at once."""
+
+class _Way(NamedTuple):
+    """How many rows something is for, at most, and how a warp goes about it."""
+
+    rows: int
+    access: int
+    """Bytes of the matrix that a thread reads at once."""
+    tiles: int
+    """Tiles of terms that are asked for at once."""
+    columns: int
+    """Tiles of columns of a warp, which share what is read of the rows."""
+    warps: int
+    """Warps that share a sum."""
+
+
+_BYTES: Final = (_Way(8, 16, 8, 1, 8), _Way(16, 16, 8, 1, 4))
+_PARTS_OF_BYTES: Final = (_Way(4, 16, 16, 1, 4), _Way(8, 16, 8, 2, 4), _Way(16, 8, 4, 2, 4))
+"""The fastest as timed on an H200, bf16, 8 and 4 bits: the more rows there are, the more is read of them for each byte of the matrix."""
 
 
 def rows_by_cores(draft: Draft, view: Nest) -> bool:
@@ -46,49 +59,58 @@ def rows_by_cores(draft: Draft, view: Nest) -> bool:
         start = draft.copy()
         if not found.rows and not start.do(Spare(core.n), "one row of those that a core does"):
             continue
+        rows = prod(map(size_of, found.rows))
+        way = next(
+            (each for each in (_PARTS_OF_BYTES if found.packed > 1 else _BYTES) if rows <= each.rows), None
+        )
+        if way is None:
+            return False
         for trial in (*joined(start, core), start):
-            if try_each(trial, core, _fits(trial, core, found), _Rows):
+            if try_each(trial, core, _fits(trial, core, found, way), partial(_Rows, way=way)):
                 draft.adopt(trial)
                 return True
     return False
 
 
-def _fits(draft: Draft, core: Core, found: Thin) -> Iterator[Fit]:
+def _fits(draft: Draft, core: Core, found: Thin, way: _Way) -> Iterator[Fit]:
     for product in nearly(draft.sink, core):
         m, n, k = (size_of(axis) for axis in (product.m, product.n, product.k))
         if len(product.reduce.src) > 2 or found.matrix.src[0] not in product.a.toposort():
             continue
-        if m > n and 1 < n <= _MOST and k % core.k == 0:
-            per_thread = _ACCESS // found.matrix.dtype.itemsize * found.packed
-            yield Fit(product, (upto(m, core.m), upto(n, core.n), k), _run(core, product, per_thread))
+        if m > n > 1 and k % core.k == 0:
+            per_thread = way.access // found.matrix.dtype.itemsize * found.packed
+            run = _divisor(k // core.k, per_thread // core.lanes("b"))
+            yield Fit(product, (upto(m, core.m), upto(n, core.n), k), run)
 
 
-def _run(core: Core, product: Product, per_thread: int) -> int:
-    """Tiles of terms of which a thread has neighbours: as many as one access brings, if that divides them."""
-    run = per_thread // core.lanes("b")
-    while run > 1 and size_of(product.k) // core.k % run:
-        run //= 2
-    return run
+def _divisor(size: int, wanted: int) -> int:
+    """A power of two that divides a size, no greater than another one."""
+    while wanted > 1 and size % wanted:
+        wanted //= 2
+    return max(wanted, 1)
 
 
 class _Rows(CoreSchedule):
     """Warps that share a sum; each has tiles of columns below each other, and all rows."""
 
+    def __init__(self, draft: Draft, core: Core, fit: Fit, way: _Way) -> None:
+        super().__init__(draft, core, fit)
+        self.way = way
+
     def take(self) -> bool:
-        run, what = self.fit.groups, "terms that lie next to each other in a thread"
+        run = self.fit.groups
         return (
             self.pad()
-            and self.draft.do(TensorCore.of(self.core, self.fit.product, run=run), what)
-            and self.unrolled(run)
-            and (self.left(self.n) == 1 or self.draft.take(Upcast, self.n, self.left(self.n), "all rows"))
-            and self.share()
+            and self.draft.do(
+                TensorCore.of(self.core, self.fit.product, run=run), "a thread has terms that lie together"
+            )
+            and self.some(Unroll, self.k, max(self.way.tiles, run), "what is asked for at once")
+            and self.some(Upcast, self.m, self.way.columns, "columns that share the rows")
+            and self.some(Upcast, self.n, self.left(self.n), "all rows")
+            and self.some(Group, self.k, self.way.warps, "warps share a sum")
         )
 
-    def unrolled(self, run: int) -> bool:
-        steps = next((n for n in (_AT_ONCE, _AT_ONCE // 2) if self.left(self.k) % max(n, run) == 0), run)
-        steps = max(steps, run)
-        return steps == 1 or self.draft.take(Unroll, self.k, steps, "what is asked for at once")
-
-    def share(self) -> bool:
-        self.draft.take_first(Group, self.k, _WARPS, "warps share a sum")
-        return True
+    def some(self, kind: Kind, axis: UOp, wanted: int, reason: str) -> bool:
+        """As much of an axis as divides it, up to a number."""
+        amount = _divisor(self.draft.left(axis), wanted) if self.draft.left(axis) else 1
+        return amount == 1 or self.draft.take(kind, axis, amount, reason)

@@ -65,16 +65,17 @@ def _as_they_lie(axes: Iterable[UOp], value: UOp) -> tuple[UOp, ...]:
 
 
 def joined(given: Draft, core: Core) -> Iterator[Draft]:
-    """The kernel with the axes of a product joined, for every pair of factors that has some to join."""
+    """The kernel with the axes of a product joined, for every pair of factors that has some to join, or shares one in groups."""
     draft = given.copy()
     _groups_apart(draft)
+    is_cut = len(draft.actions) > len(given.actions)
     seen: set[tuple[UOp, UOp]] = set()
     for product in nearly(draft.sink, core):
         if (product.a, product.b) in seen:
             continue
         seen.add((product.a, product.b))
         groups = groups_of(product)
-        if groups.are_single or not all(map(size_of, (r for axes in groups for r in axes))):
+        if (groups.are_single and not is_cut) or not all(map(size_of, (r for axes in groups for r in axes))):
             continue
         trial = draft.copy()
         if all(_join(trial, axes) for axes in groups):
