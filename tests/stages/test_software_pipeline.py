@@ -92,6 +92,29 @@ def test_a_ring_computes_what_one_buffer_does(buffers: int, k: int, turned: str)
         np.testing.assert_array_equal(found, expected(given, m, n, k))
 
 
+@pytest.mark.parametrize("buffers", [2, 3])
+def test_a_ring_begins_anew_in_every_iteration_outside(buffers: int) -> None:
+    """Rows are a loop of each block, since another result has none; the tile of columns is the same in each of its turns."""
+    m, n, k = 32, 8, 12
+    given = {**memory(m, n, k), 3: np.zeros(n, np.float32), 4: np.arange(n, dtype=np.float32)}
+    with Table() as t:
+        j, i, r = t.range(n, 0), t.range(m, 1), t.range(k, 2, AxisType.REDUCE)
+        a, b = t.param(1, f32, m * k).index(i * k + r), t.param(2, f32, k * n).index(r * n + j)
+        beside = t.param(4, f32, n).index(j)
+        total = t.param(0, f32, m * n).index(i * n + j).store((a * b).reduce(Ops.ADD, r) + beside).end(i)
+        other = t.param(3, f32, n).index(j).store(beside)
+        sink = t.sink(t.make(Ops.GROUP, dtypes.void, (total, other)).end(j))
+        actions = parse_schedule(
+            "upcast(i, 4)\nlocal(i.outer, 2)\nupcast(j, 2)\nlocal(j.outer, 4)\nsplit(k, 4)\n"
+            f"stage(arg1, at=k.outer, buffers={buffers})\nstage(arg2, at=k.outer, buffers={buffers})"
+        )
+        program = lower("kernel", lines_of(sink, actions))
+    verify(program)
+    want = expected(given, m, n, k) + given[4]
+    for reverse in (False, True):
+        np.testing.assert_array_equal(by_llir(program, given, reverse=reverse).reshape(m, n), want)
+
+
 def test_elements_beyond_the_end_are_zeros() -> None:
     m, n, k = 16, 8, 18
     given = memory(m, n, k)

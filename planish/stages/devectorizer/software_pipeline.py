@@ -34,7 +34,7 @@ from planish.records import dataclass
 from planish.stages.devectorizer import overlap
 from planish.stages.expander.s10_add_local_buffers import RING, spread
 from planish.uop.laws import space_of
-from planish.uop.nest import closed_by, loops_of, next_root
+from planish.uop.nest import around, closed_by, closers_of, loops_of, next_root
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.rewrite import substitute
@@ -103,8 +103,10 @@ def _plain(value: UOp) -> UOp:
 class _Pipeline:
     """One loop and its rings."""
 
-    def __init__(self, loop: UOp, rings: Sequence[_Ring], first: int, lag: int) -> None:
-        self.loop, self.rings, self.next = loop, rings, first
+    def __init__(
+        self, loop: UOp, rings: Sequence[_Ring], first: int, lag: int, outside: Sequence[UOp] = ()
+    ) -> None:
+        self.loop, self.rings, self.next, self.outside = loop, rings, first, outside
         self.table = loop.table
         self.ahead = min(ring.buffers for ring in rings) - 1 - lag
 
@@ -137,8 +139,12 @@ class _Pipeline:
         return made.end(*twins.values()) if twins else made
 
     def started(self) -> UOp:
-        """The first iterations' copies: the last of their groups."""
-        group: tuple[UOp, ...] = ()
+        """The first iterations' copies: the last of their groups.
+
+        In every iteration of the loops outside they are made anew, whether or not what is copied is another: the end of the loop has left zeros.
+        Those have to be there first.
+        """
+        group: tuple[UOp, ...] = (self.effect(Ops.WAIT, self.outside, 0),) if self.outside else ()
         for step in range(self.ahead):
             fills = [self.fill(ring, self.table.const(step), group) for ring in self.rings]
             group = (self.effect(Ops.COMMIT, fills),)
@@ -182,14 +188,15 @@ def pipelined(sink: UOp) -> tuple[UOp, Mapping[UOp, UOp]]:
         for store in nodes
         if store.op is Ops.STORE and _is_ring(store) and store not in filled_ahead
     }
-    first = next_root(nodes)
+    first, closers = next_root(nodes), closers_of(nodes)
     filled: dict[UOp, tuple[UOp, UOp]] = {}
     lags: dict[UOp, int] = {}
     for loop in dict.fromkeys(each for each in loops.values() if each is not None):
         rings = [ring for ring, its in loops.items() if its is loop]
         lag = overlap.lag(nodes, {ring.observed for ring in rings}, min(ring.buffers for ring in rings))
         lags[loop] = lag
-        pipeline = _Pipeline(loop, rings, first, lag)
+        outside = {s for closing in closers.get(loop, ()) for s in around(loop, closing)} - {loop}
+        pipeline = _Pipeline(loop, rings, first, lag, sorted(outside, key=lambda s: s.order))
         exchange |= pipeline.exchanged()
         first = pipeline.next
         filled |= {ring.observed: (exchange[ring.observed], ring.at(loop)) for ring in rings}
