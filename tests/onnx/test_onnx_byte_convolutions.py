@@ -27,7 +27,9 @@ def convolved(x: Array, w: Array, strides: list[int], dilations: list[int], pads
             slice(t * d, t * d + (n - 1) * s + 1, s)
             for t, d, n, s in zip(tap, dilations, steps, strides, strict=True)
         )
-        total += np.einsum("nc...,mc->nm...", x[(slice(None), slice(None), *at)], w[(slice(None), slice(None), *tap)])
+        total += np.einsum(
+            "nc...,mc->nm...", x[(slice(None), slice(None), *at)], w[(slice(None), slice(None), *tap)]
+        )
     return total
 
 
@@ -89,7 +91,13 @@ def test_what_was_quantised_is_convolved_as_integers(per_channel: bool) -> None:
         helper.make_node("DequantizeLinear", ["w", "ws"], ["k"], axis=0),
         helper.make_node("Conv", ["d", "k", "b"], ["y"], strides=strides, dilations=dilations, pads=pads),
     ]
-    known: dict[str, Any] = {"s": np.asarray(unit), "z": np.asarray(np.uint8(99)), "w": w, "ws": units, "b": bias}
+    known: dict[str, Any] = {
+        "s": np.asarray(unit),
+        "z": np.asarray(np.uint8(99)),
+        "w": w,
+        "ws": units,
+        "b": bias,
+    }
     model = loaded(nodes, x, known, TensorProto.FLOAT)
     (found,) = model.run(None, {"x": x})
     steps = (np.clip(np.rint(x / unit) + 99, 0, 255) - 99).astype(np.int64)
