@@ -27,9 +27,8 @@ def convolved(x: Array, w: Array, strides: list[int], dilations: list[int], pads
             slice(t * d, t * d + (n - 1) * s + 1, s)
             for t, d, n, s in zip(tap, dilations, steps, strides, strict=True)
         )
-        total += np.einsum(
-            "nc...,mc->nm...", x[(slice(None), slice(None), *at)], w[(slice(None), slice(None), *tap)]
-        )
+        kernel: Any = np.moveaxis(w, (0, 1), (-2, -1))[tap]
+        total += np.einsum("nc...,mc->nm...", x[(slice(None), slice(None), *at)], kernel)
     return total
 
 

@@ -111,7 +111,34 @@ def test_a_loop_that_data_ends_stacks_what_it_made(native: bool):
     steps = model.compilations
     assert model(x=array(0, 1))[1].shape == (5, 2)
     # the loop itself is not compiled again for another number of steps
-    assert model.compilations <= steps + 1
+    assert model.compilations == steps
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_rows_of_a_loop_whose_length_is_data_are_one_program_per_doubling(native: bool):
+    model = parsed(
+        """
+        agraph (int64 n, float[2] x) => (float[2] last, float[m, 2] rows) {
+          last, rows = Loop (n, , x) <body = step (int64 i, bool c, float[2] a) => (bool d, float[2] b, float[2] r) {
+            d = Identity(c)
+            f = CastLike(i, a)
+            b = Add(a, f)
+            r = Mul(b, f)
+          }>
+        }""",
+        native=native,
+    )
+    for count in (3, 1, 0, 7, 16, 2):
+        last, rows = model.run(None, {"n": np.array(count), "x": array(1, 2)})
+        sums = np.cumsum(np.arange(count, dtype=np.float32))
+        assert last.tolist() == (array(1, 2) + (sums[-1] if count else 0)).tolist()
+        wanted = (array(1, 2) + sums[:, None]) * np.arange(count, dtype=np.float32)[:, None]
+        assert rows.shape == (count, 2)
+        assert rows.tolist() == wanted.tolist()
+    assert model.compilations == 1
+    model.run(None, {"n": np.array(17), "x": array(1, 2)})
+    model.run(None, {"n": np.array(32), "x": array(1, 2)})
+    assert model.compilations == 2
 
 
 def test_a_loop_that_grows_what_it_carries_is_run_step_by_step():

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto, NodeProto, helper
 
 from planish.errors import PlanishError
 from planish.onnx.ops.common import numpy_kind
@@ -29,6 +29,9 @@ Array = NDArray[Any]
 Value = Any
 _ROOM: Final = 1 << 24
 """Elements of the rows that a loop of unknown length may leave."""
+_OWN: Final = "planish"
+"""The domain of ops that stand in no model."""
+_LEAST_ROOM: Final = 16
 _STEPS: Final = 10_000
 """Steps that are written out where nothing but their number ends a loop."""
 
@@ -228,6 +231,8 @@ def loop(at: NodeSite, most: Value, condition: Value = None, *carried: Value) ->
             end = None if most is None else at.value(most).reshape([]).cast("i64")
             stacks = len(body.output) - 1 - len(carried)
             if not stacks or (at.engine.recorder is not None and not at.engine.depth):
+                if stacks and isinstance(most, V):
+                    limit, end, values, condition = _room(at, most, condition, values)
                 count, *results = _as_while(at, body, end, condition, values, limit)
                 return _counted(at, count, results, len(carried))
         except PlanishError:
@@ -235,14 +240,44 @@ def loop(at: NodeSite, most: Value, condition: Value = None, *carried: Value) ->
     return _unrolled(at, body, most, condition, carried)
 
 
+def _room(at: NodeSite, most: V, condition: Value, carried: Sequence[V]) -> tuple[int, V, list[V], Value]:
+    """Room for the rows of a loop whose number of steps is data, and what it works on after that was looked at.
+
+    Only the room is: the same program serves every number of steps that it is enough for.
+    """
+    names = {"$most": most, "$if": condition, "$carried": list(carried)}
+    own = NameScope(names, at.scope)
+    node = helper.make_node("Room", ["$most"], ["$room"], domain=_OWN)
+    at.engine.run_nodes([node], own, ["$room", *names])
+    room = int(at.engine.require(at, own, "$room").reshape(-1)[0])
+    end = at.value(own.names["$most"]).reshape([]).cast("i64")
+    return room, end, [at.value(value) for value in own.names["$carried"]], own.names["$if"]
+
+
+@op("Room", domain=_OWN, host=True)
+def room_of(at: NodeSite, most: Array) -> Array:
+    """The power of two that so many rows fit into."""
+    steps = max(int(most.reshape(-1)[0]), 1)
+    return np.array(max(_LEAST_ROOM, 1 << (steps - 1).bit_length()), np.int64)
+
+
+@op("Rows", domain=_OWN, host=True)
+def rows_of(at: NodeSite, count: Array, stacked: Array) -> Array:
+    """The first rows of a stack."""
+    return stacked[: int(count.reshape(-1)[0])]
+
+
 def _counted(at: NodeSite, count: V, made: Sequence[V], carried: int) -> tuple[Value, ...]:
     """The rows that were written, of those there was room for."""
     if len(made) == carried:
         return tuple(made)
-    own = NameScope({"$count": count, "$made": list(made)}, at.scope)
-    steps = int(at.engine.require(at, own, "$count").reshape(-1)[0])
-    values = [at.value(value) for value in own.names["$made"]]
-    return (*values[:carried], *(value[:steps] for value in values[carried:]))
+    names = {f"$made{n}": value for n, value in enumerate(made)}
+    own = NameScope({"$count": count, **names}, at.scope)
+    stacks = [name for n, name in enumerate(names) if n >= carried]
+    nodes = [helper.make_node("Rows", ["$count", name], [f"{name}.rows"], domain=_OWN) for name in stacks]
+    at.engine.run_nodes(nodes, own, [*names, *(f"{name}.rows" for name in stacks)])
+    kept = [own.find(name) for name in names][:carried]
+    return (*map(at.value, kept), *(own.find(f"{name}.rows") for name in stacks))
 
 
 def _unrolled(
