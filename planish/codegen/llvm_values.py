@@ -264,6 +264,8 @@ class LlvmValues(LlvmLines):
     def convert_float(self, value: str, source: DType, target: DType, into: str | None) -> str:
         a, b = llvm_type(source), llvm_type(target)
         if not target.is_float:
+            if target.lanes > 1 and (target.is_signed or target.scalar.bits < 32):
+                return self.convert_lanes(value, source, target, into)
             word = "s" if target.is_signed else "u"
             return self.let(
                 self.call(b, f"llvm.fpto{word}i.sat.{suffix(target)}.{suffix(source)}", (a, value)), into
@@ -274,6 +276,26 @@ class LlvmValues(LlvmLines):
             single = value if source.bits == 32 else self.to_odd_single(value, source)
             return self.round_single(single, target, into)
         return self.let(f"{'fpext' if target.bits > source.bits else 'fptrunc'} {a} {value} to {b}", into)
+
+    def convert_lanes(self, value: str, source: DType, target: DType, into: str | None) -> str:
+        """Floats to the nearest integers that a dtype has, what is no number to 0: in vectors (x86 would take lane after lane)."""
+        least, most = int(target.scalar.min or 0), int(target.scalar.max or 0)
+        low, high = constant(float(least), source), constant(float(most + 1), source)
+        kind, flags = llvm_type(source), dtypes.bool_.vec(target.lanes)
+        above = self.let(f"fcmp oge {kind} {value}, {high}")
+        below = self.let(f"fcmp olt {kind} {value}, {low}")
+        inside = self.let(f"fcmp ord {kind} {value}, {value}")
+        outside = self.alu(Ops.OR, flags, [above, below])
+        zero = constant(0.0, source)
+        safe = self.alu(
+            Ops.WHERE, source, [outside, zero, self.alu(Ops.WHERE, source, [inside, value, zero])]
+        )
+        wide = vector_of(f"i{max(target.scalar.bits, 32)}", target.lanes)
+        whole = self.let(f"fptosi {kind} {safe} to {wide}")
+        if target.scalar.bits < 32:
+            whole = self.let(f"trunc {wide} {whole} to {llvm_type(target)}")
+        whole = self.alu(Ops.WHERE, target, [above, constant(most, target), whole])
+        return self.alu(Ops.WHERE, target, [below, constant(least, target), whole], into)
 
     def widen_narrow(self, value: str, source: DType, into: str | None = None) -> str:
         """A narrow float as float32."""
