@@ -27,6 +27,7 @@ from planish.actions.overrun import Overrun
 from planish.actions.pad_to import PadTo
 from planish.actions.peel import Peel
 from planish.actions.prefix import Prefix
+from planish.actions.relay import Relay
 from planish.actions.split import Split
 from planish.actions.stage import Stage
 from planish.actions.swap import Swap
@@ -268,6 +269,15 @@ def _ends_early(before: UOp, after: UOp) -> UOp:
     return after
 
 
+def _scans_by_another_op(before: UOp, after: UOp) -> UOp:
+    """What threads hand on is combined by the wrong op."""
+    known = set(before.toposort())
+    for node in after.toposort():
+        if node.op is Ops.SCAN and node not in known:
+            return substitute(after, {node: node.replace(arg=Ops.MIN if node.arg is Ops.MAX else Ops.MAX)})
+    return after
+
+
 class Plant(NamedTuple):
     """A mistake made after an action, and where to look for it."""
 
@@ -298,6 +308,9 @@ PLANTS = (
     Plant(Stage, _reads_the_neighbour, ("matmul",), CPUS + GPUS),
     Plant(Block, _loses_one(AxisType.LOOP), ("matmul",), CPUS),
     Plant(TensorCore, _multiplies_wrongly, ("half matmul",), (CUDA,)),
+    Plant(Join, _loses_one(None), ("matmul", "random"), CPUS),
+    Plant(Claim, _loses_one(None), ("scatter",), GPUS),
+    Plant(Relay, _scans_by_another_op, ("cumsum rows", "cumsum repeated"), GPUS),
 )
 
 
@@ -311,6 +324,11 @@ def test_a_mistake_in_an_action_is_found(plant: Plant, monkeypatch: pytest.Monke
     monkeypatch.setattr(plant.kind, "apply", wrong)
     chosen = (plant.kind, *plant.helpers)
     assert any(fuzz(seed, kernels=plant.kernels, targets=plant.targets, chosen=chosen) for seed in range(40))
+
+
+def test_every_kind_of_action_has_a_mistake_planted() -> None:
+    # what walks over keys has its own in tests/optimize; that threads after no_locals are found is seen below
+    assert {plant.kind for plant in PLANTS} == {*KINDS, TensorCore} - {NoLocals}
 
 
 def test_threads_after_nolocals_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
