@@ -133,9 +133,12 @@ def max_pool(
     counts, room = [], []
     for axis, (low, high) in enumerate(ends):
         span, whole = gaps[axis] * (window[axis] - 1) + 1, sizes[axis] + low + high
-        count = _counts(op, [whole], [window[axis]], [steps[axis]], [gaps[axis]])[0]
-        if ceil_mode and (whole - span) % steps[axis] and count * steps[axis] < sizes[axis] + low:
-            count += 1
+        if not ceil_mode or whole - span <= -steps[axis]:
+            count = _counts(op, [whole], [window[axis]], [steps[axis]], [gaps[axis]])[0]
+        else:
+            count = -(-(whole - span) // steps[axis]) + 1
+            # a window that begins in the padding at the end has nothing
+            count -= (count - 1) * steps[axis] >= sizes[axis] + low
         counts.append(count)
         room.append((low, max((count - 1) * steps[axis] + span - sizes[axis] - low, 0)))
     least = -math.inf if x.dtype.is_float else int(x.dtype.min or 0)

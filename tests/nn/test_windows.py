@@ -247,3 +247,15 @@ def test_images_of_bytes_are_resized_as_torchs(mode: str):
 def test_mistakes(call: Any, complaint: str):
     with pytest.raises(PlanishError, match=complaint):
         call()
+
+
+@pytest.mark.parametrize(("size", "stride"), [(1, 3), (2, 3), (4, 2), (7, 4), (7, 3)])
+def test_windows_that_reach_beyond_the_end(size: int, stride: int):
+    (x,) = arrays([(1, 2, size)])
+    there = pn.asarray(x).to_device("interpreter")
+    found = nn.max_pool1d_with_indices(there, 3, stride, 1, ceil_mode=True)
+    wanted = F.max_pool1d(torch.tensor(x), 3, stride, 1, ceil_mode=True, return_indices=True)
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert np.array_equal(np.asarray(ours), theirs.numpy())
+    alone = nn.max_pool1d_with_indices(there[..., :1], 3, 3, ceil_mode=True)[0]
+    assert np.array_equal(np.asarray(alone), x[..., :1])
