@@ -58,6 +58,8 @@ def places(hottest: str, stage: int) -> dict[str, tuple[str, str]]:
     return {
         "viz-journey": ("p0", "light"),
         "viz-rewrite": (f"{hottest}/stage/{stage}?step=3", "dark"),
+        "viz-rules": (f"{hottest}/stage/{stage}?panel=rules", "light"),
+        "viz-fusion": ("p0/fusion", "dark"),
         "viz-dataflow": ("p0/dataflow", "light"),
         "viz-why": (f"{hottest}/why", "light"),
         "viz-schedule": (f"{hottest}/schedule", "dark"),
