@@ -89,7 +89,8 @@ def run(arguments: Sequence[str], console: Console) -> int:
     if args.export is not None:
         from planish.viz.export import export
 
-        export(recording, Path(args.export))
+        with ProgressLine(f"writing {args.export}"):
+            export(recording, Path(args.export))
         console.say(f"written to {args.export}")
     if (
         args.json

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from planish.compiler.progress import report
 from planish.errors import PlanishError
 from planish.filenames import write_whole
 from planish.viz.documents import plain
@@ -104,7 +105,9 @@ def documents(recording: Documents, steps: int) -> Iterator[tuple[str, Document]
                 yield f"b/{name}", document
         return
     yield "index.json", replace(recording.index, live=False)
-    for name in (*recording.program_paths(), "search.json", *_kernel_paths(recording, steps)):
+    names = [*recording.program_paths(), "search.json", *_kernel_paths(recording, steps)]
+    for number, name in enumerate(names):
+        report(number, len(names), name)
         document = recording.document(name)
         if document is not None:
             yield name, document

@@ -42,8 +42,9 @@ def _finish(recorder: Recorder, wanted: str) -> None:
 
         recording = Recording(recorder, program_name(), " ".join(sys.argv))
         recording.save(path)
+        programs = "1 program" if len(recording.programs) == 1 else f"{len(recording.programs)} programs"
         _say(
-            f"{recording.index.steps_total} steps of {len(recording.programs)} programs are recorded; see them with: planish viz {path}"
+            f"{recording.index.steps_total} steps of {programs} are recorded; see them with: planish viz {path}"
         )
     except Exception as error:  # noqa: BLE001 - a program that ends well does not fail for its recording
         _say(f"the recording could not be written: {type(error).__name__}: {error}")
