@@ -185,6 +185,7 @@ def test_what_is_said_of_the_package_is_there():
         "torch": "torch",
         "jax": "jax",
         "mpi": "mpi4py",
+        "nccl": r"nvidia\.nccl",
         "ray": "ray",
         "shared": r"fsspec\.core",
         "cli": "rich",
