@@ -8,7 +8,7 @@ reshape merges is several factors, the slowest first, of which only that one can
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from planish.ptir import ops
 from planish.ptir.function import Inst, Value
@@ -396,10 +396,15 @@ def _dot(f: Factors, inst: Inst, attrs: Any) -> None:
 
 
 def _convolution(f: Factors, inst: Inst, attrs: Any) -> None:
-    """Examples, features of the result, and features that are summed over; all of space stays whole."""
+    """Examples, features of the result, and features that are summed over; of space what neighbours can lend each other the edges of."""
     lhs, rhs = _types(inst)
     lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, lhs.rank)
     left, right, out = (f.of(dims, blocked=True) for dims in (lhs.dims, rhs.dims, inst.result.type.dims))
+    for axis, halo in zip(lhs_axes[2:], halos(inst), strict=True):
+        if halo is not None:
+            place = out_axes[lhs_axes.index(axis)]
+            left[axis] = out[place] = f.new(inst.result.type.dims[place])
+            f.shifted.update(left[axis])
     left[lhs_axes[0]] = out[out_axes[0]] = f.new(lhs.dims[lhs_axes[0]])
     if attrs.groups == 1:
         right[rhs_axes[0]] = out[out_axes[1]] = f.new(rhs.dims[rhs_axes[0]])
@@ -409,6 +414,27 @@ def _convolution(f: Factors, inst: Inst, attrs: Any) -> None:
         else:
             f.block(summed)
     f.operands, f.results = [left, right], [out]
+
+
+def halos(inst: Inst) -> list[tuple[int, int] | None]:
+    """Of each axis of space of a convolution: how many elements before and behind its part a rank needs; None if it needs other parts than neighbours'."""
+    attrs = cast("ops.ConvolutionAttrs", inst.attrs)
+    lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, inst.operands[0].type.rank)
+    found: list[tuple[int, int] | None] = []
+    for number, (a, b, c) in enumerate(zip(lhs_axes[2:], rhs_axes[2:], out_axes[2:], strict=True)):
+        size, window, made = (
+            inst.operands[0].type.dims[a],
+            inst.operands[1].type.dims[b],
+            inst.result.type.dims[c],
+        )
+        step, low = attrs.strides[number], attrs.low[number]
+        if not (isinstance(size, int) and isinstance(window, int) and isinstance(made, int)):
+            found.append(None)
+            continue
+        behind = (window - 1) * attrs.rhs_dilation[number] + 1 - step - low
+        fits = attrs.lhs_dilation[number] == 1 and made * step == size and low >= 0
+        found.append((low, behind) if fits else None)
+    return found
 
 
 def _matrices(f: Factors, inst: Inst, attrs: Any) -> None:
@@ -482,4 +508,4 @@ RULES: Final[dict[str, Rule]] = {
 }
 """How each op may be cut; those that work element by element need no entry."""
 
-__all__ = ["RULES", "Axes", "Factors", "factors_of"]
+__all__ = ["RULES", "Axes", "Factors", "factors_of", "halos"]

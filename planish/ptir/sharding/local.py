@@ -16,8 +16,9 @@ from planish.ptir.builder import Graph
 from planish.ptir.function import Inst
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.ops.collective import MeshAxes, SpecAxes, group_size
+from planish.ptir.ops.contract import convolution_axes
 from planish.ptir.ops.literal import Literal
-from planish.ptir.sharding.factors import Factors
+from planish.ptir.sharding.factors import Factors, halos
 from planish.ptir.sharding.reshard import offset, take
 from planish.ptir.types import DimLike, TensorType
 
@@ -122,10 +123,36 @@ def _reduce(at: Local) -> Sequence[V]:
     return at.emit()
 
 
-def _contraction(at: Local) -> Sequence[V]:
+def _contraction(at: Local, **changes: object) -> Sequence[V]:
     """Sums of parts stay in the dtype they are added up in."""
-    summed = any(at.cut.get(number) for number in at.factors.reduced)
-    return at.emit(out_dtype=at.attrs.accum_dtype) if summed else at.emit()
+    if any(at.cut.get(number) for number in at.factors.reduced):
+        changes["out_dtype"] = at.attrs.accum_dtype
+    return at.emit(**changes)
+
+
+def _convolution(at: Local) -> Sequence[V]:
+    """Along an axis of space that is cut, neighbours lend their edges; at the ends there are zeros, as padding is."""
+    low, high = list(at.attrs.low), list(at.attrs.high)
+    axes = convolution_axes(at.attrs, at.x[0].rank)[0][2:]
+    for number, (axis, halo) in enumerate(zip(axes, halos(at.inst), strict=True)):
+        over = at.over(at.factors.operands[0][axis])
+        if over and halo is not None:
+            at.x[0] = _with_edges(at, at.x[0], axis, *halo, over)
+            low[number] = high[number] = 0
+    return _contraction(at, low=tuple(low), high=tuple(high))
+
+
+def _with_edges(at: Local, value: V, axis: int, before: int, behind: int, over: tuple[str, ...]) -> V:
+    """A part with elements of its neighbours on either side; fewer than none are cropped."""
+    count, size = group_size(at.mesh, over), int(str(value.dims[axis]))
+    parts = [_piece(value, axis, 0, size + min(behind, 0))]
+    if before:
+        edge = _piece(value, axis, size - before, size)
+        parts.insert(0, edge.permute(at.mesh, over, [(k, k + 1) for k in range(count - 1)]))
+    if behind > 0:
+        edge = _piece(value, axis, 0, behind)
+        parts.append(edge.permute(at.mesh, over, [(k + 1, k) for k in range(count - 1)]))
+    return parts[0].concat(parts[1:], axis) if len(parts) > 1 else parts[0]
 
 
 def _gather(at: Local) -> Sequence[V]:
@@ -248,12 +275,27 @@ def can_shift(inst: Inst, factors: Factors, cut: Cut, mesh: MeshAxes) -> bool:
     """Whether shifts along axes that are cut stay within one neighbour."""
     if not factors.shifted:
         return True
+    if inst.op is ops.convolution:
+        return _can_lend(inst, factors, cut, mesh)
     low: Sequence[DimLike] = inst.attrs.low  # type: ignore[attr-defined]
     for axis, factor in enumerate(factors.operands[0]):
         over = cut.get(factor[0], ()) if factor else ()
         size = inst.operands[0].type.dims[axis]
         if over and low[axis] and abs(int(str(low[axis]))) > int(str(size)) // group_size(mesh, over):
             return False
+    return True
+
+
+def _can_lend(inst: Inst, factors: Factors, cut: Cut, mesh: MeshAxes) -> bool:
+    attrs = cast("ops.ConvolutionAttrs", inst.attrs)
+    axes = convolution_axes(attrs, inst.operands[0].type.rank)[0][2:]
+    for axis, halo in zip(axes, halos(inst), strict=True):
+        factor = factors.operands[0][axis]
+        over = cut.get(factor[0], ()) if factor else ()
+        if over and halo is not None:
+            size = int(str(inst.operands[0].type.dims[axis])) // group_size(mesh, over)
+            if max(halo) > size or -halo[1] >= size:
+                return False
     return True
 
 
@@ -266,7 +308,8 @@ LOCAL: Final[dict[str, Emit]] = {
     "slice": _slice,
     "dimension_size": _dimension_size,
     **dict.fromkeys([op.name for op in ops.REGISTRY.values() if op.key is ops.OpKey.REDUCE], _reduce),
-    **dict.fromkeys(("dot_general", "convolution"), _contraction),
+    "dot_general": _contraction,
+    "convolution": _convolution,
     "gather": _gather,
     "scatter": _scatter,
     "pad": _pad,

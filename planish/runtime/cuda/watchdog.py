@@ -33,7 +33,9 @@ _WORDS: Final = 2
 class Watchdog:
     """What a device is about, and since when. `words`: the number of the collective it is in, or 0, and how often that has changed."""
 
-    def __init__(self, words: Sequence[int], ended: Callable[[str], None]) -> None:
+    def __init__(
+        self, words: Sequence[int] | ctypes.Array[ctypes.c_int64], ended: Callable[[str], None]
+    ) -> None:
         self.words, self.ended = words, ended
         self.names: list[str] = []
         self._seen: tuple[int, int] = (0, 0)
