@@ -176,3 +176,13 @@ def sizes(at: NodeSite, x: V) -> list[Any]:
 def wide_kind(dtype: DType) -> DType:
     """The dtype that torch sums narrow floats in."""
     return dtypes.float32 if dtype.is_float and dtype.bits < 32 else dtype
+
+
+def shortened(at: NodeSite, setting: Any, *operands: V) -> list[V]:
+    """Operands of a product as a setting of torch's lets its libraries read them: of float32 on a GPU, the bits that tensor cores multiply."""
+    is_single = at.fakes[0].device.type == "cuda" and all(x.dtype is dtypes.float32 for x in operands)
+    if not is_single:
+        return list(operands)
+    word = getattr(setting, "fp32_precision", None)  # where torch has it, the older word may have no answer
+    allowed = word == "tf32" if isinstance(word, str) else setting.allow_tf32
+    return [x.cast(dtypes.tfloat32) if allowed else x for x in operands]

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final, cast
 
+from planish import dtypes
 from planish.ptir.function import Inst, Value
 from planish.ptir.ops.contract import ConvolutionAttrs, convolution_axes
 from planish.records import dataclass
@@ -119,9 +120,15 @@ def of_factor(
     It is laid out anew only if that costs nothing, because it is not in memory yet, or if its neighbours in memory do not come in sixteen bytes.
     """
     x = full(tensors.values[value], tensors.dims_of(value))
-    if not is_tiled(tensors, (value,)) or products < _LEAST or len(contract) != 1 or len(free) < _IMAGE:
+    if not is_tiled(tensors, (value,)) or products < _LEAST or len(contract) != 1:
         return x
     (channel,) = contract
+    if x.dtype is dtypes.tfloat32 and not _is_memory(x):
+        return kept(
+            tensors, value, (*free, channel)
+        )  # rounded once, and only along the sum a core reads four bytes
+    if len(free) < _IMAGE:
+        return x
     size = tensors.dims_of(value)[-1]
     if channel in (min(contract[0], *free), len(free)):
         return x

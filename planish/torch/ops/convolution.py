@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
+from torch.backends import cudnn
 
 from planish import dtypes
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, cast, sizes, spread
+from planish.torch.site import NodeSite, shortened, sizes, spread
 
 _SPACE = "XYZ"
 
 
 def _as_read(at: NodeSite, groups: int, *operands: V) -> list[V]:
-    """Operands as torch lets cuDNN read them: of float32 on a GPU, unless the setting forbids it, the bits that tensor cores multiply."""
-    alone = (
-        groups > 1 and operands[-1].dims[1] == 1
-    )  # channels that meet no other are not multiplied by tensor cores
-    is_single = at.fakes[0].device.type == "cuda" and operands[0].dtype is dtypes.float32
-    if alone or not is_single or not _allows_tf32():
-        return list(operands)
-    return [cast(x, dtypes.tfloat32) for x in operands]
-
-
-def _allows_tf32() -> bool:
-    """What the user has set; where torch has a word for convolutions alone, that counts."""
-    own = getattr(torch.backends.cudnn, "conv", None)
-    return torch.backends.cudnn.allow_tf32 if own is None else own.fp32_precision == "tf32"
+    """Operands as torch lets cuDNN read them. Channels that meet no other are not multiplied by tensor cores."""
+    alone = groups > 1 and operands[-1].dims[1] == 1
+    return list(operands) if alone else shortened(at, getattr(cudnn, "conv", cudnn), *operands)
 
 
 def _each(given: Sequence[int], space: int) -> list[int]:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch.backends import cuda
+
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, cast, spread
+from planish.torch.site import NodeSite, cast, shortened, spread
 
 
 def product(x: V, y: V, out: DType | None = None) -> V:
     """A product of two matrices of one batch shape: narrow floats are summed wide and rounded once."""
     return x.matmul(y, _sums(x.dtype, out))
+
+
+def _matrices(at: NodeSite, x: V, y: V, out: DType | None = None) -> V:
+    """The same of operands as torch lets cuBLAS read them."""
+    return product(*shortened(at, cuda.matmul, x, y), out or x.dtype)
 
 
 def _sums(dtype: DType, out: DType | None) -> ops.DotAttrs:
@@ -27,12 +34,12 @@ def _sums(dtype: DType, out: DType | None) -> ops.DotAttrs:
 
 @lowering("aten.mm")
 def mm(at: NodeSite, x: V, y: V, out_dtype: Any = None) -> V:
-    return product(x, y, at.dtype)
+    return _matrices(at, x, y, at.dtype)
 
 
 @lowering("aten.bmm")
 def bmm(at: NodeSite, x: V, y: V, out_dtype: Any = None) -> V:
-    return product(x, y, at.dtype)
+    return _matrices(at, x, y, at.dtype)
 
 
 @lowering("aten.dot")
@@ -52,13 +59,15 @@ def mv(at: NodeSite, x: V, vec: V) -> V:
 
 @lowering("aten.linear")
 def linear(at: NodeSite, x: V, weight: V, bias: V | None = None) -> V:
-    found = x.dot_general(weight, ops.DotDims((), (x.rank - 1,), (weight.rank - 1,)), _sums(x.dtype, None))
+    sums = _sums(x.dtype, x.dtype)
+    x, weight = shortened(at, cuda.matmul, x, weight)
+    found = x.dot_general(weight, ops.DotDims((), (x.rank - 1,), (weight.rank - 1,)), sums)
     return found if bias is None else found.add(spread(bias, found.dims))
 
 
 @lowering("aten.addmm", "aten.baddbmm")
 def addmm(at: NodeSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) -> V:
-    return plus(at, bias, product(x, y), beta, alpha)
+    return plus(at, bias, _matrices(at, x, y), beta, alpha)
 
 
 @lowering("aten.addmv")
