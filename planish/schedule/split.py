@@ -25,7 +25,20 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.schedule import products
 from planish.schedule.limits import FEW_ROWS, SMALL
-from planish.schedule.tensors import Tensors, expand, full, largest, most, pad, reshape, shrink
+from planish.schedule.tensors import (
+    Tensors,
+    divided,
+    expand,
+    full,
+    largest,
+    minus,
+    most,
+    pad,
+    plus,
+    reshape,
+    shrink,
+    times,
+)
 from planish.uop.node import Number, UOp
 from planish.uop.ops import Ops, ReduceAxes
 from planish.uop.shape import Dim, shape
@@ -208,12 +221,34 @@ def _joined(tensors: Tensors, node: UOp) -> UOp:
     return tensors.table.make(Ops.REDUCE_AXIS, node.dtype, (flat,), ReduceAxes(op, (first,)))
 
 
-def _filled(tensors: Tensors, source: UOp, axis: int, missing: int, start: Number) -> UOp:
+def _every_so_manieth(tensors: Tensors, node: UOp) -> UOp:
+    """A sum over neighbours, how many is told when the code runs, to few elements: of every so manieth of them first, then of those sums.
+
+    Parts that are one after another would begin anywhere, rows of a constant length do not.
+    """
+    op, (axis,) = cast("ReduceAxes", node.arg)
+    (source,) = node.src
+    dims, start = shape(source), identity(op, node)
+    parts = (
+        tensors.target.workers * _WIDE_COLUMNS // max(most(dims[:axis]), 1) // _WIDE_COLUMNS * _WIDE_COLUMNS
+    )
+    if start is None or parts < _WIDE_COLUMNS or most(dims) < _LONG or most(dims[:axis]) >= FEW_ROWS:
+        return node
+    rows = divided(plus(dims[axis], parts - 1), parts)
+    x = _filled(tensors, source, axis, minus(times(rows, parts), dims[axis]), start)
+    x = reshape(x, (*dims[:axis], rows, parts))
+    table, along = tensors.table, ReduceAxes(op, (axis,))
+    sums = reshape(table.make(Ops.REDUCE_AXIS, x.dtype, (x,), along), (*dims[:axis], parts))
+    kept = table.make(Ops.CONTIGUOUS, x.dtype, (sums,))
+    return table.make(Ops.REDUCE_AXIS, x.dtype, (kept,), along)
+
+
+def _filled(tensors: Tensors, source: UOp, axis: int, missing: Dim, start: Number) -> UOp:
     """So many elements more behind the last ones of an axis, which change no reduction."""
-    if not missing:
+    if isinstance(missing, int) and not missing:
         return source
     dims = shape(source)
-    edge = [(0, missing if each == axis else 0) for each in range(len(dims))]
+    edge: list[tuple[Dim, Dim]] = [(0, missing if each == axis else 0) for each in range(len(dims))]
     x = pad(source, edge)
     if start == 0:
         return x
@@ -230,6 +265,8 @@ def _split(tensors: Tensors, node: UOp) -> UOp:
     (source,) = node.src
     dims = shape(source)
     sizes = [dims[axis] for axis in axes]
+    if tensors.target.is_gpu and axes == (len(dims) - 1,) and not isinstance(sizes[0], int):
+        return _every_so_manieth(tensors, node)
     columns, longest = _column_parts_of_gpu(tensors, node, axes, dims)
     if not all(isinstance(size, int) for size in sizes) or (most(shape(node)) >= FEW_ROWS and columns < 2):
         return node

@@ -107,6 +107,13 @@ def _expands(source: Shape, target: Shape) -> bool:
     )
 
 
+def _product(dims: Shape) -> Dim:
+    total: Dim = 1
+    for dim in dims:
+        total = total * dim if isinstance(total, int) and isinstance(dim, int) else _canonical(dim * total)
+    return total
+
+
 def _sum(x: Dim, y: Dim) -> Dim:
     if isinstance(x, int) and isinstance(y, int):
         return x + y
@@ -139,7 +146,10 @@ def size(dims: Shape) -> Polynomial | None:
 def same_size(x: Shape, y: Shape) -> bool:
     """Whether two shapes certainly hold as many elements."""
     a, b = size(x), size(y)
-    return a is not None and a == b
+    if a is not None and a == b:
+        return True
+    named = any(isinstance(dim, UOp) for dim in (*x, *y))
+    return named and _difference(_product(x), _product(y)) == 0  # rounded up to a multiple, say
 
 
 def text(dims: tuple[object, ...]) -> str:

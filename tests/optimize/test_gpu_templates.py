@@ -346,6 +346,26 @@ def test_long_scans_and_few_columns_are_made_in_parts(name: str, monkeypatch: py
         )
 
 
+@pytest.mark.parametrize("named", [1, 37, 128, 1000])
+def test_sums_of_so_many_elements_as_are_told_are_made_by_many_blocks(
+    named: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planish.schedule.split._LONG", 1)
+    target = replace(TARGETS["sm_90"], workers=4)
+    for function, dims in (
+        (lambda x: pn.sum(x * 2.0), (N,)),
+        (lambda x: pn.max(x), (N,)),
+        (lambda x: pn.sum(x, axis=1), (2, N)),
+    ):
+        traced = pn.jit(function).lower(pn.TensorSpec(dims, pn.float32)).function
+        lowered = compiler.lower(traced, target)
+        assert len(lowered.programs) == 2
+        x = data(*(dim if isinstance(dim, int) else named for dim in dims))
+        (found,) = lowered.interpreted()(x)
+        (wanted,) = compiler.compile(traced)(x)
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+
+
 COLUMN_SCANS: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "sums": (
         lambda x: pn.cumulative_sum(x, axis=0),

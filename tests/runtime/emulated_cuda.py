@@ -89,6 +89,7 @@ class EmulatedDriver:
             "cuGraphExecDestroy": nothing, "cuEventDestroy": nothing,
             "cuMemcpyHtoD": copied, "cuMemcpyDtoH": copied, "cuMemcpyDtoDAsync": copied, "cuMemcpyHtoDAsync": copied,
             "cuMemcpyDtoHAsync": copied,
+            "cuMemsetD8Async": lambda to, value, count, _: (ctypes.memset(int(to), value, count), ())[1],
             "cuMemcpyPeerAsync": lambda to, _, source, __, nbytes, ___: copied(to, source, nbytes),
             "cuGetErrorName": lambda status: status.name.encode(),
             "cuGetErrorString": lambda _: b"as the emulated driver was told to say",
