@@ -17,7 +17,7 @@ from planish.records import dataclass
 from planish.uop.explain import NOT_OFFERED, why_not
 from planish.uop.matcher import Rule
 from planish.uop.node import UOp
-from planish.viz import schema
+from planish.viz import rule_schema
 from planish.viz.graphs import expression
 from planish.viz.journey import Journey, StageData
 
@@ -45,9 +45,9 @@ class Reasons:
         if len(known) < _EXAMPLES:
             known.append(shown())
 
-    def told(self) -> list[schema.PatternFailure]:
+    def told(self) -> list[rule_schema.PatternFailure]:
         return [
-            schema.PatternFailure(reason, count, "\n".join(self.examples[reason]))
+            rule_schema.PatternFailure(reason, count, "\n".join(self.examples[reason]))
             for reason, count in self.counts.most_common()
         ]
 
@@ -61,7 +61,7 @@ class Failures:
         self.names = names
         self._forms: dict[int, dict[int, list[UOp]]] = {}
 
-    def stage(self, stage: StageData) -> schema.Failed:
+    def stage(self, stage: StageData) -> rule_schema.Failed:
         """Of every rule of a stage that was tried in vain: why."""
         found: dict[str, Reasons] = {}
         unknown = 0
@@ -71,8 +71,10 @@ class Failures:
                     unknown += 1
                 else:
                     self.add(stage, count.rule, found.setdefault(count.rule, Reasons()))
-        rules = [schema.RuleFailures(rule, reasons.looked, reasons.told()) for rule, reasons in found.items()]
-        return schema.Failed([each for each in rules if each.looked], unknown)
+        rules = [
+            rule_schema.RuleFailures(rule, reasons.looked, reasons.told()) for rule, reasons in found.items()
+        ]
+        return rule_schema.Failed([each for each in rules if each.looked], unknown)
 
     def add(self, stage: StageData, rule: str, reasons: Reasons) -> None:
         """Add why a rule did not apply in a stage."""
@@ -95,7 +97,7 @@ class Failures:
             if not left:
                 return
 
-    def node(self, stage: StageData, number: int) -> schema.NodeWhy | None:
+    def node(self, stage: StageData, number: int) -> rule_schema.NodeWhy | None:
         """What every rule that a stage tried says of one node."""
         if not 0 <= number < len(self.journey.nodes):
             return None
@@ -107,12 +109,12 @@ class Failures:
             if known is None or node.op not in _roots(known, node):
                 continue
             if count.rule in applied:
-                rows.append(schema.RuleWhy(count.rule, True, "it applied"))
+                rows.append(rule_schema.RuleWhy(count.rule, True, "it applied"))
                 continue
             seen = why_not(known, node)
             reason = _OTHER_RULE if seen.matches and applied else seen.reason
-            rows.append(schema.RuleWhy(count.rule, False, reason))
-        return schema.NodeWhy(number, expression(node, self.names), rows)
+            rows.append(rule_schema.RuleWhy(count.rule, False, reason))
+        return rule_schema.NodeWhy(number, expression(node, self.names), rows)
 
     def _fitting(self, stage: StageData, rule: Rule) -> Iterator[UOp]:
         """The nodes of a stage that a rule may have been offered."""

@@ -27,7 +27,7 @@ from planish.target import Target
 from planish.target import find as find_target
 from planish.uop.infix import leaf_names
 from planish.uop.node import UOp
-from planish.viz import schema
+from planish.viz import rule_schema, schema
 from planish.viz.failures import Failures, RuleOf
 from planish.viz.graphs import PAGE, expression, folded, form_graph, form_text, pages
 from planish.viz.journey import Journey, StageData
@@ -202,12 +202,12 @@ class KernelView:
         decomposition_rules(Support.of(self.target))  # made when a process first compiles for a target
         return Failures(journey, self._rule_of, self._names)
 
-    def failed(self, number: int) -> schema.Failed | None:
+    def failed(self, number: int) -> rule_schema.Failed | None:
         """Why the rules of a stage did not apply where they did not."""
         found = self._pair(number)
         return None if found is None or self.failures is None else self.failures.stage(found[1])
 
-    def node(self, number: int, node: int) -> schema.NodeWhy | None:
+    def node(self, number: int, node: int) -> rule_schema.NodeWhy | None:
         """Why the rules of a stage did not apply to a node."""
         found = self._pair(number)
         return None if found is None or self.failures is None else self.failures.node(found[1], node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from planish.viz import schema
+from planish.viz import rule_schema, schema
 from planish.viz.graphs import PAGE, folded, pages
 from planish.viz.pass_replay import PassReplay, replay_of
 from planish.viz.passes import InstNode, TracedPass
@@ -98,7 +98,7 @@ class PassView:
             self._replays[number] = replay_of(start, made, rules)
         return self._replays[number]
 
-    def patterns(self) -> list[schema.PatternUse]:
+    def patterns(self) -> list[rule_schema.PatternUse]:
         """Every pattern that was tried: how often, and why it did not apply."""
         totals: dict[str, list[float]] = {}
         failures: dict[str, Counter[str]] = {}
@@ -115,13 +115,13 @@ class PassView:
                 shown = examples.setdefault((rule, reason), [])
                 shown += [state.text() for state in made.examples[pattern, reason][: 3 - len(shown)]]
         return [
-            schema.PatternUse(
+            rule_schema.PatternUse(
                 rule,
                 int(tried),
                 int(applied),
                 round(ms, 4),
                 [
-                    schema.PatternFailure(reason, count, "\n".join(examples[rule, reason]))
+                    rule_schema.PatternFailure(reason, count, "\n".join(examples[rule, reason]))
                     for reason, count in failures.get(rule, Counter[str]()).most_common()
                 ],
             )

@@ -20,7 +20,7 @@ from planish.runtime.pool import available_cores
 from planish.schedule.plan import Buffer, Role
 from planish.uop.node import Table, UOp
 from planish.uop.text import copy_nodes, in_order
-from planish.viz import schema
+from planish.viz import rule_schema, schema
 from planish.viz.fusion_view import Flows, bytes_of
 from planish.viz.journey import Journey, RuleId, journey_of
 from planish.viz.kernel_view import FIRST_SCHEDULED, KernelFacts, KernelView
@@ -315,7 +315,7 @@ class ProgramView:
         """Why kernels that give each other something, or read the same, are not one."""
         return schema.Fusion([]) if self.flows is None else self.flows.fusion()
 
-    def patterns(self) -> schema.Patterns:
+    def patterns(self) -> rule_schema.Patterns:
         """Every pattern and every rule that was tried: how often, and of patterns why they did not apply."""
         totals: dict[str, list[float]] = {}
         for kernel in self.program.kernels.values():
@@ -326,10 +326,10 @@ class ProgramView:
                     total[1] += count.applied
                     total[2] += count.seconds * 1e3
         rules = [
-            schema.PatternUse(rule, int(tried), int(applied), round(ms, 4), [])
+            rule_schema.PatternUse(rule, int(tried), int(applied), round(ms, 4), [])
             for rule, (tried, applied, ms) in sorted(totals.items(), key=lambda item: -item[1][2])
         ]
-        return schema.Patterns([*self.passes.patterns(), *rules])
+        return rule_schema.Patterns([*self.passes.patterns(), *rules])
 
     def memory(self) -> schema.MemoryPlan | None:
         """Where every buffer of a call lies, and from when to when."""

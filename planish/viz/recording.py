@@ -18,7 +18,7 @@ from typing import Final
 from planish._version import __version__
 from planish.compiler.observer import observing
 from planish.stages import pipeline
-from planish.viz import schema
+from planish.viz import rule_schema, schema
 from planish.viz.failures import Reasons
 from planish.viz.graphs import pages
 from planish.viz.kernel_view import KernelView
@@ -75,7 +75,7 @@ class Documents:
             return self._rule(rule[1], rule[2])
         return self.other(path)
 
-    def _rule(self, program: str, rule: str) -> schema.RuleFailures | None:
+    def _rule(self, program: str, rule: str) -> rule_schema.RuleFailures | None:
         """Why a rule did not apply in the kernels of a program: a few that differ are looked at."""
         if int(program) >= len(self.index.programs) or rule not in self.index.rules:
             return None
@@ -94,7 +94,7 @@ class Documents:
             kernels += bool(tried)
             if kernels >= _KERNELS_OF_A_RULE:
                 break
-        return schema.RuleFailures(rule, reasons.looked, reasons.told())
+        return rule_schema.RuleFailures(rule, reasons.looked, reasons.told())
 
     def program_paths(self) -> Iterator[str]:
         """The paths of all documents that are no kernel's, but for the index."""

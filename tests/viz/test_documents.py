@@ -17,7 +17,7 @@ from planish.compiler.observer import observing
 from planish.errors import PlanishError
 from planish.optimize.searched import Attempted, Measured, Outcome, Search
 from planish.target import find
-from planish.viz import documents, schema
+from planish.viz import documents, rule_schema, schema
 from planish.viz.dumps import DumpedRecording
 from planish.viz.edit import edited
 from planish.viz.journey import Journey
@@ -34,7 +34,7 @@ TYPES = {
     "search.json": schema.Search,
     "fusion.json": schema.Fusion,
     "memory.json": schema.MemoryPlan,
-    "patterns.json": schema.Patterns,
+    "patterns.json": rule_schema.Patterns,
     "timeline.json": schema.Timeline,
     "why.json": schema.Why,
     "steps": schema.StepPage,
@@ -42,9 +42,9 @@ TYPES = {
     "level": schema.SourceText,
     "pass": schema.Level,
     "stage": schema.Level,
-    "failed.json": schema.Failed,
-    "node": schema.NodeWhy,
-    "rule": schema.RuleFailures,
+    "failed.json": rule_schema.Failed,
+    "node": rule_schema.NodeWhy,
+    "rule": rule_schema.RuleFailures,
 }
 
 
@@ -147,7 +147,7 @@ def test_rules_say_why_they_did_not_apply(recording: Recording):
             level = recording.document(f"{kernel.id}/stage/{int(row[0])}.json")
             failed = recording.document(f"{kernel.id}/stage/{int(row[0])}/failed.json")
             assert isinstance(level, schema.Level)
-            assert isinstance(failed, schema.Failed)
+            assert isinstance(failed, rule_schema.Failed)
             tried = {each.rule for each in level.statistics if each.tried > each.applied}
             told = {each.rule for each in failed.rules}
             assert failed.unknown == 0
@@ -163,7 +163,7 @@ def test_a_node_says_which_rule_took_it(recording: Recording):
     assert isinstance(page, schema.StepPage)
     rule, node = page.steps[0][:2]
     said = recording.document(f"p0/k/0/stage/8/node/{node}.json")
-    assert isinstance(said, schema.NodeWhy)
+    assert isinstance(said, rule_schema.NodeWhy)
     assert [each.rule for each in said.rules if each.applied] == [rule]
     assert all(each.reason for each in said.rules)
 

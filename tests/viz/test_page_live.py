@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.viz import schema
+from planish.viz import rule_schema, schema
 from planish.viz.documents import problems
 from planish.viz.export import exported
 from planish.viz.recording import Recording
@@ -31,11 +31,11 @@ DOCUMENTS = {
     "p0/k/2/why.json": schema.Why,
     "p0/beam/2.json": schema.Beam,
     "p0/fusion.json": schema.Fusion,
-    "p0/rule/u1.json": schema.RuleFailures,
-    "p0/k/2/stage/9/failed.json": schema.Failed,
-    "p0/k/2/stage/9/node/3.json": schema.NodeWhy,
+    "p0/rule/u1.json": rule_schema.RuleFailures,
+    "p0/k/2/stage/9/failed.json": rule_schema.Failed,
+    "p0/k/2/stage/9/node/3.json": rule_schema.NodeWhy,
     "p0/memory.json": schema.MemoryPlan,
-    "p0/patterns.json": schema.Patterns,
+    "p0/patterns.json": rule_schema.Patterns,
     "r0/timeline.json": schema.Timeline,
 }
 
