@@ -44,8 +44,9 @@ def test_settings_say_where_they_come_from(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_cache_is_where_the_setting_says_or_the_user_keeps_caches(monkeypatch: pytest.MonkeyPatch):
-    assert cache_directory({"XDG_CACHE_HOME": "/c"}) == Path("/c/planish")
-    assert cache_directory({}) == Path.home() / ".cache" / "planish"
+    with planish.settings(cache_dir=None):
+        assert cache_directory({"XDG_CACHE_HOME": "/c"}) == Path("/c/planish")
+        assert cache_directory({}) == Path.home() / ".cache" / "planish"
     with planish.settings(cache_dir="/d"):
         assert cache_directory({"XDG_CACHE_HOME": "/c"}) == Path("/d")
 
