@@ -86,16 +86,16 @@ def test_means_before_a_softmax_are_kernels() -> None:
 
 
 def chained(x: Any, w: Any) -> Any:
-    """A transposed convolution with a stride whose result is odd, a pool, a sum over depth and a softmax of channels."""
+    """A transposed convolution with a stride whose result is odd, a pool and a softmax of channels."""
     y = nn.conv_transpose2d(x, w, stride=2, padding=1)
-    return nn.max_pool2d(y, 3), nn.softmax(y, axis=1)
+    return nn.max_pool2d(y, 2), nn.softmax(y, axis=1)
 
 
 @pytest.mark.slow
 def test_results_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels_last, "_LEAST", 0)
     rng = np.random.default_rng(1)
-    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((2, 32, 5, 5), (32, 64, 3, 3))]
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((1, 8, 3, 3), (8, 64, 3, 3))]
     traced = pn.jit(chained).lower(*map(pn.asarray, arrays)).function
     lowered = compiler.lower(traced, "sm_90")
     for found, exact in zip(lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays), strict=True):

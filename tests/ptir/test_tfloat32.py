@@ -131,3 +131,16 @@ def test_products_of_single_terms() -> None:
     (made,), (exact,) = compiler.compile(function)(a, b), ptir.interpret(function, [a, b])
     np.testing.assert_array_equal(made, exact)
     assert function.results[0].type.dtype is dtypes.float32
+
+
+def test_a_copy_engine_fetches_what_was_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands of a product are rounded once, and stored along the sum."""
+    monkeypatch.setattr(channels_last, "_LEAST", 0)
+    g = ptir.Graph("product")
+    x, y = (g.input(name, ptir.tensor("f32", (64, 64))).cast(TF32) for name in "xy")
+    function = g.build(x.matmul(y, SUMS))
+    lowered = compiler.lower(function, "sm_90")
+    assert "engine=true" in str(lowered.choices[-1].actions[-1])
+    a, b = numbers(64, 64), numbers(64, 64)
+    (made,), (exact,) = lowered.interpreted()(a, b), ptir.interpret(function, [a, b])
+    assert np.linalg.norm(made - exact) <= 1e-6 * np.linalg.norm(exact)

@@ -12,9 +12,10 @@ from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
-_SIDES: Final = ((16, (1, 8)), (8, (1, 8)), (4, (1, 2)))
+_Sides = tuple[tuple[int, tuple[int, int]], ...]
+_SIDES: Final[_Sides] = ((16, (1, 8)), (8, (1, 8)), (4, (1, 2)))
 """Threads along each axis of a tile, and how much longer an axis may become for that many."""
-_LONG: Final = ((64, (1, 8)), (32, (1, 8)), (16, (1, 2)))
+_LONG: Final[_Sides] = ((64, (1, 8)), (32, (1, 8)), (16, (1, 2)))
 """The same of an axis of which a thread has one element."""
 _TURNED: Final = {1: 8, 2: 8, 8: 2}
 """Elements along each axis that a thread has, by their bytes: 16 bytes of them, about."""
@@ -37,7 +38,7 @@ def turn(draft: Draft, view: Nest) -> bool:
     read = next(iter(turned.values()))
     places = [place for place, its in turned.items() if its is read]
     each = max(_TURNED.get(place.dtype.itemsize, _WIDE) for place in places)
-    ways = ((written, each, _SIDES), (read, each, _SIDES))
+    ways: tuple[tuple[UOp, int, _Sides], ...] = ((written, each, _SIDES), (read, each, _SIDES))
     if any((view.stride(p, r) or 0) % each for p in view.writes for r in view.outputs if r is not written):
         # rows start anywhere: neighbouring threads write neighbours one by one, so that each access fills whole sectors
         ways = ((written, 1, _LONG), (read, each, _SIDES[1:]))

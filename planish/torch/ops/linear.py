@@ -21,7 +21,8 @@ def product(x: V, y: V, out: DType | None = None) -> V:
 
 def _matrices(at: NodeSite, x: V, y: V, out: DType | None = None) -> V:
     """The same of operands as torch lets cuBLAS read them."""
-    return product(*shortened(at, cuda.matmul, x, y), out or x.dtype)
+    left, right = shortened(at, cuda.matmul, x, y)
+    return product(left, right, out or x.dtype)
 
 
 def _sums(dtype: DType, out: DType | None) -> ops.DotAttrs:
