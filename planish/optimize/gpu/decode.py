@@ -14,7 +14,6 @@ from math import prod
 from typing import Final, NamedTuple
 
 from planish.actions.group import Group
-from planish.actions.local import Local
 from planish.actions.spare import Spare
 from planish.actions.tensor_core import TensorCore
 from planish.actions.unroll import Unroll
@@ -42,12 +41,10 @@ class _Way(NamedTuple):
     """Tiles of columns of a warp, which share what is read of the rows."""
     warps: int
     """Warps that share a sum."""
-    beside: int = 1
-    """Such groups of warps in a block, each with its own columns: they read the same of the rows at the same time."""
 
 
-_BYTES: Final = (_Way(8, 16, 8, 1, 8), _Way(16, 16, 8, 1, 4))
-_PARTS_OF_BYTES: Final = (_Way(4, 16, 16, 1, 4), _Way(8, 16, 8, 2, 4), _Way(16, 8, 4, 2, 4, 2))
+_BYTES: Final = (_Way(2, 16, 8, 1, 8), _Way(4, 16, 16, 1, 4), _Way(8, 16, 8, 1, 8), _Way(16, 16, 8, 1, 4))
+_PARTS_OF_BYTES: Final = (_Way(4, 16, 16, 1, 4), _Way(8, 16, 8, 2, 4), _Way(16, 8, 4, 2, 4))
 """The fastest as timed on an H200, bf16, 8 and 4 bits: the more rows there are, the more is read of them for each byte of the matrix."""
 
 
@@ -111,7 +108,6 @@ class _Rows(CoreSchedule):
             and self.some(Upcast, self.m, self.way.columns, "columns that share the rows")
             and self.some(Upcast, self.n, self.left(self.n), "all rows")
             and self.some(Group, self.k, self.way.warps, "warps share a sum")
-            and self.some(Local, self.m, self.way.beside, "groups of warps that share the rows")
         )
 
     def some(self, kind: Kind, axis: UOp, wanted: int, reason: str) -> bool:
