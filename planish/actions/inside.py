@@ -40,11 +40,11 @@ def is_periodic(place: UOp, r: UOp, last: int) -> bool:
     if len(users) != 1 or r.src[0].op is not Ops.CONST:
         return False  # of two of them, each known, the pair may be new
     (seen,) = users
+    if seen.op not in {Ops.FLOORDIV, Ops.FLOORMOD}:
+        return False
     if seen.src[0] is not r or seen.src[1].op is not Ops.CONST or (size := seen.src[1].vmax) < 1:
         return False
-    if seen.op is Ops.FLOORDIV:
-        return last // size == r.vmax // size
-    return seen.op is Ops.FLOORMOD and size <= r.vmax + 1
+    return last // size == r.vmax // size if seen.op is Ops.FLOORDIV else size <= r.vmax + 1
 
 
 def stays_inside(place: UOp) -> bool:

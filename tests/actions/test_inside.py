@@ -111,3 +111,10 @@ def test_phases_that_run_on_read_nothing_new(size: int, step: int, multiple: int
             assert values(then, further) <= values(index, r)
         elif seen == "%" and 1 < step <= size and further is not r:
             assert r not in index.ranges
+
+
+def test_a_loop_that_a_read_knows_by_something_else_has_no_period(t: Table) -> None:
+    r = t.range(6, 0)
+    for index in (-r + 5, r + 1):
+        place = t.make(Ops.INDEX, f32, (t.param(0, f32, 16), index))
+        assert not is_periodic(place, r, 7)

@@ -45,30 +45,24 @@ def convolve_bytes(
 
 
 def _patches(x: V, filler: V | int, window: NodeWindow) -> V:
-    """(N, C, …) as (N, windows …, taps · C). Every tap has an edge of its own: the picture is not copied for it."""
+    """(N, C, …) as (N, windows …, taps · C)."""
+    edges = [(0, 0), (0, 0), *window.padding]
+    if any(any(pair) for pair in edges):
+        x = x.pad([low for low, _ in edges], [high for _, high in edges], value=filler)
     x = x.transpose((0, *range(2, x.rank), 1))
     batch, *space, channels = (dim for dim in x.dims if isinstance(dim, int))
-    edges = [(low, low + size + high) for (low, high), size in zip(window.padding, space, strict=True)]
     counts = [
-        (whole - span) // stride + 1
-        for (_, whole), span, stride in zip(edges, window.spans, window.strides, strict=True)
+        (size - span) // stride + 1
+        for size, span, stride in zip(space, window.spans, window.strides, strict=True)
     ]
     parts = []
     for tap in itertools.product(*map(range, window.shape)):
-        starts, limits, before, after = [0], [batch], [0], [0]
-        for n, stride in enumerate(window.strides):
-            begin = tap[n] * window.dilations[n] - window.padding[n][0]
-            first = min(max(0, -(begin // stride)), counts[n])
-            last = max(min(counts[n] - 1, (space[n] - 1 - begin) // stride), first - 1)
-            start = begin + first * stride
-            starts.append(start if last >= first else 0)
-            limits.append(start + (last - first) * stride + 1 if last >= first else 0)
-            before.append(first)
-            after.append(counts[n] - 1 - last)
-        part = x.slice([*starts, 0], [*limits, channels], [1, *window.strides, 1])
-        if any(before) or any(after):
-            part = part.pad([*before, 0], [*after, 0], value=filler)
-        parts.append(part)
+        starts = [n * step for n, step in zip(tap, window.dilations, strict=True)]
+        limits = [
+            start + (count - 1) * stride + 1
+            for start, count, stride in zip(starts, counts, window.strides, strict=True)
+        ]
+        parts.append(x.slice([0, *starts, 0], [batch, *limits, channels], [1, *window.strides, 1]))
     return parts[0].concat(parts[1:], x.rank - 1) if len(parts) > 1 else parts[0]
 
 
