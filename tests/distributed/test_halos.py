@@ -26,7 +26,7 @@ MESH = pn.Mesh((2, 2), ("rows", "columns"))
         (3, {"padding": 1, "groups": 2}),
     ],
 )
-def test_parts_of_a_picture(window: int, options: dict[str, int]) -> None:
+def test_parts_of_a_picture(window: int, options: dict[str, Any]) -> None:
     rng = np.random.default_rng(window)
     x = rng.integers(-4, 5, (2, 4, 16, 8)).astype(np.float32)
     w = rng.integers(-4, 5, (6, 4 // options.get("groups", 1), window, window)).astype(np.float32)
