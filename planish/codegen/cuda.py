@@ -12,13 +12,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import Final
 
 from planish import dtypes
 from planish.codegen import cuda_bytes, cuda_fetch, cuda_helpers, cuda_pairs, symbols, warpgroup
 from planish.codegen.c_table import memory_type, scalar_type
+from planish.codegen.cuda_blocks import (
+    DYNAMIC_ALIGNED,
+    block_sizes,
+    blocks_at_once,
+    launched_threads,
+    shared_memory,
+    threads_of,
+)
 from planish.codegen.cuda_fetch import FetchWriter, fetches, maps_of
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.errors import LoweringError
@@ -28,7 +35,6 @@ from planish.llir.layout import pack
 from planish.llir.program import (
     Buffer,
     Function,
-    Immediate,
     Program,
     Register,
 )
@@ -40,38 +46,8 @@ FLAGS: Final = (
     "--diag-suppress=177,550",
 )
 """What NVRTC is told beside the architecture: a multiply-add is one where the program says so, and only there."""
-STATIC_SHARED: Final = 48 << 10
-"""More shared memory than this has to be asked for at the launch."""
-_DYNAMIC_ALIGNED: Final = 16
-"""Where shared memory that is asked for at the launch starts."""
-_SHARED: Final = 227 << 10
-"""Bytes of shared memory that the blocks of a multiprocessor have together."""
-_OTHERS: Final = 64
-"""Registers of a thread for what is no sum: operands, addresses."""
-_BLOCKS: Final = 8
-"""Blocks that are asked for at most."""
 _AXES: Final = "xyz"
 _WORD_BYTES: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """The shared memory of a block: its bytes, and how many of them are asked for at the launch."""
-
-    nbytes: int
-    alignment: int
-
-    @property
-    def dynamic(self) -> int:
-        if self.nbytes <= STATIC_SHARED:
-            return 0
-        return self.nbytes + max(self.alignment - _DYNAMIC_ALIGNED, 0)
-
-
-def shared_memory(program: Program) -> Shared:
-    """What the LOCAL buffers of a kernel take."""
-    arena = pack([b for b in program.locals if b.space is AddrSpace.LOCAL])
-    return Shared(arena.nbytes, arena.alignment)
 
 
 class _Writer(FetchWriter):
@@ -82,7 +58,7 @@ class _Writer(FetchWriter):
         self.program = program
         self.aliased = frozenset(aliased)
         self.threads = threads
-        self.blocks = _blocks_at_once(program, threads)
+        self.blocks = blocks_at_once(program, threads)
         self.has_fetcher = fetches(program)
         self.reads_shared = any(tile.in_memory(matrix) for tile in program.tiles for matrix in "ab")
         """Whether tensor cores read shared memory by themselves."""
@@ -175,7 +151,7 @@ class _Writer(FetchWriter):
             if need.dynamic:
                 self.emit("extern __shared__ __align__(16) uint8_t shared_bytes[];")
                 start = f"((uint32_t)__cvta_generic_to_shared(shared_bytes) & {align - 1})"
-                more = f" + (({align} - {start}) & {align - 1})" if align > _DYNAMIC_ALIGNED else ""
+                more = f" + (({align} - {start}) & {align - 1})" if align > DYNAMIC_ALIGNED else ""
                 self.emit(f"uint8_t *const arena = shared_bytes{more};")
             else:
                 self.emit(f"__shared__ __align__({align}) uint8_t arena[{need.nbytes}];")
@@ -380,7 +356,7 @@ class _Writer(FetchWriter):
         own = "threadIdx" if i.is_thread else "blockIdx"
         axis = int(i.name.removeprefix("lidx" if i.is_thread else "gidx"))
         if self.has_fetcher and i.is_thread:
-            sizes = _sizes(self.program)
+            sizes = block_sizes(self.program)
             below = prod(size for name, size in sizes.items() if name < i.name)
             self.let(i.result, f"({scalar_type(i.result.dtype)})(threadIdx.x / {below} % {sizes[i.name]})")
             return
@@ -453,50 +429,6 @@ def _mma_helper(name: str, kinds: str, i: ir.Tile) -> str:
 
 
 _WRITE: Final = handlers(_Writer)
-
-
-def _sizes(program: Program) -> dict[str, int]:
-    """How many threads a block has along each index."""
-    found: dict[str, int] = {}
-    for special in program.specials:
-        if special.is_thread:
-            if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
-                raise LoweringError(f"{program.name}: a block of varying size", op="SPECIAL")
-            found[special.name] = special.bound.value
-    return found
-
-
-def threads_of(program: Program) -> int:
-    """How many threads a block has, without those that fetch."""
-    return prod(_sizes(program).values())
-
-
-def launched_threads(program: Program) -> int:
-    """How many threads a block is launched with."""
-    return threads_of(program) + (ir.GROUP if fetches(program) else 0)
-
-
-def _blocks_at_once(program: Program, threads: int) -> int:
-    """How many blocks a multiprocessor should run at once: of a pipeline, as many as there are registers for.
-
-    While one waits for its tile another computes. Asked for more, the compiler would spill.
-    """
-    if not any(isinstance(i, ir.CopyAsync | ir.CopyBox) for i in program.body):
-        return 1
-    sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG) // 4
-    if any(tile.in_memory("b") and not tile.in_memory("a") for tile in program.tiles):
-        # their left operands are made of the sums of others, each begun from nothing, which no accumulator holds
-        products = [i for i in program.body if isinstance(i, ir.Tile) and i.tile.in_memory("a")]
-        made = {i.result for i in products}
-        sums += sum(i.tile.lanes("c") for i in products if i.c not in made)
-    needed = (sums + _OTHERS) * threads
-    if fetches(program):
-        needed += cuda_fetch.FETCHER * ir.GROUP
-        shared = shared_memory(program)
-        return min(
-            max(cuda_fetch.REGISTERS // needed, 1), max(_SHARED // (shared.nbytes + shared.alignment), 1)
-        )
-    return min(max(cuda_fetch.REGISTERS // needed, 1), _BLOCKS)
 
 
 def render(program: Program, *, aliased: Collection[str] = ()) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from planish import ptir
 from planish.codegen import cuda, symbols
+from planish.codegen.cuda_blocks import shared_memory
 from planish.compiler.assemble import assemble
 from planish.compiler.executable import Executable, alone, weakly
 from planish.compiler.gpu_call import fast_call, launcher
@@ -77,7 +78,7 @@ def launches_of(lowered: Lowered) -> tuple[GridKernel, ...]:
             symbols.kernel(program.name),
             cubin_key(source, lowered.target.arch, cuda.FLAGS),
             grid_of(program),
-            cuda.shared_memory(program).dynamic,
+            shared_memory(program).dynamic,
             maps_of(program),
         )
         for program, source in zip(lowered.programs, sources_of(lowered), strict=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planish.codegen import cuda, symbols
+from planish.codegen.cuda_blocks import shared_memory
 from planish.compiler.grids import grid_of, maps_of
 from planish.llir.program import Program
 from planish.runtime.sandbox import GpuKernel, TrialBuffer
@@ -45,6 +46,6 @@ def gpu_kernel(program: Program, places: Sequence[TrialBuffer]) -> GpuKernel:
         tuple(numbers[buffer.name] for buffer in program.params),
         tuple(variable.high for variable in program.variables),
         grid_of(program),
-        cuda.shared_memory(program).dynamic,
+        shared_memory(program).dynamic,
         maps_of(program),
     )

@@ -14,6 +14,7 @@ from planish.actions.stage import Stage
 from planish.actions.tensor_core import TensorCore
 from planish.actions.upcast import Upcast
 from planish.codegen import cuda, symbols
+from planish.codegen.cuda_blocks import shared_memory
 from planish.compiler.gpu_call import launcher
 from planish.compiler.grids import grid_of, maps_of
 from planish.llir.lower import lower
@@ -43,7 +44,7 @@ def gpu_results(
     """The parameters after the GPU has run a kernel on copies of them."""
     device = gpu()
     program = lower("kernel", pipeline.run(sink, machine))
-    shared = cuda.shared_memory(program).dynamic
+    shared = shared_memory(program).dynamic
     cubin = _loaded(cuda.render(program), program.name, shared)
     kernel = LoadedKernel(
         device, symbols.kernel(program.name), cubin, grid_of(program), shared, maps_of(program)

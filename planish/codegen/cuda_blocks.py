@@ -1,0 +1,90 @@
+"""Blocks of a kernel: their threads, their shared memory, and how many of them a multiprocessor should run at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from planish.codegen import cuda_fetch
+from planish.codegen.cuda_fetch import fetches
+from planish.dtypes import AddrSpace
+from planish.errors import LoweringError
+from planish.llir import program as ir
+from planish.llir.layout import pack
+from planish.llir.program import Immediate, Program
+
+STATIC_SHARED: Final = 48 << 10
+"""More shared memory than this has to be asked for at the launch."""
+DYNAMIC_ALIGNED: Final = 16
+"""Where shared memory that is asked for at the launch starts."""
+_SHARED: Final = 227 << 10
+"""Bytes of shared memory that the blocks of a multiprocessor have together."""
+_OTHERS: Final = 64
+"""Registers of a thread for what is no sum: operands, addresses."""
+_BLOCKS: Final = 8
+"""Blocks that are asked for at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The shared memory of a block: its bytes, and how many of them are asked for at the launch."""
+
+    nbytes: int
+    alignment: int
+
+    @property
+    def dynamic(self) -> int:
+        if self.nbytes <= STATIC_SHARED:
+            return 0
+        return self.nbytes + max(self.alignment - DYNAMIC_ALIGNED, 0)
+
+
+def shared_memory(program: Program) -> Shared:
+    """What the LOCAL buffers of a kernel take."""
+    arena = pack([b for b in program.locals if b.space is AddrSpace.LOCAL])
+    return Shared(arena.nbytes, arena.alignment)
+
+
+def block_sizes(program: Program) -> dict[str, int]:
+    """How many threads a block has along each index."""
+    found: dict[str, int] = {}
+    for special in program.specials:
+        if special.is_thread:
+            if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
+                raise LoweringError(f"{program.name}: a block of varying size", op="SPECIAL")
+            found[special.name] = special.bound.value
+    return found
+
+
+def threads_of(program: Program) -> int:
+    """How many threads a block has, without those that fetch."""
+    return prod(block_sizes(program).values())
+
+
+def launched_threads(program: Program) -> int:
+    """How many threads a block is launched with."""
+    return threads_of(program) + (ir.GROUP if fetches(program) else 0)
+
+
+def blocks_at_once(program: Program, threads: int) -> int:
+    """How many blocks a multiprocessor should run at once: of a pipeline, as many as there are registers for.
+
+    While one waits for its tile another computes. Asked for more, the compiler would spill.
+    """
+    if not any(isinstance(i, ir.CopyAsync | ir.CopyBox) for i in program.body):
+        return 1
+    sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG) // 4
+    if any(tile.in_memory("b") and not tile.in_memory("a") for tile in program.tiles):
+        # their left operands are made of the sums of others, each begun from nothing, which no accumulator holds
+        products = [i for i in program.body if isinstance(i, ir.Tile) and i.tile.in_memory("a")]
+        made = {i.result for i in products}
+        sums += sum(i.tile.lanes("c") for i in products if i.c not in made)
+    needed = (sums + _OTHERS) * threads
+    if fetches(program):
+        needed += cuda_fetch.FETCHER * ir.GROUP
+        shared = shared_memory(program)
+        return min(
+            max(cuda_fetch.REGISTERS // needed, 1), max(_SHARED // (shared.nbytes + shared.alignment), 1)
+        )
+    return min(max(cuda_fetch.REGISTERS // needed, 1), _BLOCKS)
