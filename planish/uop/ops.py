@@ -2,7 +2,7 @@
 
 The source column names the operands: ``x`` exactly one, ``x?`` optional, ``x*`` any number, ``x+`` at least
 one. Arity checks and error messages are read off it. The dtype law says how a node's dtype follows from its
-sources (`Law`); laws that need more than a line are functions in `check.py`.
+sources (`DTypeLaw`); laws that need more than a line are functions in `check.py`.
 """
 
 from __future__ import annotations

@@ -88,6 +88,16 @@ def matmul(rng: random.Random, t: Table) -> UOp:
     return store(t.param(0, dtype, m * n), total, i, j)
 
 
+def vector_product(rng: random.Random, t: Table) -> UOp:
+    """A matrix times a vector, which all results read."""
+    dtype = rng.choice((f32, i32))
+    n, k = rng.choice((4, 6, 8)), rng.choice((5, 8, 12))
+    i, r = t.range(n, 0), t.range(k, 1, REDUCE)
+    matrix = t.make(Ops.INDEX, dtype, (random_view(rng, t, 2, dtype, (n, k)), i, r))
+    total = (t.param(1, dtype, k).index(r) * matrix).reduce(Ops.ADD, r)
+    return store(t.param(0, dtype, n), total + rng.choice((0, 3)), i)
+
+
 def reduction(rng: random.Random, t: Table) -> UOp:
     """A few long reductions of one row, over the same range or different ones."""
     dtype = rng.choice((f32, i32))
@@ -189,6 +199,7 @@ def fixed(build: Callable[[Table], UOp]) -> Build:
 KERNELS: dict[str, Build] = {
     "random": random_kernel,
     "matmul": matmul,
+    "vector product": vector_product,
     "reduction": reduction,
     "kept rows": kept_rows,
     "multiplied rows": multiplied_rows,

@@ -28,6 +28,7 @@ from planish.actions.pad_to import PadTo
 from planish.actions.peel import Peel
 from planish.actions.prefix import Prefix
 from planish.actions.relay import Relay
+from planish.actions.spare import Spare
 from planish.actions.split import Split
 from planish.actions.stage import Stage
 from planish.actions.swap import Swap
@@ -85,6 +86,9 @@ def test_a_sample_of_sequences_keeps_results() -> None:
         found.append(
             fuzz(seed, kernels=("scatter",), targets=GPUS, chosen=(Claim, Local), tries=20, counts=counts)
         )
+    for seed in range(12):
+        beside = (Spare, Spare, Upcast, Split, Local, Unroll)
+        found.append(fuzz(seed, kernels=("vector product",), chosen=beside, tries=8, counts=counts))
     mistakes = [str(mistake) for mistake in found if mistake is not None]
     assert not mistakes, "\n".join(mistakes)
     # the sample is worth something: nearly every action was applied
@@ -310,6 +314,7 @@ PLANTS = (
     Plant(TensorCore, _multiplies_wrongly, ("half matmul",), (CUDA,)),
     Plant(Join, _loses_one(None), ("matmul", "random"), CPUS),
     Plant(Claim, _loses_one(None), ("scatter",), GPUS),
+    Plant(Spare, _stores_beyond, ("vector product",), CPUS + GPUS),
     Plant(Relay, _scans_by_another_op, ("cumsum rows", "cumsum repeated"), GPUS),
 )
 

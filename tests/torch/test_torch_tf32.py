@@ -20,10 +20,11 @@ from planish.torch.importing import Import  # noqa: E402
 
 @pytest.fixture
 def kept() -> Iterator[None]:
-    """Settings as they were."""
-    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
-    yield
-    torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+    """Settings that may be changed, also behind torch's own tests, and are afterwards as they were."""
+    with getattr(torch.backends, "__allow_nonbracketed_mutation")():
+        before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+        yield
+        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def rounded(function: Any, *shapes: tuple[int, ...], device: str = "cuda", dtype: Any = None) -> int:
