@@ -214,6 +214,8 @@ def _avg_pool(
     x, alone = batched(op, x, space, integers=True)
     window, strides, ends, _ = pooling_windows(op, space, kernel_size, stride, padding, 1)
     given = x if x.dtype.is_float else x.astype(float64)
+    if divisor_override is not None and not divisor_override:
+        raise mistake(ShapeError, op, f"divisor_override is {divisor_override}: nothing is divided by it")
     counted = count_include_pad and divisor_override is None
     made = library.average_pool(given, window, strides, ends, ceil=ceil_mode, count_padding=counted)
     made = _fitting(op, made, x, window)

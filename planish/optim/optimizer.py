@@ -154,9 +154,13 @@ class Optimizer:
 
 
 def in_range(name: str, value: float, low: float, high: float = math.inf) -> None:
-    if not low <= value < high:
+    try:
+        fits = low <= value < high
+    except TypeError:
+        fits = False
+    if not fits:
         bound = f"at least {low}" if high == math.inf else f"from {low} up to {high}"
-        raise PlanishError(f"{name} is {value}, and has to be {bound}", location=Location.caller())
+        raise PlanishError(f"{name} is {value!r}, and has to be {bound}", location=Location.caller())
 
 
 def checked(lr: float | Schedule, weight_decay: float = 0.0, betas: tuple[float, ...] = ()) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Final, TypeAlias, TypeVar, cast
+from numbers import Real
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -49,6 +50,24 @@ class IndexOutOfRange(ShapeError, IndexError):
 def mistake(kind: type[E], op: str, message: str, remedy: str | None = None) -> E:
     """An error about a call of `op`, at the user's line."""
     return kind(f"{op}: {message}", op=op, location=Location.caller(), remedy=remedy)
+
+
+def as_number(op: str, name: str, value: Any) -> Any:
+    """An argument that has to be a number."""
+    if isinstance(value, bool) or not isinstance(value, Real | Tensor):
+        raise mistake(DTypeError, op, f"{name} is {value!r}, and has to be a number")
+    return value
+
+
+def as_count(op: str, name: str, value: int) -> int:
+    """An argument that says how many there are."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        found = -1
+    if found < 0:
+        raise mistake(DTypeError, op, f"{name} is {value!r}, and has to be an integer of at least 0")
+    return found
 
 
 # --- values -----------------------------------------------------------------------------------------------

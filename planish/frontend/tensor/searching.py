@@ -18,6 +18,7 @@ from planish.frontend.tensor.creation import iota
 from planish.frontend.tensor.elementwise import clip, remainder, where
 from planish.frontend.tensor.operands import (
     Operand,
+    as_count,
     axes_of,
     axis_of,
     cast_to,
@@ -87,7 +88,7 @@ def nonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> tu
     given = tensor("nonzero", x)
     if given.ndim == 0:
         raise mistake(ShapeError, "nonzero", "a tensor without axes has no positions", "use x != 0")
-    limit = given.size if size is None else size
+    limit = given.size if size is None else as_count("nonzero", "size", size)
     rows, count = apply(ops.nonzero, given, attrs=NonzeroAttrs(limit))
     if size is None:
         array, found = known("nonzero", (rows, count), "give the number of results: nonzero(x, size=…)")

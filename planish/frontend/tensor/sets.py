@@ -14,6 +14,7 @@ from planish.frontend.tensor.indexing import take
 from planish.frontend.tensor.manipulation import moveaxis
 from planish.frontend.tensor.operands import (
     Operand,
+    as_count,
     axis_of,
     cast_to,
     constant,
@@ -148,7 +149,10 @@ def bincount(
         raise mistake(
             ShapeError, "bincount", f"{given.dtype.name}{list(given.shape)} is not a vector of integers"
         )
-    if length is None:
+    minlength = as_count("bincount", "minlength", minlength)
+    if length is not None:
+        length = as_count("bincount", "length", length)
+    else:
         length = minlength
         if given.shape[0]:
             (most,) = known("bincount", (max(given),), "give the number of results: length=…")

@@ -16,6 +16,7 @@ from planish.frontend.tensor.elementwise import abs, add, maximum, minimum, mult
 from planish.frontend.tensor.operands import (
     DTypeLike,
     as_dtype,
+    as_number,
     axes_of,
     axis_of,
     broadcast,
@@ -216,7 +217,11 @@ def var(
     where: Tensor | None = None,
 ) -> Tensor:
     """The variance over axes; the sum of squares is divided by the count minus `correction`, which NumPy calls `ddof`."""
-    less = correction if ddof is None else ddof
+    if ddof is not None and correction:
+        raise mistake(
+            ShapeError, "var", "correction and ddof are two names of one number", "give one of them"
+        )
+    less = as_number("var", "correction" if ddof is None else "ddof", correction if ddof is None else ddof)
     given = floating("var", tensor("var", x))
     axes = axes_of("var", axis, given)
     wide = _wide(given)
