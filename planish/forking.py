@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import _imp
 import os
+import sys
 import threading
 import time
 from importlib import _bootstrap
 from typing import Any, Final
 
-_OURS: Final = frozenset({"planish", "numpy", "ml_dtypes", "llvmlite", "onnx"})
+_OURS: Final = frozenset({"planish", "numpy", "ml_dtypes", "llvmlite", "onnx"}) | sys.stdlib_module_names
+"""Python's own modules are among what planish imports late; modules of others may take as long as a program does."""
 _MODULES: Final[dict[str, Any]] = getattr(_bootstrap, "_module_locks", {})
 """The locks of modules that are being imported, by name, behind weak references."""
 _PATIENCE: Final = 10.0
