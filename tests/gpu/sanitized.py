@@ -44,6 +44,24 @@ def half(x: Any) -> Any:
     return x.astype(pn.bfloat16)
 
 
+def half_bytes(x: Any, w: Any, scale: Any) -> Any:
+    low_first = pn.stack([w & 15, w >> 4], axis=2).reshape(w.shape[0], 2 * w.shape[1])
+    return dequantised(x, low_first + 120, scale)
+
+
+def attended(q: Any, k: Any, v: Any) -> Any:
+    return nn.scaled_dot_product_attention(half(q), half(k), half(v), is_causal=True)
+
+
+def convolved(x: Any, w: Any) -> Any:
+    return nn.relu(nn.conv2d(half(x), half(w), padding=1))
+
+
+def slopes(f: Callable[..., Any], place: int) -> Callable[..., Any]:
+    """The gradient of the sum of a function's squares, by one of its arguments."""
+    return pn.grad(lambda *given: pn.sum(f(*given).astype(pn.float32) ** 2), argnums=place)
+
+
 KERNELS: Final[dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "elements": (lambda x: pn.tanh(x) * 2.0, (data(300, 77),)),
     "rows": (nn.softmax, (data(7, 1000),)),
@@ -67,6 +85,42 @@ KERNELS: Final[dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "one row of bytes": (
         lambda x, w, s: dequantised(x.astype(pn.float16), w, s.astype(pn.float16)),
         (data(1, 512), bytes_of(256, 512), data(256, 8)),
+    ),
+    "eight rows of half bytes": (
+        lambda x, w, s: half_bytes(x.astype(pn.float16), w, s.astype(pn.float16)),
+        (data(8, 512), bytes_of(256, 256), data(256, 8)),
+    ),
+    "long thin product": (lambda a, b: half(a) @ half(b), (data(64, 8192), data(8192, 64))),
+    "product of bytes": (
+        lambda a, b: pn.matmul(a.astype(pn.int32), b.astype(pn.int32).T),
+        (bytes_of(128, 256).astype(np.int8), bytes_of(128, 256).astype(np.int8)),
+    ),
+    "attention": (attended, (data(1, 2, 200, 64), data(1, 2, 200, 64), data(1, 2, 200, 64))),
+    "gradient by queries": (
+        slopes(attended, 0),
+        (data(1, 2, 150, 64), data(1, 2, 150, 64), data(1, 2, 150, 64)),
+    ),
+    "gradient by keys": (
+        slopes(attended, 1),
+        (data(1, 2, 150, 64), data(1, 2, 150, 64), data(1, 2, 150, 64)),
+    ),
+    "one query": (
+        lambda q, k, v: nn.scaled_dot_product_attention(half(q), half(k), half(v)),
+        (data(1, 2, 1, 64), data(1, 2, 900, 64), data(1, 2, 900, 64)),
+    ),
+    "convolution": (convolved, (data(2, 64, 14, 14), data(64, 64, 3, 3))),
+    "its gradient by the weights": (slopes(convolved, 1), (data(2, 64, 14, 14), data(64, 64, 3, 3))),
+    "strided convolution": (
+        lambda x, w: nn.conv2d(half(x), half(w), stride=2, padding=1),
+        (data(2, 64, 15, 15), data(128, 64, 3, 3)),
+    ),
+    "depthwise convolution": (
+        lambda x, w: nn.conv2d(x, w, padding=1, groups=32),
+        (data(2, 32, 13, 13), data(32, 1, 3, 3)),
+    ),
+    "rows that data chooses": (
+        lambda x, i: pn.grad(lambda w: pn.sum(pn.take(w, i, axis=0) ** 2))(x),
+        (data(50, 200), np.array([3, 49, 3, 7, 0, 3])),
     ),
     "loop": (lambda x: pn.while_loop(lambda v: pn.sum(v) < 100.0, lambda v: v + 1.0, x), (data(64),)),
 }
