@@ -35,14 +35,14 @@ from planish import compiler
 from planish.actions.base import Action, OneAxis
 from planish.actions.tensor_core import TensorCore
 from planish.actions.thread import Thread
+from planish.compiler.device_kinds import kind_for
 from planish.compiler.scheduling import FIRST, after_choice
 from planish.compiler.tolerance import places_of
-from planish.compiler.tuning import checked, kernel_of
+from planish.compiler.tuning import checked
 from planish.errors import PlanishError
 from planish.optimize.cost import estimate
 from planish.optimize.moves import other_amounts, relatives, resized, without
 from planish.optimize.space import candidates, obstacle, overfull
-from planish.runtime import cpu
 from planish.runtime.sandbox import Sandbox
 from planish.schedule.planner import plan
 from planish.stages import pipeline
@@ -193,7 +193,7 @@ class Times:
         assert self.sandbox is not None
         try:
             program = after_choice(sink, taken, self.target)
-            kernel = kernel_of(program, self.sandbox.setup.places, cpu.processor(self.target))
+            kernel = kind_for(self.target).trial(program, self.sandbox.setup.places, self.target)
         except PlanishError:
             return None
         (report,) = self.sandbox.time([kernel])

@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 import torch
 
 import planish as pn
-from planish.compiler.gpu import on_stream
 from planish.config import settings
 
 _DTYPES: Final[dict[str, tuple[Any, bool]]] = {
@@ -175,7 +174,7 @@ def measure(case: Case) -> dict[str, Any]:
     def several(*given: Any) -> Any:
         return tuple(ours(a, b, given[-1]) for a, b in zip(given[:count], given[count:-1], strict=True))
 
-    with settings(fastmath=rough), on_stream("cuda:0", torch.cuda.current_stream().cuda_stream):
+    with settings(fastmath=rough), pn.stream(torch.cuda.current_stream()):
         together = pn.jit(several, device="cuda")
         arrays = [pn.from_dlpack(x) for x in (*lefts, *rights, bias)]
         found = torch.from_dlpack(together(*arrays)[-1])

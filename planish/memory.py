@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, overload
 
-from planish.compiler.object_code import blocks
+from planish.compiler.device_kinds import KeptMemory, kind_of
 from planish.runtime.memory import Statistics
 
 if TYPE_CHECKING:
-    from planish.runtime.cuda.memory import Pool
     from planish.runtime.cuda.memory import Statistics as GpuStatistics
 
 __all__ = ["Statistics", "release", "statistics"]
@@ -27,15 +26,15 @@ def statistics(device: str = "cpu") -> Statistics | GpuStatistics:
 
     Of a GPU: bytes in use, bytes kept, and how often its driver was asked for more.
     """
-    return blocks().statistics if device == "cpu" else _pool(device).statistics
+    found: Statistics | GpuStatistics = _kept(device).statistics
+    return found
 
 
 def release(device: str = "cpu") -> int:
     """Return all kept memory to the system, or to the driver of a GPU; how many bytes that was. What arrays are in stays."""
-    return blocks().release() if device == "cpu" else _pool(device).release()
+    return _kept(device).release()
 
 
-def _pool(device: str) -> Pool:
-    from planish.compiler.gpu import pool_of
-
-    return pool_of(device)
+def _kept(device: str) -> KeptMemory:
+    kind, number = kind_of(device)
+    return kind.memory(number)

@@ -12,11 +12,12 @@ from typing import Any, Final
 import numpy as np
 
 from planish import compiler, ptir
+from planish.compiler.device_kinds import kind_of
 from planish.compiler.progress import report
 from planish.config import settings
 from planish.dtypes import DType, bfloat16, float16, float32, float64, int8, int32
 from planish.errors import PlanishError
-from planish.frontend.devices import CPU, CUDA, devices
+from planish.frontend.devices import CPU, INTERPRETER, devices
 from planish.runtime.calibrate import read_rates
 from planish.runtime.limits import Meter
 from planish.runtime.pool import wanted_threads
@@ -39,7 +40,7 @@ _STREAM: Final = 64 << 20
 
 def measure(among: Sequence[str] | None = None) -> dict[str, Any]:
     """The rates of every device, those of cores first; a few seconds each."""
-    found = [d for d in devices() if d == CPU or d.startswith(CUDA)] if among is None else among
+    found = [d for d in devices() if d != INTERPRETER] if among is None else among
     steps = 2 + len(found) * len(PRODUCTS)
     done = 0
     record: dict[str, Any] = {}
@@ -75,9 +76,8 @@ def _cores() -> dict[str, Any]:
 
 
 def _gpu(device: str) -> dict[str, Any]:
-    from planish.runtime.cuda.device import gpu
-
-    card = gpu(int(device.rpartition(":")[2]))
+    kind, number = kind_of(device)
+    card = kind.properties(number)
     graph = ptir.Graph("stream")
     x = graph.input("x", ptir.tensor("f32", (_STREAM,)))
     streamed = compiler.compile(graph.build(x + x), device=device).profile(repeat=5)

@@ -19,6 +19,7 @@ from planish import ptir
 from planish.collector import collector_off
 from planish.compiler import compilation_cache
 from planish.compiler.arguments import Arguments
+from planish.compiler.device_kinds import KINDS, accelerator, kind_of
 from planish.compiler.executable import Cost, Executable, KernelInfo
 from planish.compiler.native import Backend
 from planish.compiler.observer import observer
@@ -136,9 +137,7 @@ class Lowered:
         """How each kernel is launched on a GPU."""
         if not self.target.is_gpu:
             return ()
-        from planish.compiler.gpu import launches_of
-
-        return launches_of(self)
+        return accelerator(self.target.device).launches(self)
 
     @cached_property
     def is_plain(self) -> bool:
@@ -191,7 +190,7 @@ class Lowered:
             return "\n".join(kernel[0][1] for kernel in self.stages)
         if level.startswith("uop:"):
             return "\n".join(self._after(kernel, level[4:]) for kernel in self.stages)
-        if level in {"llir", "llvm", "asm", "c", "cuda", "ptx", "sass"}:
+        if level == "llir" or any(level in row.levels for row in KINDS.values()):
             from planish.compiler import inspection
 
             return inspection.text_of_kernels(self, level)
@@ -210,15 +209,8 @@ class Lowered:
 
     def compile(self, backend: Backend = "llvm", *, device: str | None = None) -> Executable:
         """Machine code: by LLVM, or by the system's C compiler ("c"); for a GPU by NVRTC, to run on a device such as `cuda:0`."""
-        if self.target.is_gpu:
-            from planish.compiler.gpu import on_device
-
-            return on_device(self, device)
-        if backend not in get_args(Backend):
-            raise PlanishError(
-                f"unknown back end {backend!r}", remedy=f"one of {', '.join(get_args(Backend))}"
-            )
-        return Executable(self, backend=backend)
+        kind, number = kind_of(self.target.device if device is None else device)
+        return kind.load(self, number, backend)
 
     def interpreted(self, observer: Observer | None = None) -> Executable:
         """The same plan, its kernels executed by the LLIR interpreter; the observer hears what each run of one did."""
@@ -295,9 +287,8 @@ def compile(
     `device` is where it runs: `cpu`, or a GPU such as `cuda:0`, which then is the target.
     """
     if device != "cpu":
-        from planish.compiler.gpu import target_of
-
-        target = target_of(device)
+        kind, number = kind_of(device)
+        target = kind.target(number)
     if not isinstance(target, Target):
         target = find_target(current().target if target is None else target)
     donated = frozenset(donate)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from planish import compiler, ptir
 from planish.compiler.arguments import Arguments
+from planish.compiler.device_kinds import kind_for
 from planish.compiler.executable import Executable
 from planish.compiler.progress import report
 from planish.compiler.scheduling import choose
@@ -205,7 +206,7 @@ def _as_code(
     meant: Sequence[Array],
 ) -> KernelCulprit | None:
     """Machine code, if it is for the machine we are on: of a GPU, if there is one."""
-    if target.name not in {host().name, "scalar"} and not (target.arch and _has_gpu()):
+    if target.name not in {host().name, "scalar"} and not (target.is_gpu and kind_for(target).count()):
         return None
     try:
         found = [
@@ -215,12 +216,6 @@ def _as_code(
         return KernelCulprit(Finding(CODE, "code generation", "crash", f"{type(error).__name__}: {error}"))
     what = _differs(meant, found)
     return None if what is None else KernelCulprit(Finding(CODE, "code generation", "values", what))
-
-
-def _has_gpu() -> bool:
-    from planish.compiler.gpu import device_count
-
-    return device_count() > 0
 
 
 def _differs(meant: Sequence[Array], found: Sequence[Array]) -> str | None:

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from planish import ptir
 from planish.actions.base import Action
-from planish.codegen import c, llvm
 from planish.compiler import Lowered
+from planish.compiler.device_kinds import kind_of_level
 from planish.compiler.lowering import donated_parameters
 from planish.compiler.scheduling import FIRST, ScheduleChoice
 from planish.config import settings
@@ -22,7 +22,6 @@ from planish.llir.text import print_program
 from planish.optimize.heuristic import rivals
 from planish.optimize.why import Why, explain
 from planish.optimize.why import loop as explain_loop
-from planish.runtime import cpu
 from planish.runtime.pool import available_cores
 from planish.schedule.origins import Origins
 from planish.schedule.plan import Kernel, Role
@@ -164,23 +163,12 @@ def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[p
 
 
 def text_of_kernels(lowered: Lowered, level: str) -> str:
-    """The kernels as LLIR, LLVM IR, assembly or C."""
+    """The kernels as LLIR, or as what a kind of device makes of it: LLVM IR, assembly or C, of a GPU CUDA C++, PTX or SASS."""
     if level == "llir":
         return "\n".join(map(print_program, lowered.programs))
-    if level in {"cuda", "ptx", "sass"}:
-        from planish.compiler.gpu import text_of as text_for_gpu
-
-        return text_for_gpu(lowered, level)
-    pairs = zip(lowered.programs, lowered.scratch, strict=True)
-    if level == "c":
-        return "\n".join(c.render(program, scratch=bool(scratch)) for program, scratch in pairs)
-    made_for = cpu.processor(lowered.target)
-    sources = [
-        llvm.render(
-            program, aliased=[f"arg{slot}" for slot in aliased], scratch=bool(scratch), avx512=made_for.avx512
-        )
-        for (program, scratch), aliased in zip(pairs, lowered.sharing.aliased, strict=True)
-    ]
+    kind = kind_of_level(level)
+    rows = zip(lowered.programs, lowered.sharing.aliased, lowered.scratch, strict=True)
     return "\n".join(
-        sources if level == "llvm" else [cpu.emit_assembly(source, made_for) for source in sources]
+        kind.code(program, lowered.target, level, aliased=tuple(aliased), scratch=scratch)
+        for program, aliased, scratch in rows
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from planish import ptir
 from planish.compiler import PIPELINE, Executable, Level, Lowered, compile, kept, lower, prepare
+from planish.compiler.device_kinds import kind_of
 from planish.config import current, settings
 from planish.errors import PlanishError
 from planish.target import Target
@@ -46,9 +47,8 @@ class Levels:
         self.donate = frozenset(donate)
         self.device = device
         if device != "cpu":
-            from planish.compiler.gpu import target_of
-
-            target = target_of(device)
+            kind, number = kind_of(device)
+            target = kind.target(number)
         now = current()
         self.target = (
             target if isinstance(target, Target) else find_target(now.target if target is None else target)

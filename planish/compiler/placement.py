@@ -15,11 +15,10 @@ meanwhile. Bodies of loops and branches run where the loop does.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from planish import ptir
+from planish.compiler.device_kinds import HOST, Storage, kind_of
 from planish.errors import Location, PlanishError
 from planish.ptir import ops
 from planish.ptir.function import Function, Inst, Region, Value, clone_insts
@@ -29,10 +28,6 @@ from planish.records import dataclass
 if TYPE_CHECKING:
     from planish.compiler.executable import Executable
     from planish.ptir.passes import Passes
-
-HOST: Final = "cpu"
-Storage: TypeAlias = Any
-"""The elements of a value, in the memory of a device."""
 
 
 def has_copies(function: ptir.Function | ptir.Program) -> bool:
@@ -278,11 +273,8 @@ class PlacedExecutable:
 
 def moved(storage: Storage, device: str) -> Storage:
     """The same elements in the memory of a device."""
-    if device == HOST:
-        return storage if isinstance(storage, np.ndarray) else np.asarray(storage)
-    from planish.compiler.gpu import put
-
-    return put(device, storage)
+    kind, number = kind_of(device)
+    return kind.put(number, storage)
 
 
 def compiled(

@@ -12,32 +12,27 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from planish.actions.base import Action, Refusal, apply_action
 from planish.actions.block import Block
 from planish.actions.thread import Thread
-from planish.codegen import llvm
 from planish.compiler.campaign import Tuned, campaign
-from planish.compiler.gpu_tuning import gpu_for, gpu_kernel, gpu_name
-from planish.compiler.launch_parameters import grid_of, scratch_of, work_of
+from planish.compiler.device_kinds import kind_for
 from planish.compiler.scheduling import ScheduleChoice, after_choice
 from planish.compiler.tolerance import places_of
 from planish.config import current
 from planish.errors import PlanishError
 from planish.llir.program import Address, Buffer, Program, Register, Store
-from planish.llir.regalloc import pressure
 from planish.optimize.beam import Beam
 from planish.optimize.searched import Measured, Outcome, Search
 from planish.optimize.winners import Imported, Where, Winner, Winners, export, import_file
-from planish.runtime import cpu
 from planish.runtime.cache import own_cache
 from planish.runtime.pool import available_cores, wanted_threads
 from planish.runtime.sandbox import Report, TimedKernel, Trial, TrialBuffer
 from planish.schedule.overwriting import in_place
-from planish.target import Target, model_name
+from planish.target import Target
 from planish.target import find as find_target
 from planish.uop.nest import axes_of, size_of
 from planish.uop.nest import name_of as axis_name
@@ -146,13 +141,9 @@ def _is_worth(sink: UOp, target: Target) -> bool:
     view = Nest.of(sink)
     if not view.writes or view.work < _WORTH:
         return False
-    if target.is_gpu:  # sizes that are told when the code runs are no sizes to measure with
-        return gpu_for(target) is not None and all(size_of(r) for r in view.ranges)
-    try:
-        cpu.check_runs_here(cpu.processor(target))
-    except PlanishError:
-        return False
-    return True
+    if target.is_gpu and not all(size_of(r) for r in view.ranges):
+        return False  # sizes that are told when the code runs are no sizes to measure with
+    return kind_for(target).number_for(target) is not None
 
 
 def _warn(found: Search) -> None:
@@ -193,12 +184,7 @@ def winners() -> Winners:
 
 def machine_name(target: Target) -> str:
     """The machine that a winner is for, in words: what was measured on another says nothing here."""
-    if target.is_gpu:
-        number = gpu_for(target)
-        return f"{target.arch}, no GPU" if number is None else gpu_name(number)
-    made_for = cpu.processor(target)
-    features = hashlib.blake2b(made_for.features.encode(), digest_size=6).hexdigest()
-    return f"{model_name()}, {available_cores()} cores, {made_for.name}, features {features}"
+    return kind_for(target).title(target)
 
 
 @cache
@@ -240,19 +226,19 @@ class Ready:
     """A kernel of a function, with the parameters that it runs on."""
 
     places: tuple[TrialBuffer, ...]
-    kernel: TimedKernel
+    kernel: Trial
 
 
 def ready_kernels(lowered: Lowered) -> list[Ready]:
     """The kernels of a lowered function, each to be run by itself."""
-    found = []
+    found, kind = [], kind_for(lowered.target)
     for program in lowered.programs:
         written = _written(program)
         places = tuple(
             TrialBuffer(b.name, b.dtype.scalar.numpy.name, max(b.elements, 1), b.name in written)
             for b in program.params
         )
-        found.append(Ready(places, kernel_of(program, places, cpu.processor(lowered.target))))
+        found.append(Ready(places, kind.trial(program, places, lowered.target)))
     return found
 
 
@@ -312,14 +298,11 @@ def search(
     with Table() as table, campaign().searching(name_of(sink)) as progress:
         own = transplanted(sink, table)
         places = places_of(own)
-        device = gpu_for(target) if target.is_gpu else None
-        processor = cpu.processor(target) if device is None else None
+        kind = kind_for(target)
+        device = kind.number_for(target) if target.is_gpu else None
 
         def compile(actions: tuple[Action, ...]) -> Trial:
-            program = lower(own, actions, target)
-            if processor is None:
-                return gpu_kernel(program, places)
-            return kernel_of(program, places, processor, target.register_bytes)
+            return kind.trial(lower(own, actions, target), places, target)
 
         with campaign().sandbox(
             places, threads, workers=min(2, available_cores()), environment=SANDBOX_ENVIRONMENT, device=device
@@ -367,25 +350,6 @@ def reference_of(sink: UOp, target: Target) -> tuple[tuple[Action, ...], tuple[i
 
 def _measured(report: Report) -> Measured:
     return Measured(Outcome[report.what.upper()], report.seconds, report.detail)
-
-
-def kernel_of(
-    program: Program, places: Sequence[TrialBuffer], processor: cpu.Processor, register_bytes: int = 64
-) -> TimedKernel:
-    """A kernel as a worker wants it."""
-    scratch = scratch_of(program)
-    numbers = {place.name: number for number, place in enumerate(places)}
-    grid = grid_of(program)
-    return TimedKernel(
-        llvm.render(replace(program, name="kernel"), scratch=bool(scratch), avx512=processor.avx512),
-        processor,
-        tuple(numbers[buffer.name] for buffer in program.params),
-        tuple(variable.high for variable in program.variables),
-        grid,
-        scratch,
-        work_of(program, prod(grid)),
-        pressure(program, register_bytes).vector,
-    )
 
 
 __all__ = ["TuningWarning", "choose", "place_of", "rules", "search", "winners"]

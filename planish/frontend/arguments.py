@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 
 from planish import dtypes
+from planish.compiler.device_kinds import accelerator
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, did_you_mean
 from planish.frontend import tree
@@ -442,9 +443,7 @@ def _taken_over(leaf: Any) -> Tensor:
 
 @cache
 def _at_once() -> Callable[[Any], Any]:
-    from planish.compiler.gpu import at_once  # who has no GPU does not wait for it
-
-    return at_once
+    return accelerator("cuda").at_once  # who has no GPU does not wait for it
 
 
 def storage_of(leaf: Any) -> Storage:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from sys import intern
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 
 from planish import compiler, ptir
+from planish.compiler.device_kinds import HOST, KINDS, kind_named, kind_of
 from planish.config import Settings, current
 from planish.errors import Location, PlanishError, did_you_mean
 from planish.frontend.execute import interpret
@@ -25,6 +26,7 @@ from planish.frontend.storage import Array, Storage, fetched
 from planish.records import dataclass
 
 if TYPE_CHECKING:
+    from planish.compiler.device_kinds import Accelerator
     from planish.ptir.passes import Passes
 
 Runnable: TypeAlias = Callable[..., Sequence[Storage]]
@@ -83,9 +85,8 @@ def _own(results: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
     ]
 
 
-CPU: Final = "cpu"
+CPU: Final = HOST
 INTERPRETER: Final = "interpreter"
-CUDA: Final = "cuda"
 DEVICES: Final = {
     device.name: device for device in (Device(CPU, _machine_code), Device(INTERPRETER, _interpreter))
 }
@@ -99,67 +100,51 @@ def placed(array: Array, device: str | None) -> Storage:
 
 def devices() -> tuple[str, ...]:
     """The devices there are."""
-    return (*DEVICES, *_gpus())
+    return (*DEVICES, *(name for kind in _accelerators() for name in _numbered(kind)))
 
 
-def _gpus() -> tuple[str, ...]:
-    """The GPUs that CUDA can use; none without its packages or a driver."""
-    from planish.compiler.gpu import device_count
+def _accelerators() -> list[str]:
+    """Kinds of devices with memory of their own; they are looked for when somebody asks."""
+    return [kind for kind in KINDS if kind != HOST]
 
-    return tuple(f"{CUDA}:{number}" for number in range(device_count()))
+
+def _numbered(kind: str) -> tuple[str, ...]:
+    """The devices of a kind; none without its packages or a driver."""
+    return tuple(f"{kind}:{number}" for number in range(kind_named(kind).count()))
 
 
 def find(name: str) -> Device:
     """A device by its name."""
     found = DEVICES.get(name)
     if found is None:
-        found = DEVICES[checked(name)] if not name.startswith(CUDA) else _gpu(checked(name))
+        found = _accelerated(checked(name))
     return found
 
 
 @cache
-def _gpu(name: str) -> Device:
-    from planish.compiler.gpu import GpuArray, put
+def _accelerated(name: str) -> Device:
+    kind, number = kind_of(name)
 
     def compile(function: ptir.Function, passes: Passes, donated: Sequence[int]) -> Runnable:
         return compiler.compile(function, passes=passes, donate=donated, device=name)
 
-    return Device(name, compile, GpuArray, partial(put, name))
+    return Device(name, compile, kind.storage, partial(kind.put, number))
 
 
 @contextmanager
-def stream(handle: object, device: str = CUDA) -> Iterator[None]:
+def stream(handle: object, device: str = "cuda") -> Iterator[None]:
     """Inside, all work of a GPU runs on another library's stream, such as `torch.cuda.current_stream()`, or its address.
 
     It runs behind what was begun before, and what comes afterwards runs behind it.
     """
     name = checked(device)
-    if not name.startswith(CUDA):
+    if name in DEVICES:
         raise PlanishError(
             f"{name} has no streams", location=Location.caller(), remedy="name a GPU, such as cuda:0"
         )
-    from planish.compiler.gpu import on_stream
-
-    with on_stream(name, _stream_address(handle)):
+    kind, number = kind_of(name)
+    with cast("Accelerator", kind).on_stream(number, handle):
         yield
-
-
-def _stream_address(handle: object) -> int:
-    """Of a stream: as the libraries that have them tell it."""
-    told = getattr(handle, "__cuda_stream__", None)
-    if told is not None:
-        return int((told() if callable(told) else told)[1])
-    for name in ("cuda_stream", "ptr", "handle"):  # torch, cupy, numba
-        found = getattr(handle, name, None)
-        if found is not None:
-            return int(getattr(found, "value", found) or 0)
-    if isinstance(handle, int):
-        return handle
-    raise PlanishError(
-        f"{handle!r} is no stream of CUDA",
-        location=Location.caller(),
-        remedy="pass a stream of torch or cupy, or its address",
-    )
 
 
 def default_device() -> str:
@@ -176,18 +161,17 @@ def checked(device: str) -> str:
     """The name of a device that exists, or an error."""
     if device in DEVICES:
         return device
-    if device == CUDA:
-        device = f"{CUDA}:0"
-    if str(device).startswith(CUDA) and device in _gpus():
+    kind = str(device).partition(":")[0]
+    if device == kind and kind in _accelerators():
+        device = f"{device}:0"
+    if kind in _accelerators() and device in _numbered(kind):
         return intern(device)  # the short way into a function compares names by identity
     known = devices()
     close = did_you_mean(str(device), known)
     hint = "" if close is None else f"did you mean {close!r}? "
     why = ""
-    if str(device).startswith(CUDA):
-        from planish.compiler.gpu import why_none
-
-        why = f" ({why_none()})"
+    if kind in _accelerators():
+        why = f" ({kind_named(kind).why_none()})"
     raise PlanishError(
         f"there is no device {device!r}{why}",
         location=Location.caller(),

@@ -6,7 +6,7 @@ Values of programs that bind memory of a GPU (`OrtValue`) are arrays on it, here
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from planish import ptir
 from planish.compiler import compile
 from planish.compiler.arguments import DeviceArray
+from planish.compiler.device_kinds import Accelerator, accelerator, kind_of
 from planish.frontend import devices
 from planish.onnx.status import InvalidArgument
 
 Array = NDArray[Any]
+_CUDA: Final = "cuda"
+"""The GPUs that providers of onnxruntime's stand for here."""
 
 
 class GpuCall:
@@ -59,9 +62,8 @@ def moved(name: str, array: Any) -> Any:
 
 def at(name: str, pointer: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     """Memory of a GPU that somebody else keeps, as an array."""
-    from planish.compiler.gpu import array_at
-
-    return array_at(devices.checked(name), pointer, dtype, shape)
+    kind, number = kind_of(devices.checked(name))
+    return cast("Accelerator", kind).array_at(number, pointer, dtype, shape)
 
 
 def written(array: Any, place: Any) -> None:
@@ -84,17 +86,13 @@ def address_of(array: Any) -> int:
 
 def capsule(array: Any, **options: Any) -> object:
     """An array on a GPU as DLPack has it."""
-    from planish.compiler.gpu import lent
-
     versioned = options.get("max_version") is not None
-    return lent(array, options.get("stream"), versioned=versioned, read_only=False)
+    return accelerator(_CUDA).lent(array, options.get("stream"), versioned=versioned, read_only=False)
 
 
 def taken(data: Any) -> Any:
     """What another library holds on a GPU, without a copy."""
-    from planish.compiler.gpu import borrowed
-
-    array, strides = borrowed(data)
+    array, strides = accelerator(_CUDA).borrowed(data)
     if strides is not None:
         raise InvalidArgument(
             f"an array of strides {strides} is not in row-major order", remedy="x.contiguous()"
@@ -104,4 +102,4 @@ def taken(data: Any) -> Any:
 
 def gpus() -> tuple[str, ...]:
     """The GPUs of this machine."""
-    return tuple(name for name in devices.devices() if name.startswith(devices.CUDA))
+    return tuple(name for name in devices.devices() if name.startswith(_CUDA))

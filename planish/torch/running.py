@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from planish import compiler, ptir
+from planish.compiler.device_kinds import accelerator
 from planish.compiler.object_code import pool
 from planish.config import settings
 from planish.torch.any_size import NamedSizes
@@ -79,14 +80,12 @@ class _OnGpu:
     """Tensors in the memory of a GPU, in place, in and out."""
 
     def __init__(self, device: torch.device) -> None:
-        from planish.compiler import gpu
-
-        self.device, self._gpu = device, gpu
+        self.device, self._gpu = device, accelerator(device.type)
 
     def reader(self, form: Form) -> Callable[[torch.Tensor], Any]:
         ways, number = self._gpu, self.device.index or 0
         plain, is_complex = form.is_plain, form.dtype.is_complex
-        in_place = ways.reader_of(number, form.dtype, tuple(form.type.dims))
+        in_place = ways.reader_of(number, form.dtype, form.type.shape)
 
         def read(tensor: torch.Tensor) -> Any:
             found = tensor if plain else form.ordered(tensor)

@@ -13,7 +13,7 @@ from typing import Final
 from planish.actions.base import Action
 from planish.actions.text import parse_schedule
 from planish.compiler import tuning
-from planish.compiler.gpu_tuning import gpu_for, gpu_kernel
+from planish.compiler.device_kinds import kind_for
 from planish.compiler.scheduling import after_choice
 from planish.compiler.tolerance import places_of
 from planish.config import settings
@@ -86,19 +86,17 @@ def _measured(
 ) -> tuple[float | None, str]:
     """Seconds of one run, and what is to be said about it."""
     target = view.target
-    device = gpu_for(target) if target.is_gpu else None
+    kind = kind_for(target)
+    device = kind.number_for(target) if target.is_gpu else None
     if target.is_gpu and device is None:
         return None, f"not measured: there is no GPU of {target.name} here"
     try:
-        processor = None if target.is_gpu else cpu.processor(target)
-        if processor is not None:
-            cpu.check_runs_here(processor)
+        if not target.is_gpu:
+            cpu.check_runs_here(cpu.processor(target))
         places = places_of(sink)
 
         def ready(made: Program) -> Trial:
-            if processor is None:
-                return gpu_kernel(made, places)
-            return tuning.kernel_of(made, places, processor, target.register_bytes)
+            return kind.trial(made, places, target)
 
         with Sandbox(
             places, wanted_threads(), workers=1, environment=tuning.SANDBOX_ENVIRONMENT, device=device

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from planish.compiler.device_kinds import KINDS
 from planish.compiler.progress import report
 from planish.errors import PlanishError
 from planish.filenames import write_whole
@@ -28,7 +29,7 @@ MOST_STEPS: Final = 200
 """Single steps of a kernel that an export holds whole: each is the kernel twice."""
 MOST_LISTED: Final = 20_000
 """Steps of a kernel that it lists."""
-_LEVELS: Final = ("schedule", "llir", "llvm", "c", "asm", "cuda", "ptx", "sass")
+_LEVELS: Final = ("schedule", "llir", *(level for row in KINDS.values() for level in row.levels))
 _MARK: Final = "<!--planish:documents-->"
 _STYLE: Final = '<link rel="stylesheet" href="./page.css">'
 _SCRIPT: Final = '<script type="module" src="./page.js"></script>'

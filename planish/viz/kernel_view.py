@@ -14,13 +14,12 @@ from typing import Final
 
 from planish.actions.base import Action
 from planish.actions.text import parse_schedule
-from planish.codegen import c, llvm
+from planish.compiler.device_kinds import KINDS, kind_of_level
 from planish.errors import PlanishError
 from planish.llir.program import Program
 from planish.llir.text import parse as parse_llir
 from planish.llir.text import print_program
 from planish.records import dataclass
-from planish.runtime import cpu
 from planish.stages.linearizer.decompositions.support import Support
 from planish.stages.linearizer.s18_decompositions import steps as decomposition_rules
 from planish.target import Target
@@ -35,8 +34,6 @@ from planish.viz.replay import moment
 
 FIRST_SCHEDULED: Final = 7
 """The stage that applies the actions of a schedule."""
-_CPU_LEVELS: Final = ("schedule", "llir", "llvm", "c", "asm")
-_GPU_LEVELS: Final = ("schedule", "llir", "cuda", "ptx", "sass")
 _LANGUAGES: Final = {"schedule": "schedule", "llir": "llir", "llvm": "llvm", "c": "c", "asm": "asm"}
 
 
@@ -230,7 +227,7 @@ class KernelView:
         """At which it can be read."""
         if not self.facts.llir and self._made is None:
             return ()
-        return _GPU_LEVELS if self.target.is_gpu else _CPU_LEVELS
+        return ("schedule", "llir", *KINDS[self.target.device].levels)
 
     def beam(self) -> schema.Beam | None:
         """The search that found its schedule, if one did."""
@@ -254,16 +251,8 @@ def code_at(level: str, program: Program, facts: KernelFacts, target: Target) ->
         lines = [f"{a}  # {r}" if r else a for a, r in zip(facts.schedule, reasons, strict=False)]
         return "\n".join([f"# {facts.origin}", *lines]) + "\n"
     try:
-        if level == "c":
-            return c.render(program, scratch=bool(facts.scratch))
-        if level in {"cuda", "ptx", "sass"}:
-            from planish.compiler.gpu import code_text, source_of
-
-            return code_text(source_of(program, frozenset(facts.aliased)), target.arch, level)
-        made_for = cpu.processor(target)
-        aliased = [f"arg{slot}" for slot in facts.aliased]
-        source = llvm.render(program, aliased=aliased, scratch=bool(facts.scratch), avx512=made_for.avx512)
-        return source if level == "llvm" else cpu.emit_assembly(source, made_for)
+        kind = kind_of_level(level)
+        return kind.code(program, target, level, aliased=tuple(facts.aliased), scratch=facts.scratch)
     except PlanishError as error:
         return f"# not available: {error}\n"
 

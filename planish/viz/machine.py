@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from planish import dtypes
-from planish.compiler.gpu_tuning import gpu_for
+from planish.compiler.device_kinds import kind_for
 from planish.config import cache_folder, current
 from planish.errors import PlanishError
 from planish.filenames import write_whole
@@ -102,13 +102,11 @@ def _gpu(target: Target) -> Roofline:
 def _gpu_here(target: Target) -> tuple[str, float]:
     """The model of the GPU that a target is, and its clock."""
     try:
-        number = gpu_for(target)
+        number = kind_for(target).number_for(target)
         if number is None:
             return "", _USUAL_GPU_GHZ
-        from planish.runtime.cuda.device import gpu
-
-        found = gpu(number)
-        return found.model, round(found.attribute("CLOCK_RATE") / 1e6, 3) or _USUAL_GPU_GHZ
+        found = kind_for(target).properties(number)
+        return found.model, found.ghz or _USUAL_GPU_GHZ
     except PlanishError:  # no driver
         return "", _USUAL_GPU_GHZ
 

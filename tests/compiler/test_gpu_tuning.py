@@ -12,7 +12,7 @@ import pytest
 
 import planish as pn
 from planish.codegen import cuda
-from planish.compiler import gpu_tuning, tuning
+from planish.compiler import tuning
 from planish.config import settings
 from planish.runtime import sandbox
 from planish.runtime.cuda import trial
@@ -45,7 +45,7 @@ class InProcess:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[EmulatedDriver]:
-    with emulated(monkeypatch) as found, settings(cache_dir=str(tmp_path), beam_budget=2):
+    with emulated(monkeypatch) as found, settings(cache_dir=str(tmp_path), beam_budget=10):
         original = cuda.render
 
         def render(program: Any, **aliased: Any) -> str:
@@ -200,10 +200,10 @@ def test_a_fault_ends_a_candidate_alone(
 
 
 def test_a_gpu_is_found_by_what_it_is(machine: EmulatedDriver) -> None:
-    from planish.compiler.gpu import target_of
+    from planish.compiler.cuda import KIND
 
-    target = target_of("cuda:0")
-    assert gpu_tuning.gpu_for(target) == 0
-    assert gpu_tuning.gpu_for(replace(target, workers=7)) is None
+    target = KIND.target(0)
+    assert KIND.number_for(target) == 0
+    assert KIND.number_for(replace(target, workers=7)) is None
     assert gpu(0).name == "cuda:0"
     assert call("cuDeviceGetCount") == 1

@@ -15,7 +15,7 @@ from planish.actions.tensor_core import TensorCore
 from planish.actions.upcast import Upcast
 from planish.codegen import cuda, symbols
 from planish.codegen.cuda_blocks import shared_memory
-from planish.compiler.gpu_call import launcher
+from planish.compiler.cuda.call import launcher
 from planish.compiler.grids import grid_of, maps_of
 from planish.llir.lower import lower
 from planish.runtime.cuda.arrays import GpuArray

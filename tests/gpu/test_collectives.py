@@ -10,7 +10,7 @@ import pytest
 
 import planish as pn
 from planish import compiler, ptir
-from planish.compiler.gpu import GpuExecutable
+from planish.compiler.cuda.executable import GpuExecutable
 from planish.runtime.cuda import nccl
 from planish.runtime.cuda.device import gpu
 from planish.runtime.cuda.watchdog import watchdog

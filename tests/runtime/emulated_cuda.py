@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planish.compiler import gpu as compiler_gpu
-from planish.compiler import gpu_call
+from planish.compiler.cuda import call as gpu_call
+from planish.compiler.cuda import executable as compiler_gpu
 from planish.frontend import devices
 from planish.frontend.plans import Plans
 from planish.frontend.session import SESSION
@@ -328,7 +328,7 @@ def emulated(monkeypatch: pytest.MonkeyPatch, memory: int = 1 << 30) -> Iterator
     monkeypatch.setattr(device, "_OPEN", {})
     monkeypatch.setattr(graphs, "_DECIDERS", {})
     monkeypatch.setattr(launch, "_COPIERS", {})
-    caches = (driver._asked, gpu_call.launcher, devices._gpu)
+    caches = (driver._asked, gpu_call.launcher, devices._accelerated)
     for cache in caches:
         cache.cache_clear()
     # (all that a long run of tests keeps would take seconds to look through)

@@ -11,8 +11,8 @@ import pytest
 
 import planish as pn
 from planish import dlpack
-from planish.compiler import gpu as compiler_gpu
 from planish.errors import PlanishError
+from planish.runtime.cuda import dlpack as gpu_dlpack
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.device import gpu as device
 from tests.runtime.emulated_cuda import EmulatedDriver, emulated
@@ -124,7 +124,7 @@ def test_arrays_that_are_not_in_order_are_copied(
     for shape, strides in [((4, 6), (1, 4)), ((2, 3), (12, 2)), ((3, 2, 2), (8, 1, 3)), ((5,), (0,))]:
         given = Foreign(x)
         given.shape = shape
-        monkeypatch.setattr(compiler_gpu, "borrowed", lambda _, s=strides: (whole, s))
+        monkeypatch.setattr(gpu_dlpack, "borrowed", lambda _, s=strides: (whole, s))
         want = np.lib.stride_tricks.as_strided(
             np.arange(24, dtype=np.float32), shape, [4 * s for s in strides]
         )

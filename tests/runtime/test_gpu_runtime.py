@@ -12,10 +12,11 @@ import pytest
 import planish as pn
 from planish import nn, optim
 from planish.cli import main
-from planish.compiler import gpu as compiler_gpu
 from planish.compiler import lowering
 from planish.compiler.bisect import bisect
-from planish.compiler.gpu import GpuExecutable, target_of
+from planish.compiler.cuda import KIND
+from planish.compiler.cuda import executable as compiler_gpu
+from planish.compiler.cuda.executable import GpuExecutable
 from planish.errors import PlanishError
 from planish.runtime.cuda.driver import CudaError, CudaFault
 from planish.runtime.grid import Grid, size_of
@@ -299,7 +300,7 @@ def test_cores_that_read_shared_memory_are_those_of_one_generation(
     gpu: EmulatedDriver, monkeypatch: pytest.MonkeyPatch, major: int, reads: bool
 ) -> None:
     monkeypatch.setitem(emulated_cuda._ATTRIBUTES, "COMPUTE_CAPABILITY_MAJOR", major)
-    assert any(core.reads_memory for core in target_of("cuda:0").tensor_cores) is reads
+    assert any(core.reads_memory for core in KIND.target(0).tensor_cores) is reads
 
 
 def test_a_device_that_is_not_there_and_two_devices(gpu: EmulatedDriver) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from planish import dtypes
+from planish.compiler.device_kinds import HOST, KINDS, accelerator, kind_of_memory
 from planish.dlpack import capsule_of
 from planish.frontend import devices
 from planish.frontend.expression import LazyValue
@@ -16,8 +17,6 @@ from planish.frontend.tensor.array import Tensor
 
 DLPACK_CPU: Final = (1, 0)
 """DLPack's name for the memory of the host."""
-DLPACK_CUDA: Final = (2, 13)
-"""Its names for the memory of NVIDIA's GPUs, and for memory that the host shares with them."""
 
 _IN_NUMPY: Final = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
@@ -31,14 +30,13 @@ _IN_NUMPY: Final = frozenset({
 def is_on_gpu(x: object) -> bool:
     """Whether it is an array of another library that says it is on a GPU."""
     asked = None if isinstance(x, np.ndarray) else getattr(x, "__dlpack_device__", None)
-    return asked is not None and int(asked()[0]) in DLPACK_CUDA
+    return asked is not None and kind_of_memory(int(asked()[0])) not in {None, HOST}
 
 
 def of_gpu(x: Any, copy: bool | None) -> Tensor:
     """Its memory, or a copy; one is needed where it is not in row-major order."""
-    from planish.compiler.gpu import borrowed
-
-    array, strides = borrowed(x)
+    kind = kind_of_memory(int(x.__dlpack_device__()[0]))
+    array, strides = accelerator(str(kind)).borrowed(x)
     if strides is not None and copy is False:
         raise BufferError(
             "an array that is not in row-major order cannot be shared: allow a copy, or make it contiguous"
@@ -102,7 +100,7 @@ def _of_narrow(array: Array, max_version: tuple[int, int] | None, copy: bool | N
 def dlpack_device(x: Tensor) -> tuple[int, int]:
     """Where its elements are, as DLPack names it."""
     kind, _, number = x.device.partition(":")
-    return (DLPACK_CUDA[0], int(number)) if kind == devices.CUDA else DLPACK_CPU
+    return (KINDS[kind].dlpack[0], int(number)) if number else DLPACK_CPU
 
 
 def _from_gpu(
@@ -112,14 +110,13 @@ def _from_gpu(
     wanted: tuple[int, int] | None,
     copy: bool | None,
 ) -> object:
-    from planish.compiler.gpu import lent
-
     if wanted not in {None, dlpack_device(x)}:
         raise BufferError(
             f"a tensor on {x.device} cannot be exported to device {wanted}: move it first, x.to_device(…)"
         )
     versioned = max_version is not None and max_version[0] >= 1
-    return lent(_gpu_array(x, copy), stream, versioned=versioned, read_only=not copy)
+    kind = accelerator(x.device.partition(":")[0])
+    return kind.lent(_gpu_array(x, copy), stream, versioned=versioned, read_only=not copy)
 
 
 def _gpu_array(x: Tensor, copy: bool | None = None) -> Any:
@@ -137,9 +134,7 @@ def cuda_array_interface(x: Tensor) -> dict[str, Any]:
     """For libraries that know no DLPack."""
     if dlpack_device(x) == DLPACK_CPU:
         raise AttributeError(f"a tensor on {x.device} has no __cuda_array_interface__")
-    from planish.compiler.gpu import interface
-
-    return interface(_gpu_array(x))
+    return accelerator(x.device.partition(":")[0]).array_interface(_gpu_array(x))
 
 
 def _writable(array: Array) -> Array:

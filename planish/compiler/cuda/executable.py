@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,56 +12,29 @@ from planish import ptir
 from planish.codegen import cuda, symbols
 from planish.codegen.cuda_blocks import shared_memory
 from planish.compiler.assemble import assemble
+from planish.compiler.cuda.call import fast_call, launcher
 from planish.compiler.executable import Executable, alone, weakly
-from planish.compiler.gpu_call import fast_call, launcher
 from planish.compiler.grids import grid_of, maps_of
 from planish.compiler.reproducers import keep_program
-from planish.errors import InternalError, PlanishError
+from planish.errors import InternalError
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.build import cubin_key, cubin_of, kept_cubin, translate
 from planish.runtime.cuda.code import Carried, GpuCode, Watch
-from planish.runtime.cuda.device import Gpu, gpu
+from planish.runtime.cuda.device import Gpu
 from planish.runtime.cuda.disassembly import sass_of
-from planish.runtime.cuda.dlpack import at_once, borrowed, interface, lent, reader_of
-from planish.runtime.cuda.driver import device_count, why_none
 from planish.runtime.cuda.launch import LoadedKernel
-from planish.runtime.cuda.memory import Pool
 from planish.runtime.fastcall import Builtin
 from planish.runtime.grid import GridKernel
-from planish.schedule.collectives import collectives_in
 from planish.schedule.memory import elements
 from planish.schedule.plan import Role
-from planish.target import TARGETS, Target
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
     from planish.compiler.profile import TimedWalk
     from planish.llir.program import Program
 
-
-__all__ = [
-    "GpuArray",
-    "GpuExecutable",
-    "array_at",
-    "at_once",
-    "borrowed",
-    "device_count",
-    "interface",
-    "lent",
-    "on_device",
-    "on_stream",
-    "pool_of",
-    "put",
-    "reader_of",
-    "target_of",
-    "text_of",
-    "why_none",
-]
-
 _SIZES: Final = 64
 """Sets of sizes of one function that are kept: as many as a server sees in turn."""
-_OLDEST: Final = 8
-_HOPPER: Final = 9
 
 
 def source_of(program: Program, aliased: Sequence[int] | frozenset[int]) -> str:
@@ -101,75 +72,9 @@ def _cubin(lowered: Lowered, number: int, arch: str) -> bytes:
     return found
 
 
-def target_of(device: str) -> Target:
-    """The machine that a device is: its architecture, and what it has of everything."""
-    found = gpu(number_of(device))
-    major, _ = found.capability
-    if major < _OLDEST:
-        raise PlanishError(
-            f"{found.name} ({found.model}) has compute capability {major}, planish needs {_OLDEST}.0 (Ampere) or later",
-            remedy="use device='cpu'",
-        )
-    named = TARGETS["sm_90" if major >= _HOPPER else "sm_80"]
-    if major != _HOPPER:  # cores that read LOCAL memory are Hopper's own: what came after has others
-        named = replace(
-            named, tensor_cores=tuple(core for core in named.tensor_cores if not core.reads_memory)
-        )
-    return replace(named, arch=found.arch, workers=found.attribute("MULTIPROCESSOR_COUNT"))
-
-
-def number_of(device: str) -> int:
-    """`cuda:1` is 1, `cuda` is 0."""
-    kind, _, number = device.partition(":")
-    if kind != "cuda" or not (number.isdecimal() or not number):
-        raise PlanishError(
-            f"there is no device {device!r}", remedy="cpu, or cuda:0 and so on; see planish.devices()"
-        )
-    return int(number or 0)
-
-
-def on_stream(device: str, stream: int) -> AbstractContextManager[None]:
-    """Inside, everything of a device runs on another stream."""
-    return gpu(number_of(device)).on_stream(stream)
-
-
-def pool_of(device: str) -> Pool:
-    """The memory of a device that this process has."""
-    return gpu(number_of(device)).pool
-
-
-def put(device: str, array: Any) -> GpuArray:
-    """An array of the host, or of another GPU, in the memory of a device."""
-    return _put(gpu(number_of(device)), array)
-
-
-def _put(place: Gpu, array: object) -> GpuArray:
+def put(place: Gpu, array: Any) -> GpuArray:
+    """An array of the host, or of another GPU, in the memory of a GPU."""
     return array.moved(place) if isinstance(array, GpuArray) else GpuArray.of(place, np.asarray(array))
-
-
-def array_at(device: str, pointer: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> GpuArray:
-    """Memory of a device that somebody else keeps, as an array."""
-    return GpuArray(gpu(number_of(device)), None, pointer, dtype, shape)
-
-
-def on_device(lowered: Lowered, device: str | None) -> GpuExecutable:
-    """The function, to be run by a GPU."""
-    own = gpu(number_of(device or "cuda:0"))
-    if not collectives_in(lowered.plan):
-        return GpuExecutable(lowered, own)
-    from planish.compiler.gpu_collectives import carried
-
-    return GpuExecutable(lowered, own, carried(lowered, own))
-
-
-def text_of(lowered: Lowered, level: str) -> str:
-    """The kernels as CUDA C++, PTX or the instructions of the GPU; no GPU is needed for it."""
-    target = lowered.target
-    if not target.arch:
-        raise PlanishError(
-            f"{target.name} is no GPU", remedy="lower for sm_80 or sm_90 to read CUDA C++, PTX or SASS"
-        )
-    return "\n".join(code_text(source, target.arch, level) for source in sources_of(lowered))
 
 
 def code_text(source: str, arch: str, level: str) -> str:
@@ -288,13 +193,13 @@ class GpuExecutable(Executable):
         return tuple(results)
 
     def timed_walk(self, given: Sequence[object]) -> TimedWalk:
-        from planish.compiler.gpu_profile import GpuWalk
+        from planish.compiler.cuda.profile import GpuWalk
 
         return GpuWalk(self, given)
 
     def placed(self, array: object) -> GpuArray:
         """An argument as an array on the GPU that it runs on."""
-        return _put(self.gpu, array)
+        return put(self.gpu, array)
 
 
 def _owner_of(owners: dict[int, Any], address: int) -> Any:

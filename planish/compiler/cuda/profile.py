@@ -13,7 +13,7 @@ from planish.runtime.cuda.driver import call
 from planish.runtime.cuda.trace import Launch
 
 if TYPE_CHECKING:
-    from planish.compiler.gpu import GpuExecutable
+    from planish.compiler.cuda.executable import GpuExecutable
 
 _BUSY: Final = 64 << 20
 """Bytes that are cleared again and again: that takes some ten microseconds, and handing it over a few."""
