@@ -16,7 +16,6 @@ from planish.compiler.executable import Executable
 from planish.compiler.native import Backend
 from planish.compiler.object_code import blocks
 from planish.errors import PlanishError
-from planish.runtime import cpu
 from planish.runtime.memory import Blocks
 from planish.runtime.pool import available_cores
 from planish.target import Target, host, model_name
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from planish.llir.program import Program
     from planish.runtime.sandbox import TimedKernel, TrialBuffer
 
-# Renderers and the search are imported by who asks for them: a function from the cache needs neither.
+# LLVM, renderers and the search are imported by who asks for them: a function from the cache needs none of them.
 
 
 class Processor(DeviceKind):
@@ -45,6 +44,8 @@ class Processor(DeviceKind):
         return host()
 
     def number_for(self, target: Target) -> int | None:
+        from planish.runtime import cpu
+
         try:
             cpu.check_runs_here(cpu.processor(target))
         except PlanishError:
@@ -56,6 +57,8 @@ class Processor(DeviceKind):
         return DeviceProperties(model_name(), host().name, None, memory)
 
     def title(self, target: Target) -> str:
+        from planish.runtime import cpu
+
         made_for = cpu.processor(target)
         features = hashlib.blake2b(made_for.features.encode(), digest_size=6).hexdigest()
         return f"{model_name()}, {available_cores()} cores, {made_for.name}, features {features}"
@@ -77,6 +80,7 @@ class Processor(DeviceKind):
         self, program: Program, target: Target, level: str, *, aliased: Sequence[int] = (), scratch: int = 0
     ) -> str:
         from planish.codegen import c, llvm
+        from planish.runtime import cpu
 
         if level == "c":
             return c.render(program, scratch=bool(scratch))
@@ -90,6 +94,7 @@ class Processor(DeviceKind):
         from planish.codegen import llvm
         from planish.compiler.launch_parameters import grid_of, scratch_of, work_of
         from planish.llir.regalloc import pressure
+        from planish.runtime import cpu
         from planish.runtime.sandbox import TimedKernel
 
         scratch, grid, made_for = scratch_of(program), grid_of(program), cpu.processor(target)

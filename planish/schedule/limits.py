@@ -18,6 +18,8 @@ FEW_TERMS: Final = 1 << 13
 """Terms of the sums in a row, where rows are few: with more, a kernel laid out for the sums is worth its call."""
 SMALL: Final = 1 << 16
 """Elements that one core has done before others have started."""
+BLOCK_ELEMENTS: Final = 1 << 12
+"""Elements that one block of a GPU has done before others have started."""
 AGAIN: Final = 1.25
 """How often an element may be computed and still count as computed once: the rest is what paddings add."""
 MOST_STEPS: Final = 1024

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from planish.schedule.elements import COMPUTED, ElementPlace
-from planish.schedule.limits import FEW_ROWS, MOST_KEPT, SMALL
+from planish.schedule.limits import BLOCK_ELEMENTS, FEW_ROWS, MOST_KEPT
 from planish.schedule.loop_order import LoopOrder, Ranges
 from planish.schedule.tensors import most, same_dim
 from planish.target import Target
@@ -85,7 +85,7 @@ class Rows:
         """Whether the loops around a place may be around all others of the result: on a GPU, not if a large result had few blocks then."""
         if place.valid is not None or not place.ranges <= self.nest.outputs:
             return False
-        few = self.is_gpu and count(place.ranges) < FEW_ROWS and count(self.nest.outputs) > SMALL
+        few = self.is_gpu and count(place.ranges) < FEW_ROWS and count(self.nest.outputs) > BLOCK_ELEMENTS
         return not few and self.nest.can_lead(place.ranges)
 
     def filling(self, node: UOp, places: Sequence[ElementPlace], row: Row) -> ElementPlace | None:

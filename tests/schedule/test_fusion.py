@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from planish import compiler, ptir
+from planish.compiler.grids import grid_of
 from planish.ptir.graph_value import GraphValue
 from planish.schedule.kernels import schedule
 from planish.uop.node import Table
@@ -298,3 +300,17 @@ def test_scatters_into_the_same_tensor_do_not_meet() -> None:
 def test_a_position_that_is_computed_may_be_reduced() -> None:
     ran = all_agree(program(lambda g, x, w: w.take(x.argmax(1), 0), data(6, 16), data(16, 3)))
     assert len(ran.kernels) == 1
+
+
+def test_one_number_on_the_way_does_not_leave_a_gpu_with_one_block() -> None:
+    """A length that masks 16,000 sums of 475 terms is a result as well: in one kernel, its one block would make all of them."""
+    graph = ptir.Graph("masked")
+    x, w = (
+        graph.input(name, ptir.tensor("f32", dims)) for name, dims in (("x", (160, 475)), ("w", (475, 100)))
+    )
+    length = graph.input("n", ptir.tensor("f32", ())).exp()
+    sums = x.dot_general(w, ptir.ops.DotDims(lhs_contract=(1,), rhs_contract=(0,)))
+    lowered = compiler.lower(graph.build(sums.mul(length.broadcast_like(sums)), length), "sm_90")
+    last = lowered.programs[lowered.plan.launches[-1].kernel]
+    assert prod(map(int, grid_of(last).blocks)) > 8
+    assert len(lowered.plan.launches) == 2
