@@ -231,9 +231,7 @@ def _make_kernels(
         for number in range(count):
             report(number, count)
             # a search measures: nobody else is to work meanwhile
-            hands = (
-                1 if current().beam else is_worth_sharing(count - number, number, thread_time() - started)
-            )
+            hands = 1 if current().beam else is_worth_sharing(count - number, number, thread_time() - started)
             if hands > 1:
                 # the largest first: whoever comes last has little left to wait for
                 sizes = {n: len(plan.kernels[n].sink.toposort()) for n in range(number, count)}

@@ -20,6 +20,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from planish.compiler.pickling import dumps
@@ -38,6 +39,7 @@ _PATIENCE: Final = 5.0
 """How many times longer than this process was busy the others may be; whoever hangs is not waited for for ever."""
 _OWN: Final = 2
 """Threads of ours that run meanwhile: who lowers and who compiles."""
+_LOAD: Final = Path("/proc/loadavg")
 _TICKET: Final = struct.Struct("<I")
 
 
@@ -115,8 +117,7 @@ def is_worth_sharing(left: int, done: int, seconds: float) -> int:
 def is_machine_busy() -> bool:
     """Whether others want every processor at this moment: a fork would take a tenth more work and end no sooner."""
     try:
-        with open("/proc/loadavg") as file:
-            running = int(file.read().split()[3].partition("/")[0])
+        running = int(_LOAD.read_text().split()[3].partition("/")[0])
     except (OSError, ValueError, IndexError):
         return False  # nobody says
     return running - _OWN >= (os.cpu_count() or 1)

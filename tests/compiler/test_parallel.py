@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 import signal
 import threading
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,9 +99,10 @@ def test_a_busy_machine_is_not_given_more_processes(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(("running", "busy"), [(1, False), (3, False), (6, True), (40, True)])
 def test_a_machine_is_busy_when_others_want_all_processors(
-    running: int, busy: bool, monkeypatch: pytest.MonkeyPatch
+    running: int, busy: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("builtins.open", lambda path: io.StringIO(f"9.00 9.00 9.00 {running}/700 4711\n"))
+    (tmp_path / "loadavg").write_text(f"9.00 9.00 9.00 {running}/700 4711\n")
+    monkeypatch.setattr(parallel, "_LOAD", tmp_path / "loadavg")
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     assert parallel.is_machine_busy() is busy
 

@@ -223,7 +223,7 @@ class _LogTable(NamedTuple):
 
 @cache
 def _log_tables() -> _LogTable:
-    from decimal import Context, Decimal, localcontext  # whoever takes no logarithm in float64 does not wait for it
+    from decimal import Context, Decimal, localcontext  # who takes no logarithm of float64 needs none
 
     # multiples of 2**-42, as n times the first part of ln 2 is: their sum is exact
     step, inverses = Decimal(2) ** -42, tuple(1 / c for c in _CENTRES)
