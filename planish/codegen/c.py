@@ -20,7 +20,7 @@ from planish.codegen.c_table import (
     scalar_type,
 )
 from planish.codegen.c_values import CValues, is_wide
-from planish.codegen.questions import may_stream, maybe_outside, no_background, no_neighbours, refuse_threads
+from planish.codegen.questions import OneThread, may_stream, maybe_outside
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.llir import program as ir
@@ -41,7 +41,7 @@ _UNROLL: Final = """#if defined(__clang__)
 #define TEXT(x) #x"""
 
 
-class _CWriter(CValues):
+class _CWriter(OneThread, CValues):
     """Writes one file."""
 
     def __init__(self, program: Program, scratch: bool) -> None:
@@ -239,20 +239,6 @@ class _CWriter(CValues):
             self.unrolls = True
             self.emit(f"UNROLL({i.unroll})")
         self.open_loop(i)
-
-    def barrier(self, i: ir.Barrier) -> None:
-        refuse_threads(self.program)
-
-    def combine(self, i: ir.Combine | ir.Deal) -> None:
-        no_neighbours(i)
-
-    deal = combine
-
-    def copy_async(self, i: ir.Instruction) -> None:
-        no_background(i)
-
-    commit_copies = wait_copies = finish = copy_async
-    fetcher = end_fetcher = acquire = copy_box = await_boxes = release = copy_async
 
 
 _WRITE: Final = handlers(_CWriter)

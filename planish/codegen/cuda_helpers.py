@@ -66,62 +66,48 @@ OVERRIDES: Final = {
 }
 """Functions for values of any dtype that CUDA has other words for than C."""
 
+_REGISTERS: Final = {"float": "f", "uint16_t": "h", "uint32_t": "r"}
+"""What PTX calls the registers of a type."""
+
+
+def _instruction(name: str, ptx: str, result: str, *operands: str) -> str:
+    """A function of up to three operands that is one instruction (or a few, in braces)."""
+    told = dict(zip("xyz", operands, strict=False))
+    made = "xyzw"[len(operands)]
+    parameters = ", ".join(f"{kind} {letter}" for letter, kind in told.items())
+    inputs = ", ".join(f'"{_REGISTERS[kind]}"({letter})' for letter, kind in told.items())
+    return f"""static inline {result} {name}({parameters}) {{
+  {result} {made};
+  asm("{ptx}" : "={_REGISTERS[result]}"({made}) : {inputs});
+  return {made};
+}}"""
+
+
+_HALVES: Final = "{{ .reg .b16 low, high; mov.b32 {{low, high}}, %1; cvt.f32.f16 %0, {0}; }}"
+_INSTRUCTIONS: Final = {
+    # NaN stays, 0 is more than -0
+    "max_f32": ("max.NaN.f32 %0, %1, %2;", "float", "float", "float"),
+    "min_f32": ("min.NaN.f32 %0, %1, %2;", "float", "float", "float"),
+    "widen_f16": ("cvt.f32.f16 %0, %1;", "float", "uint16_t"),
+    "widen_low_f16": (_HALVES.format("low"), "float", "uint32_t"),
+    "widen_high_f16": (_HALVES.format("high"), "float", "uint32_t"),
+    "narrow_f16": ("cvt.rn.f16.f32 %0, %1;", "uint16_t", "float"),
+    "fma_f16": ("fma.rn.f16 %0, %1, %2, %3;", "uint16_t", "uint16_t", "uint16_t", "uint16_t"),
+    "narrow_bf16": ("cvt.rn.bf16.f32 %0, %1;", "uint16_t", "float"),
+    "fma_bf16": ("fma.rn.bf16 %0, %1, %2, %3;", "uint16_t", "uint16_t", "uint16_t", "uint16_t"),
+    "exp2_estimate_f32": ("ex2.approx.ftz.f32 %0, %1;", "float", "float"),
+    "recip_estimate_f32": ("rcp.approx.ftz.f32 %0, %1;", "float", "float"),
+    "tanh_estimate_f32": ("tanh.approx.f32 %0, %1;", "float", "float"),
+}
+"""Functions that are one instruction: it, the type of the result, those of the operands."""
+
 SINGLE: Final = {
-    "max_f32": """static inline float max_f32(float x, float y) {  // NaN stays, 0 is more than -0
-  float z;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
-  return z;
-}""",
-    "min_f32": """static inline float min_f32(float x, float y) {
-  float z;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
-  return z;
-}""",
-    "widen_f16": """static inline float widen_f16(uint16_t x) {
-  float y;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
-  return y;
-}""",
-    "widen_low_f16": """static inline float widen_low_f16(uint32_t x) {
-  float y;
-  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low; }" : "=f"(y) : "r"(x));
-  return y;
-}""",
-    "widen_high_f16": """static inline float widen_high_f16(uint32_t x) {
-  float y;
-  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, high; }" : "=f"(y) : "r"(x));
-  return y;
-}""",
-    "narrow_f16": """static inline uint16_t narrow_f16(float x) {
-  uint16_t y;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
-  return y;
-}""",
-    "fma_f16": """static inline uint16_t fma_f16(uint16_t x, uint16_t y, uint16_t z) {
-  uint16_t w;
-  asm("fma.rn.f16 %0, %1, %2, %3;" : "=h"(w) : "h"(x), "h"(y), "h"(z));
-  return w;
-}""",
+    **{name: _instruction(name, *told) for name, told in _INSTRUCTIONS.items()},
     "widen_bf16": """static inline float widen_bf16(uint16_t x) { return __uint_as_float((uint32_t)x << 16); }""",
-    "narrow_bf16": """static inline uint16_t narrow_bf16(float x) {
-  uint16_t y;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
-  return y;
-}""",
     "widen_tf32": """static inline float widen_tf32(uint32_t x) { return __uint_as_float(x); }""",
     "narrow_tf32": """static inline uint32_t narrow_tf32(float x) {
   uint32_t bits = __float_as_uint(x), nudged = bits + 0xfff + (bits >> 13 & 1);
   return (x != x ? bits | 0x400000 : nudged) & 0xffffe000;
-}""",
-    "fma_bf16": """static inline uint16_t fma_bf16(uint16_t x, uint16_t y, uint16_t z) {
-  uint16_t w;
-  asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(w) : "h"(x), "h"(y), "h"(z));
-  return w;
-}""",
-    "exp2_estimate_f32": """static inline float exp2_estimate_f32(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
 }""",
     "exp_estimate_f32": """static inline float exp_estimate_f32(float x) {
   // x log2(e) is a whole number, kept within the exponents by an addition that saturates, and what follows the point
@@ -133,16 +119,6 @@ SINGLE: Final = {
   rest = fmaf(x, 0x1.4ae0cp-26f, rest);
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(rest));
   return y * __uint_as_float(__float_as_uint(shifted) << 23);
-}""",
-    "recip_estimate_f32": """static inline float recip_estimate_f32(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}""",
-    "tanh_estimate_f32": """static inline float tanh_estimate_f32(float x) {
-  float y;
-  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
 }""",
     "to_i32_f32": """static inline int32_t to_i32_f32(float x) { return __float2int_rz(x); }  // the nearest end, NaN is 0""",
     "to_u32_f32": """static inline uint32_t to_u32_f32(float x) { return __float2uint_rz(x); }""",

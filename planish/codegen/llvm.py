@@ -21,10 +21,8 @@ from planish.codegen.blocks import scratch_bytes
 from planish.codegen.llvm_lanes import LaneMoves
 from planish.codegen.llvm_table import llvm_type
 from planish.codegen.questions import (
+    OneThread,
     maybe_outside,
-    no_background,
-    no_neighbours,
-    refuse_threads,
     stored_together,
     streams,
     waiting_roots,
@@ -61,7 +59,7 @@ def signature(program: ir.Program) -> KernelSignature:
     )
 
 
-class _LlvmWriter(LaneMoves):
+class _LlvmWriter(OneThread, LaneMoves):
     """Writes one function."""
 
     def __init__(
@@ -231,20 +229,6 @@ class _LlvmWriter(LaneMoves):
         name = self.opened.pop()
         self.emit(f"br label %{name}.end")
         self.label(f"{name}.end")
-
-    def barrier(self, i: ir.Barrier) -> None:
-        refuse_threads(self.program)
-
-    def combine(self, i: ir.Combine | ir.Deal) -> None:
-        no_neighbours(i)
-
-    deal = combine
-
-    def copy_async(self, i: ir.Instruction) -> None:
-        no_background(i)
-
-    commit_copies = wait_copies = finish = copy_async
-    fetcher = end_fetcher = acquire = copy_box = await_boxes = release = copy_async
 
 
 _WRITE: Final = handlers(_LlvmWriter)

@@ -7,6 +7,7 @@ from typing import Final, NoReturn
 from planish.errors import LoweringError
 from planish.llir.program import (
     Address,
+    Barrier,
     Combine,
     Compute,
     Deal,
@@ -92,27 +93,35 @@ def streams(program: Program) -> bool:
     return any(isinstance(i, Store) and may_stream(i) for i in program.body)
 
 
-def refuse_threads(program: Program) -> None:
-    """A barrier on a CPU core is nothing, unless there are threads for it to hold."""
-    if any(special.is_thread for special in program.specials):
-        raise LoweringError(
-            f"{program.name} has threads that wait for each other; a block on a CPU core is one thread",
-            op="BARRIER",
-        )
+class OneThread:
+    """What renderers for a CPU core, which is one thread, refuse: methods called like the instructions."""
 
+    program: Program
 
-def no_neighbours(i: Combine | Deal) -> NoReturn:
-    """Refuse what neighbouring threads of a block do together."""
-    if isinstance(i, Deal):
+    def barrier(self, i: Barrier) -> None:
+        """Nothing, unless there are threads for it to hold."""
+        if any(special.is_thread for special in self.program.specials):
+            raise LoweringError(
+                f"{self.program.name} has threads that wait for each other; a block on a CPU core is one thread",
+                op="BARRIER",
+            )
+
+    def combine(self, i: Combine) -> NoReturn:
+        """What neighbouring threads of a block do together."""
+        raise LoweringError(f"{i.by} is combined over {i.width} threads; a CPU core is one", op="COMBINE")
+
+    def deal(self, i: Deal) -> NoReturn:
+        """The same of rows."""
         raise LoweringError(
             "rows are dealt out among the threads of a warp; a CPU core is one", op="EXCHANGE"
         )
-    raise LoweringError(f"{i.by} is combined over {i.width} threads; a CPU core is one", op="COMBINE")
 
+    def copy_async(self, i: Instruction) -> NoReturn:
+        """Copies that happen while a thread goes on."""
+        raise LoweringError(f"{i.mnemonic}: a CPU core does nothing in the background", op="STORE")
 
-def no_background(i: Instruction) -> NoReturn:
-    """Refuse copies that happen while a thread goes on."""
-    raise LoweringError(f"{i.mnemonic}: a CPU core does nothing in the background", op="STORE")
+    commit_copies = wait_copies = finish = copy_async
+    fetcher = end_fetcher = acquire = copy_box = await_boxes = release = copy_async
 
 
 def one_thread(i: Tile) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from planish import ptir
@@ -212,7 +212,7 @@ def _make_kernels(
 
     found: dict[int, _LoweredKernel] = {}
     images: dict[int, Callable[[], bytes]] = {}
-    beside, started, count = Beside(), perf_counter(), len(plan.kernels)
+    beside, started, count = Beside(), thread_time(), len(plan.kernels)
     waiting = candidates(plan) if loops else frozenset()
 
     def compiled(number: int, aliased: frozenset[int]) -> None:
@@ -231,9 +231,7 @@ def _make_kernels(
         for number in range(count):
             report(number, count)
             # a search measures: nobody else is to work meanwhile
-            hands = (
-                1 if current().beam else is_worth_sharing(count - number, number, perf_counter() - started)
-            )
+            hands = 1 if current().beam else is_worth_sharing(count - number, number, thread_time() - started)
             if hands > 1:
                 # the largest first: whoever comes last has little left to wait for
                 sizes = {n: len(plan.kernels[n].sink.toposort()) for n in range(number, count)}

@@ -20,6 +20,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from planish.compiler.pickling import dumps
@@ -36,6 +37,9 @@ _WORTH: Final = 0.15
 _MOST: Final = 16
 _PATIENCE: Final = 5.0
 """How many times longer than this process was busy the others may be; whoever hangs is not waited for for ever."""
+_OWN: Final = 2
+"""Threads of ours that run meanwhile: who lowers and who compiles."""
+_LOAD: Final = Path("/proc/loadavg")
 _TICKET: Final = struct.Struct("<I")
 
 
@@ -93,7 +97,10 @@ class Beside:
 
 
 def is_worth_sharing(left: int, done: int, seconds: float) -> int:
-    """Among how many processes, this one included, the kernels that are left are divided; 1 if it is not worth it."""
+    """Among how many processes, this one included, the kernels that are left are divided; 1 if it is not worth it.
+
+    The seconds are those of a processor that went into lowering: on a busy machine the clock says nothing about work.
+    """
     settings = current()
     if left < 2 or (seconds + _USUAL) / (done + 1) * left < _WORTH:
         return 1
@@ -103,7 +110,17 @@ def is_worth_sharing(left: int, done: int, seconds: float) -> int:
     others = [t for t in threading.enumerate() if t is not threading.current_thread()]
     if not all(t.name.startswith("planish-") for t in others):
         return 1  # a lock that they hold would be held for ever in a fork; our own hold none
-    return min(wanted_threads(), left, _MOST)
+    hands = min(wanted_threads(), left, _MOST)
+    return 1 if hands > 1 and is_machine_busy() else hands
+
+
+def is_machine_busy() -> bool:
+    """Whether others want every processor at this moment: a fork would take a tenth more work and end no sooner."""
+    try:
+        running = int(_LOAD.read_text().split()[3].partition("/")[0])
+    except (OSError, ValueError, IndexError):
+        return False  # nobody says
+    return running - _OWN >= (os.cpu_count() or 1)
 
 
 def shared(

@@ -67,9 +67,13 @@ class ElfSymbol(NamedTuple):
 
 @cache
 def _libraries() -> tuple[ctypes.CDLL, ...]:
-    from ctypes.util import find_library  # brings `subprocess`, and is rarely asked
+    try:
+        mathematical = ctypes.CDLL("libm.so.6")
+    except OSError:
+        from ctypes.util import find_library  # brings `subprocess`, and asks a compiler
 
-    return ctypes.CDLL(None), ctypes.CDLL(find_library("m"))
+        mathematical = ctypes.CDLL(find_library("m"))
+    return ctypes.CDLL(None), mathematical
 
 
 @cache

@@ -110,6 +110,8 @@ def stable_text(arg: object) -> str:
 
 
 _LEAF_RANK: Final = {Ops.DEFINE_VAR: 0, Ops.SPECIAL: 1, Ops.RANGE: 2}
+_NAME_ORDER: Final = {op: int.from_bytes(op.name.encode().ljust(24)) for op in Ops}
+"""An op by its name: a number of its own that no other op changes, in the order of the alphabet."""
 _KIND_ORDER: Final = {kind: place for place, kind in enumerate(AxisType)}
 _CONST_RANK: Final = 9
 _START: Final = (
@@ -118,11 +120,12 @@ _START: Final = (
 
 
 def fill_orders(root: UOp) -> None:
+    innermost: dict[frozenset[UOp], tuple[int, ...]] = {_NO_RANGES: (-1,)}
     for node in _without(root, _order_of):
-        node._order = _order(node)
+        node._order = _order(node, innermost)
 
 
-def _order(node: UOp) -> tuple[int, ...]:
+def _order(node: UOp, innermost: dict[frozenset[UOp], tuple[int, ...]]) -> tuple[int, ...]:
     op, src = node.op, node.src
     if op is _CONST:
         value = node.arg
@@ -136,10 +139,15 @@ def _order(node: UOp) -> tuple[int, ...]:
         return (rank, *(node.arg.name if isinstance(node.arg, Variable) else str(node.arg)).encode())
     if op is _MUL and src[1].op is _CONST:
         return cast("tuple[int, ...]", src[0]._order)
-    # Compound terms: by op, by the beginning of what they start with (so that `a < 3` stands before `b < 2`), then by
-    # structure. Hashes of tuples of integers are the same in every process; a collision would only cost canonicity.
+    # Compound terms: by the innermost range they depend on (what a loop does not change is then computed before it), by the
+    # op's name, by the beginning of what they start with (so that `a < 3` stands before `b < 2`), then by structure.
+    # Hashes of tuples of integers are the same in every process; a collision would only cost canonicity.
     arg = node.arg
     number = arg if type(arg) is int else 0 if arg is None else crc32(stable_text(arg).encode())
-    digest = hash((op, number, crc32(node.dtype.short.encode()), *[s._order for s in src]))
+    name = _NAME_ORDER[op]
+    digest = hash((name, number, crc32(node.dtype.short.encode()), *[s._order for s in src]))
     start = cast("tuple[int, ...]", src[0]._order)[:_START] if src else ()
-    return (5, op, *start, digest)
+    inside = innermost.get(ranges := node.ranges)
+    if inside is None:
+        inside = innermost[ranges] = max(r.order for r in ranges)[1:]
+    return (5, *inside, name, *start, digest)

@@ -16,7 +16,8 @@ functions of a separate decision table, so it costs nothing while nobody watches
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from time import perf_counter
 from typing import Final
@@ -26,7 +27,7 @@ from planish.algebra.law import parameters_of
 from planish.dtypes import Kind
 from planish.errors import RewriteError
 from planish.records import dataclass
-from planish.uop.compile import MatchFunction, Variant, variants_of
+from planish.uop.compile import MatchFunction, Variant, fitting, variants_of
 from planish.uop.node import Number, UOp
 from planish.uop.ops import Ops
 from planish.uop.pattern import Pattern, literal
@@ -191,9 +192,9 @@ class Decisions(dict[int, tuple[MatchFunction, ...]]):
         self._watch = watch
 
     def __missing__(self, form: int) -> tuple[MatchFunction, ...]:
-        fitting = [v for v in self._matcher.variants_for(_OPS[form & 127]) if v.fits(form)]
+        variants = fitting(self._matcher.variants_for(_OPS[form & 127]), form)
         watch = self._watch
-        functions = tuple(v.function if watch is None else watch.wrap(v) for v in fitting)
+        functions = tuple([v.function if watch is None else watch.wrap(v) for v in variants])
         self[form] = functions
         return functions
 
@@ -207,19 +208,19 @@ class Matcher:
         self.name: Final = name
         self.rules: Final = tuple(rules)
         self.decisions: Final = Decisions(self)
-        self._by_op: dict[Ops, list[Variant]] | None = None
+        self._by_op: Mapping[Ops, Sequence[Variant]] | None = None
 
     def variants_for(self, op: Ops) -> Sequence[Variant]:
         """Every way to match a node of this op, in order of precedence."""
         if self._by_op is None:
-            by_op: dict[Ops, list[Variant]] = {each: [] for each in _OPS}
+            by_op: defaultdict[Ops, list[Variant]] = defaultdict(list)
             for made in self.rules:
                 for variant in made.variants:
                     ops = variant.pattern.ops
                     for each in _OPS if ops is None else ops:
                         by_op[each].append(variant)
             self._by_op = by_op
-        return self._by_op[op]
+        return self._by_op.get(op, ())
 
     def __call__(self, node: UOp, ctx: object = None) -> UOp | None:
         """What the first matching rule makes of a node; None if none matches."""

@@ -180,7 +180,7 @@ class UOp(Operators):
         """A structural sort key: the same for the same content, whatever was built first.
 
         Variables and ranges come first, by name and axis, so that sums read from outer to inner; a product with
-        a constant sorts as its factor, a constant last.
+        a constant sorts as its factor, other terms by the innermost range they depend on, a constant last.
         """
         if self._order is None:
             derived.fill_orders(self)

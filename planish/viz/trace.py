@@ -15,7 +15,7 @@ from time import perf_counter_ns
 from typing import Final, NamedTuple
 
 from planish.records import dataclass
-from planish.uop.compile import MatchFunction, Variant
+from planish.uop.compile import MatchFunction, Variant, fitting
 from planish.uop.matcher import Decisions, Matcher, Rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -100,10 +100,10 @@ class _Offers(Decisions):
         self._all = all
 
     def __missing__(self, form: int) -> tuple[MatchFunction, ...]:
-        fitting = [v for v in self._matcher.variants_for(_OPS[form & 127]) if v.fits(form)]
+        variants = fitting(self._matcher.variants_for(_OPS[form & 127]), form)
         found: tuple[MatchFunction, ...] = ()
-        if fitting:
-            counted = _Form(fitting)
+        if variants:
+            counted = _Form(variants)
             self._all.append(counted)
             found = (self._trace.offering(counted),)
         self[form] = found

@@ -7,6 +7,7 @@ import pickle
 import signal
 import threading
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -88,6 +89,24 @@ def test_little_work_is_not_shared() -> None:
         assert is_worth_sharing(100, 1, 1.0) == 1
 
 
+def test_a_busy_machine_is_not_given_more_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with settings(threads=2):
+        monkeypatch.setattr(parallel, "is_machine_busy", lambda: True)
+        assert is_worth_sharing(100, 1, 1.0) == 1
+        monkeypatch.setattr(parallel, "is_machine_busy", lambda: False)
+        assert is_worth_sharing(100, 1, 1.0) == 2
+
+
+@pytest.mark.parametrize(("running", "busy"), [(1, False), (3, False), (6, True), (40, True)])
+def test_a_machine_is_busy_when_others_want_all_processors(
+    running: int, busy: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loadavg").write_text(f"9.00 9.00 9.00 {running}/700 4711\n")
+    monkeypatch.setattr(parallel, "_LOAD", tmp_path / "loadavg")
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert parallel.is_machine_busy() is busy
+
+
 def test_programs_and_results_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     function = _function()
     rng = np.random.default_rng(0)
@@ -98,6 +117,7 @@ def test_programs_and_results_are_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     with settings(cache=False, threads=1):
         alone = compiler.compile(function)
     monkeypatch.setattr(parallel, "_WORTH", 0.0)
+    monkeypatch.setattr(parallel, "is_machine_busy", lambda: False)
     with settings(cache=False, threads=2):
         together = compiler.compile(function)
     assert list(map(print_program, together.lowered.programs)) == list(

@@ -13,7 +13,7 @@ from planish.algebra.law import Apply, Expression, Law, Letter, Number, law
 from planish.algebra.scalar import LAWS
 from planish.dtypes import DType
 from planish.errors import PlanishError
-from planish.ptir import Program, ops
+from planish.ptir import Program, ops, parse
 from planish.ptir.function import Function, Value
 from planish.ptir.ops import numerics
 from planish.ptir.ops.literal import Literal
@@ -131,3 +131,16 @@ def test_law_at_length(row: Law):
 def test_a_wrong_law_is_found(wrong: Law):
     with pytest.raises(AssertionError):
         fires_and_keeps(wrong, 60)
+
+
+def test_a_law_is_compiled_when_it_is_first_tried():
+    def tried(text: str) -> bool:
+        pattern = pattern_of("Row", [law("x - (x & y) -> x & ~y", INTEGERS, "Row")])
+        one = "tensor<i32, 4>"
+        body = "".join(f"  {line} : {one}\n" for line in text.splitlines())
+        function = parse(f"ptir 1\nfunc @f(%a: {one}, %b: {one}) -> {one} {{\n{body}  return %0\n}}\n").entry
+        apply_patterns_and_fold_greedily(function, PatternSet([pattern]))
+        return "match_and_rewrite" in vars(pattern)
+
+    assert not tried("%0 = sub %a, %b")  # a difference, but of nothing that the law speaks of
+    assert tried("%c = and %a, %b\n%0 = sub %a, %c")

@@ -194,6 +194,21 @@ def test_a_node_cannot_be_copied_out_of_its_table():
             attempt(node)
 
 
+def test_order_sorts_compound_terms_from_outer_to_inner():
+    with Table() as t:
+        outer, inner, x = t.range(8, 0), t.range(8, 1), t.variable("x", 0, 9)
+        apart, outside, inside = x.max(3), outer.max(3), inner.min(3) + x  # ADD would stand before MAX
+        assert sorted([inside, outside, apart], key=lambda n: n.order) == [apart, outside, inside]
+
+
+def test_order_sorts_ops_by_name():
+    with Table() as t:
+        x, y = t.variable("x", 0, 9), t.variable("y", 0, 9)
+        product, difference = x * y, x.alu(Ops.SUB, y)
+        assert Ops.SUB < Ops.MUL
+        assert product.order < difference.order
+
+
 def test_serials_are_a_topological_order():
     t = Table()
     for each in specimens(t):

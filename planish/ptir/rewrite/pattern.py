@@ -168,11 +168,16 @@ class RootPattern:
         self.benefit = pattern.benefit
         self.radius = pattern.radius
         self.view = pattern.view_for(root)
+        self.match = self._first_match
+
+    def _first_match(self, op: Inst | View, rw: ProgramRewriter) -> bool:
+        """The first attempt: only now the test is asked for, which may have to be compiled; from then on it is called directly."""
         # The view was chosen for the pattern, so it is handed the type it asks for.
-        shown = cast("Pattern[Inst | View]", pattern)
+        shown = cast("Pattern[Inst | View]", self.pattern)
         self.match = shown.match_and_rewrite
         if type(shown).may_match is not Pattern.may_match:
             self.match = _guarded(shown)
+        return self.match(op, rw)
 
 
 def _guarded(pattern: Pattern[Inst | View]) -> Callable[[Inst | View, ProgramRewriter], bool]:

@@ -16,57 +16,28 @@ def _alone(at: Site, groups: Any) -> None:
         at.refuse(f"between the replicas {groups}", "planish runs one replica")
 
 
-@lowering("stablehlo.all_reduce", "stablehlo.cross-replica-sum")
-def all_reduce(
+@lowering(
+    "stablehlo.all_reduce",
+    "stablehlo.cross-replica-sum",
+    "stablehlo.all_gather",
+    "stablehlo.all_to_all",
+    "stablehlo.reduce_scatter",
+)
+def of_one_replica(
     at: Site,
     *operands: V,
     replica_groups: Any = (),
     channel_handle: Any = None,
     use_global_device_ids: Any = None,
+    all_gather_dim: int = 0,
+    scatter_dimension: int = 0,
+    split_dimension: int = 0,
+    concat_dimension: int = 0,
+    split_count: int = 1,
 ) -> tuple[V, ...]:
+    """A part of one is the whole, and so is what is gathered from one: along which axis does not matter."""
     _alone(at, replica_groups)
     return operands
-
-
-@lowering("stablehlo.all_gather")
-def all_gather(
-    at: Site,
-    *operands: V,
-    all_gather_dim: int,
-    replica_groups: Any = (),
-    channel_handle: Any = None,
-    use_global_device_ids: Any = None,
-) -> tuple[V, ...]:
-    _alone(at, replica_groups)
-    return operands
-
-
-@lowering("stablehlo.all_to_all")
-def all_to_all(
-    at: Site,
-    *operands: V,
-    split_dimension: int,
-    concat_dimension: int,
-    split_count: int,
-    replica_groups: Any = (),
-    channel_handle: Any = None,
-) -> tuple[V, ...]:
-    _alone(at, replica_groups)
-    return operands
-
-
-@lowering("stablehlo.reduce_scatter")
-def reduce_scatter(
-    at: Site,
-    x: V,
-    *,
-    scatter_dimension: int,
-    replica_groups: Any = (),
-    channel_handle: Any = None,
-    use_global_device_ids: Any = None,
-) -> V:
-    _alone(at, replica_groups)
-    return x
 
 
 @lowering("stablehlo.collective_broadcast")

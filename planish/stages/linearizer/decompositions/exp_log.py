@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import Context, Decimal, localcontext
 from functools import cache
 from typing import NamedTuple
 
@@ -224,6 +223,8 @@ class _LogTable(NamedTuple):
 
 @cache
 def _log_tables() -> _LogTable:
+    from decimal import Context, Decimal, localcontext  # who takes no logarithm of float64 needs none
+
     # multiples of 2**-42, as n times the first part of ln 2 is: their sum is exact
     step, inverses = Decimal(2) ** -42, tuple(1 / c for c in _CENTRES)
     with localcontext(Context(prec=60)):
