@@ -133,12 +133,13 @@ def trained(ranks: int, folder: Path, *modes: str) -> dict[str, list[float]]:
 
 @pytest.mark.mpi
 def test_a_gpt_has_the_same_losses_whatever_the_specs_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    alone = trained(1, tmp_path / "one", "data")
-    two = trained(2, tmp_path / "two", "data", "tensor", "sequence")
+    alone = trained(1, tmp_path / "one", "pipeline", "data")
+    two = trained(2, tmp_path / "two", "data", "tensor", "pipeline", "sequence")
     assert alone["resumed"] == alone["data"]  # bit by bit
     assert two["resumed"] == two["sequence"]
     for mode in ("data", "tensor", "sequence"):
         assert two[mode] == pytest.approx(alone["data"], rel=1e-4)
+    assert two["pipeline"] == pytest.approx(alone["pipeline"], rel=1e-4)
 
 
 @dataclass
