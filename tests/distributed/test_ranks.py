@@ -14,6 +14,7 @@ from typing import cast
 
 import pytest
 
+from planish import ptir
 from planish.compiler.collectives import agree
 from planish.distributed import CollectiveError, World
 from planish.distributed.launch import _ended, _relay, environment, launcher
@@ -32,9 +33,10 @@ def launched(ranks: int, *script: str, limit: float = 60.0) -> subprocess.Comple
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_random_programs_agree_with_the_interpreter(ranks: int) -> None:
-    done = launched(ranks, "-m", "tests.distributed.natively", "50", str(ranks))
-    assert (done.returncode, done.stdout) == (0, f"50 programs on {ranks} ranks agree\n"), done.stderr
+def test_random_programs_agree_with_the_interpreter_and_without_specs(ranks: int) -> None:
+    done = launched(ranks, "-m", "tests.distributed.natively", "50", str(ranks), limit=200)
+    told = f"50 triples and 25 programs of collectives on {ranks} ranks agree\n"
+    assert (done.returncode, done.stdout) == (0, told), done.stderr
 
 
 @pytest.mark.mpi
@@ -147,9 +149,27 @@ class _Told:
     """A world whose ranks say what is given, whatever this one says."""
 
     others: list[str]
+    size: int = 2
 
     def agree(self, what: str, told: bytes) -> list[bytes]:
         return [told, *(other.encode() for other in self.others)]
+
+
+def test_a_rank_that_interprets_beside_machine_code_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from planish.compiler import collectives
+
+    mesh = (("data", 2),)
+    graph = ptir.Graph("f")
+    x = graph.input("x", ptir.tensor("float32", (4,)))
+    whole, parts = graph.build(x.all_reduce(mesh, ("data",), "sum")), ptir.Graph("g")
+    alone = parts.build(parts.input("x", ptir.tensor("float32", (4,))))
+    world = _Told(["x\nthe CPU\nf\nx"])
+    monkeypatch.setattr(collectives.ranks, "world", lambda: world)
+    collectives.prepare_interpreted(alone)  # it meets nobody
+    with pytest.raises(
+        CollectiveError, match="devices of one kind: rank 0: the interpreter; rank 1: the CPU"
+    ):
+        collectives.prepare_interpreted(whole)
 
 
 def test_ranks_on_devices_of_two_kinds_or_with_other_plans_are_told_so() -> None:

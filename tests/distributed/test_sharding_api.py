@@ -209,6 +209,12 @@ def test_mistakes_name_the_line(make, message):
     assert "test_sharding_api.py" in str(caught.value)
 
 
+def test_a_single_number_is_on_every_rank() -> None:
+    number = pn.shard(np.float32(3), MESH, P())
+    assert (number.shape, number.part.shape, number.numpy().shape) == ((), (), ())
+    assert float(pn.jit(lambda x: x * 2)(number)) == 6
+
+
 def test_a_sharding_holds_mesh_and_spec():
     many: Any = pn.jit(lambda x: pn.sum(x, 0), in_shardings=Sharding(MESH, P("data", "model")))
     x = numbers(4, 8)

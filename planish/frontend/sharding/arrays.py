@@ -122,7 +122,9 @@ def shard(x: Any, mesh: Mesh, spec: P) -> Any:
     array = asarray(x)
     axes = spec_axes("shard", mesh, spec, array.shape)
     parts = {
-        rank: asarray(np.ascontiguousarray(cut(array.numpy(), mesh, axes, rank))) for rank in own_ranks(mesh)
+        # asarray leaves a single number one, ascontiguousarray would not
+        rank: asarray(np.asarray(cut(array.numpy(), mesh, axes, rank), order="C"))
+        for rank in own_ranks(mesh)
     }
     return Sharded(mesh, axes, array.shape, array.dtype, parts)
 
