@@ -164,7 +164,7 @@ def test_a_rank_that_interprets_beside_machine_code_is_told_so(monkeypatch: pyte
     whole, parts = graph.build(x.all_reduce(mesh, ("data",), "sum")), ptir.Graph("g")
     alone = parts.build(parts.input("x", ptir.tensor("float32", (4,))))
     world = _Told(["x\nthe CPU\nf\nx"])
-    monkeypatch.setattr(collectives.ranks, "world", lambda: world)
+    monkeypatch.setattr("planish.compiler.collectives.ranks.world", lambda: world)
     collectives.prepare_interpreted(alone)  # it meets nobody
     with pytest.raises(
         CollectiveError, match="devices of one kind: rank 0: the interpreter; rank 1: the CPU"
