@@ -1,13 +1,14 @@
-"""A small GPT trained on several ranks: data, tensor and sequence parallel are nothing but other specs of the same program.
+"""A small GPT trained on several ranks: data, tensor, sequence and pipeline parallel are nothing but other specs of the same program.
 
     python examples/distributed_gpt.py                                          # one process
     planish launch -n 2 examples/distributed_gpt.py                             # every rank has a part of the batch
     planish launch -n 2 examples/distributed_gpt.py --parallel tensor           # every rank has some heads and hidden units
     planish launch -n 2 examples/distributed_gpt.py --parallel sequence         # and between them a part of the letters
+    planish launch -n 2 examples/distributed_gpt.py --parallel pipeline         # every rank has some layers, and batches go through them
     planish launch -n 4 examples/distributed_gpt.py --parallel tensor --model 2 # two by two: batch and heads
 
 The losses are those of one process, but for the order of sums. `--run folder` saves after the last step and goes on from what is there,
-on any number of ranks.
+on any number of ranks (those of a pipeline, whose layers are stacked, with a pipeline).
 """
 
 from __future__ import annotations
@@ -54,7 +55,10 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """Letters in, scores of the next letter out. Between blocks, `between` says how letters are cut."""
+    """Letters in, scores of the next letter out. Between blocks, `between` says how letters are cut.
+
+    `stack` makes its blocks one, whose tensors have the layers as their first axis: stages of a pipeline for so many small batches at a time.
+    """
 
     def __init__(self, letters: int, context: int, width: int, heads: int, layers: int) -> None:
         keys = [pn.random.fold_in(pn.random.key(0), number) for number in range(layers + 2)]
@@ -63,11 +67,22 @@ class GPT(nn.Module):
         self.letter.weight, self.place.weight = 0.02 * self.letter.weight, 0.02 * self.place.weight
         self.blocks = [Block(width, heads, key) for key in keys[2:]]
         self.norm = nn.LayerNorm(width)
+        self.batches = 0
+
+    def stack(self, batches: int) -> None:
+        self.blocks = pn.tree.map(lambda *each: pn.stack(each), *self.blocks)
+        self.batches = batches
 
     def __call__(self, tokens: pn.Tensor, between: pn.P | None = None) -> pn.Tensor:
         x = self.letter(tokens) + self.place(pn.arange(tokens.shape[1]))
-        for block in self.blocks:
-            x = block(x if between is None else pn.with_sharding(x, between))
+        if self.batches:
+            # every so many rows are a batch, so that rows of a rank stay with it
+            rows = x.reshape(-1, self.batches, *x.shape[1:]).swapaxes(0, 1)
+            rows = pn.distributed.pipeline(lambda block, x: block(x), self.blocks, rows, axis="model")
+            x = rows.swapaxes(0, 1).reshape(x.shape)
+        else:
+            for block in self.blocks:
+                x = block(x if between is None else pn.with_sharding(x, between))
         return nn.linear(self.norm(x), self.letter.weight)
 
 
@@ -87,10 +102,16 @@ def spec_of(name: str, shape: tuple[int, ...]) -> pn.P | None:
     return None
 
 
+def stage_of(name: str, shape: tuple[int, ...]) -> pn.P | None:
+    """How a parameter is cut in pipeline parallel training: of stacked blocks every rank has its layers."""
+    return pn.P("model") if ".blocks." in name and "model" in name else None
+
+
 def main(arguments: Sequence[str] | None = None) -> list[float]:
     """Train; the losses."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--parallel", choices=("data", "tensor", "sequence"), default="data")
+    parser.add_argument("--parallel", choices=("data", "tensor", "sequence", "pipeline"), default="data")
+    parser.add_argument("--batches", type=int, default=4, help="small batches that go through a pipeline")
     parser.add_argument(
         "--model", type=int, help="so many ranks share a model; by default all, or one for data"
     )
@@ -117,9 +138,11 @@ def main(arguments: Sequence[str] | None = None) -> list[float]:
     windows = tokens[starts[:, None] + np.arange(args.context + 1)]
 
     model = GPT(len(alphabet), args.context, args.width, args.heads, args.layers)
+    if args.parallel == "pipeline":
+        model.stack(args.batches)
     optimizer = optim.AdamW(args.lr)
     state: Any = {"model": model, "slots": optimizer.init(model)}
-    cut = spec_of if args.parallel != "data" else pn.P()
+    cut = {"data": pn.P(), "pipeline": stage_of}.get(args.parallel, spec_of)
     between = pn.P("data", "model", None) if args.parallel == "sequence" else None
 
     def loss_of(model: GPT, letters: pn.Tensor) -> pn.Tensor:

@@ -279,6 +279,13 @@ def prepare(lowered: Lowered) -> Mapping[int, str]:
     return {key_of(step.op.name, step.attrs, step.input_types): str(each) for step, each in known}
 
 
+def prepare_interpreted(function: ptir.Function) -> None:
+    """As `prepare`, for a rank that interprets its program."""
+    world = ranks.world()
+    if world.size > 1 and any(inst.op.name in KINDS for inst in function.walk()):
+        agree(world, function.name, ptir.print(function), "the interpreter")
+
+
 def lines_of(function: ptir.Function | None) -> Mapping[str, tuple[str, ...]]:
     """The user's lines that each collective comes from, by op."""
     found: dict[str, list[str]] = {}

@@ -14,12 +14,13 @@ from planish.compiler.collectives import ByMpi, Statistics, statistics
 from planish.distributed.checkpoint import load, save
 from planish.distributed.network import Link, Network
 from planish.distributed.simulate import Device, Prediction, simulate
+from planish.frontend.sharding.pipeline import pipeline
 from planish.ptir.ops.collective import set_transport
 from planish.runtime import ranks
 from planish.runtime.ranks import PATIENCE, CollectiveError, World, barrier, local_rank, rank, size
 
 __all__ = [
-    "CollectiveError", "Device", "Link", "Network", "Prediction", "Statistics", "World", "barrier", "init", "load", "local_rank", "rank", "save", "simulate",
+    "CollectiveError", "Device", "Link", "Network", "Prediction", "Statistics", "World", "barrier", "init", "load", "local_rank", "pipeline", "rank", "save", "simulate",
     "size", "statistics",
 ]  # fmt: skip
 

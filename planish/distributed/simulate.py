@@ -16,7 +16,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final, cast
 
 from planish.distributed.network import COSTS, Group, Link, Network, Transfer, group_on
-from planish.errors import PlanishError
+from planish.errors import Location, PlanishError
 from planish.ptir.dims import bounds
 from planish.ptir.function import Function, Inst, Program, Value
 from planish.ptir.ops import collective as ops
@@ -48,6 +48,12 @@ class Device:
     """Arithmetic per second in products."""
     bandwidth: float
     """Bytes per second from and to memory."""
+
+    def __post_init__(self) -> None:
+        if not (self.flops > 0 and self.bandwidth > 0):
+            raise PlanishError(
+                f"a device of {self.flops} FLOP/s and {self.bandwidth} B/s", remedy="both are above 0"
+            )
 
     def fitted(self, prediction: Prediction, seconds: float) -> Device:
         """The device on which the work of a prediction takes so long."""
@@ -215,6 +221,12 @@ def simulate(
     program: Function | Program, mesh: Mesh | ops.MeshAxes, network: Network, device: Device
 ) -> Prediction:
     """What a step of a partitioned program takes, on a network and devices that need not be here."""
+    if not isinstance(program, Function | Program):
+        raise PlanishError(
+            f"simulate takes the program of a rank, not {program!r}",
+            location=Location.caller(),
+            remedy="lower the function: step.lower(state, batch), where shapes will do",
+        )
     axes = mesh if isinstance(mesh, tuple) else mesh.axes
     copy = program.clone() if isinstance(program, Program) else Program([program.clone()])
     PassManager.parse("inline,expand").run(copy)

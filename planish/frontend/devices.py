@@ -71,11 +71,21 @@ def _machine_code(function: ptir.Function, passes: Passes, donated: Sequence[int
 
 
 def _interpreter(function: ptir.Function, passes: Passes, donated: Sequence[int]) -> Runnable:
+    _meet(function)
     return lambda *arrays: _own(interpret(function, arrays), arrays)
 
 
 def _without_nan(function: ptir.Function, passes: Passes, donated: Sequence[int]) -> Runnable:
+    _meet(function)
     return lambda *arrays: _own(interpret_without_nan(function, arrays), arrays)
+
+
+def _meet(function: ptir.Function) -> None:
+    """Ranks that are to exchange find out beforehand whether all of them interpret the same program."""
+    if function.layout is not None:
+        from planish.compiler.collectives import prepare_interpreted  # who is by himself does not wait for it
+
+        prepare_interpreted(function)
 
 
 def _own(results: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:

@@ -416,17 +416,20 @@ def jit(
                 remedy="use it as @planish.jit, and options by name: @planish.jit(static_argnums=0)",
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
+        is_object = tree.apart(function) is not None
+        named = CallSignature(type(function).__call__ if is_object else function, *options)
+        if is_object:
+            named.name = type(function).__name__
         if in_shardings is not None or out_shardings is not None or mesh is not None:
             _refuse_placed(device, schedule, "shardings")
             from planish.frontend.sharding.jitted import ShardedFunction
 
-            named = CallSignature(function, *options)
-            sharded = ShardedFunction(function, named, in_shardings, out_shardings, mesh, pipeline)
-            return cast("Jitted[P, R]", sharded)
-        if tree.apart(function) is None:
-            return Jitted(function, CallSignature(function, *options), pipeline, place, steps)
-        named = CallSignature(type(function).__call__, *options)
-        named.name = type(function).__name__
-        return _JittedObject(function, named, pipeline, place, steps)
+            shardings = in_shardings, out_shardings, mesh, pipeline
+            if not is_object:
+                return cast("Jitted[P, R]", ShardedFunction(function, named, *shardings))
+            called = type(function).__call__
+            return cast("Jitted[P, R]", ShardedFunction(called, named, *shardings, (function,)))
+        kind = _JittedObject if is_object else Jitted
+        return kind(function, named, pipeline, place, steps)
 
     return made if function is None else made(function)

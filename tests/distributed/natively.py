@@ -1,20 +1,30 @@
-"""One rank of a test: random collectives, and a pipeline in training, in machine code, held against the interpreter on virtual ranks.
+"""One rank of a test, in machine code: random collectives held against the interpreter, random triples of program, mesh and specs against the program without specs, and a pipeline in training.
 
     mpirun -n 4 python -m tests.distributed.natively 50 [SEED]
 
-Every rank makes the same programs and the inputs of all ranks from the seed, interprets all ranks, and runs its own natively.
+Every rank makes the same programs and the inputs of all ranks from the seed, and runs its own part natively.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 
 import planish as pn
 from planish import compiler, distributed, ptir
+from planish.ptir.function import Program
 from planish.ptir.ops.collective import MeshAxes, group_size
+from planish.ptir.passes import DEFAULT_PIPELINE, PassManager
+from planish.ptir.passes.partition import partitioned
+from planish.ptir.sharding.propagate import mesh_of
 from tests.distributed import test_pipeline
+from tests.distributed.sharded_programs import Triple, cut, random_triple
+from tests.distributed.test_random_shardings import judged, near
+from tests.ptir.generate import random_inputs
 
 _DTYPES = ("float32", "float64", "int8", "int32", "int64", "uint16", "bool", "float16", "complex64")
 _MESHES: dict[int, list[MeshAxes]] = {
@@ -85,11 +95,42 @@ def _program(rng: np.random.Generator, ranks: int) -> tuple[ptir.Function, str, 
     return graph.build(*values), dtype, shape
 
 
+def _triples(ranks: int) -> Iterator[tuple[int, Triple]]:
+    """Random triples whose mesh has so many ranks, and their seeds."""
+    for seed in itertools.count(1):
+        triple = random_triple(seed)
+        if math.prod([size for _, size in triple.mesh]) == ranks and mesh_of(triple.program) is not None:
+            yield seed, triple
+
+
+def _check_triple(seed: int, triple: Triple, rank: int) -> None:
+    """The part of this rank is that of what the program gives by itself, both in machine code."""
+    inputs = random_inputs(triple.plain, seed)
+    program = Program([partitioned(triple.program)])
+    PassManager.parse(f"{DEFAULT_PIPELINE},combine").run(program)
+    layout = program.entry.layout
+    assert layout is not None
+    given = [np.array(cut(x, layout.mesh, spec, rank)) for x, spec in zip(inputs, layout.params, strict=True)]
+    with pn.settings(threads=1):
+        wanted = compiler.compile(triple.plain)(*inputs)
+        got = compiler.compile(program.entry)(*given)
+    for kind, whole, mine, spec in zip(judged(triple.plain), wanted, got, layout.results, strict=True):
+        part, own = np.array(cut(np.asarray(whole), layout.mesh, spec, rank)), np.asarray(mine)
+        assert (part.shape, part.dtype) == (own.shape, own.dtype), f"seed {seed}"
+        if kind == "bits":
+            same = part.tobytes() == own.tobytes()
+            assert same or np.array_equal(part, own, equal_nan=True), f"seed {seed}\n{part!r}\n{own!r}"
+        elif kind == "near":
+            assert near(part, own), f"seed {seed}\n{part!r}\n{own!r}"
+
+
 def main(count: int, seed: int) -> int:
     """How many programs were run; a difference is an exception, which ends all ranks."""
     here = distributed.init(timeout=60)
+    for number, triple in itertools.islice(_triples(here.size), count):
+        _check_triple(number, triple, here.rank)
     rng = np.random.default_rng(seed)
-    for number in range(count):
+    for number in range(count // 2):
         function, dtype, shape = _program(rng, here.size)
         inputs = [[_values(rng, dtype, shape)] for _ in range(here.size)]
         wanted = ptir.interpret_ranks(function, inputs)[here.rank]
@@ -117,7 +158,7 @@ def main(count: int, seed: int) -> int:
         test_pipeline.test_training()
     here.barrier()
     if here.rank == 0:
-        print(f"{count} programs on {here.size} ranks agree")
+        print(f"{count} triples and {count // 2} programs of collectives on {here.size} ranks agree")
     return count
 
 

@@ -14,6 +14,7 @@ from typing import cast
 
 import pytest
 
+from planish import ptir
 from planish.compiler.collectives import agree
 from planish.distributed import CollectiveError, World
 from planish.distributed.launch import _ended, _relay, environment, launcher
@@ -32,9 +33,10 @@ def launched(ranks: int, *script: str, limit: float = 60.0) -> subprocess.Comple
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_random_programs_agree_with_the_interpreter(ranks: int) -> None:
-    done = launched(ranks, "-m", "tests.distributed.natively", "50", str(ranks))
-    assert (done.returncode, done.stdout) == (0, f"50 programs on {ranks} ranks agree\n"), done.stderr
+def test_random_programs_agree_with_the_interpreter_and_without_specs(ranks: int) -> None:
+    done = launched(ranks, "-m", "tests.distributed.natively", "50", str(ranks), limit=200)
+    told = f"50 triples and 25 programs of collectives on {ranks} ranks agree\n"
+    assert (done.returncode, done.stdout) == (0, told), done.stderr
 
 
 @pytest.mark.mpi
@@ -133,12 +135,13 @@ def trained(ranks: int, folder: Path, *modes: str) -> dict[str, list[float]]:
 
 @pytest.mark.mpi
 def test_a_gpt_has_the_same_losses_whatever_the_specs_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    alone = trained(1, tmp_path / "one", "data")
-    two = trained(2, tmp_path / "two", "data", "tensor", "sequence")
+    alone = trained(1, tmp_path / "one", "pipeline", "data")
+    two = trained(2, tmp_path / "two", "data", "tensor", "pipeline", "sequence")
     assert alone["resumed"] == alone["data"]  # bit by bit
     assert two["resumed"] == two["sequence"]
     for mode in ("data", "tensor", "sequence"):
         assert two[mode] == pytest.approx(alone["data"], rel=1e-4)
+    assert two["pipeline"] == pytest.approx(alone["pipeline"], rel=1e-4)
 
 
 @dataclass
@@ -146,9 +149,27 @@ class _Told:
     """A world whose ranks say what is given, whatever this one says."""
 
     others: list[str]
+    size: int = 2
 
     def agree(self, what: str, told: bytes) -> list[bytes]:
         return [told, *(other.encode() for other in self.others)]
+
+
+def test_a_rank_that_interprets_beside_machine_code_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from planish.compiler import collectives
+
+    mesh = (("data", 2),)
+    graph = ptir.Graph("f")
+    x = graph.input("x", ptir.tensor("float32", (4,)))
+    whole, parts = graph.build(x.all_reduce(mesh, ("data",), "sum")), ptir.Graph("g")
+    alone = parts.build(parts.input("x", ptir.tensor("float32", (4,))))
+    world = _Told(["x\nthe CPU\nf\nx"])
+    monkeypatch.setattr("planish.compiler.collectives.ranks.world", lambda: world)
+    collectives.prepare_interpreted(alone)  # it meets nobody
+    with pytest.raises(
+        CollectiveError, match="devices of one kind: rank 0: the interpreter; rank 1: the CPU"
+    ):
+        collectives.prepare_interpreted(whole)
 
 
 def test_ranks_on_devices_of_two_kinds_or_with_other_plans_are_told_so() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +16,8 @@ from planish.ptir import ops
 
 MESH = pn.Mesh((2, 2), ("data", "model"))
 P = pn.P
+WRONG: Any = "data"
+"""A name where something else belongs."""
 
 
 def numbers(*shape, seed=0):
@@ -179,6 +181,25 @@ def test_the_program_as_text():
             lambda: pn.jit(lambda x: x, mesh=MESH)(pn.shard(numbers(4), pn.Mesh(2, "m"), P("m"))),
             "arrays of two meshes",
         ),
+        (
+            lambda: pn.Mesh(cast("Any", (1.5, 2)), ("a", "b")),
+            r"whole number says, not \(1.5, 2\).*write Mesh",
+        ),
+        (lambda: pn.Mesh((2, 2), cast("Any", (1, 2))), "named by text, not 1, 2.*write Mesh"),
+        (lambda: P(cast("Any", 3)), "names axes of a mesh, not 3.*write P"),
+        (lambda: pn.shard(numbers(4), WRONG, P("data")), "shard: 'data' is no mesh.*make one"),
+        (lambda: pn.jit(loss, mesh=WRONG), "jit: 'data' is no mesh.*make one"),
+        (lambda: Sharding(MESH, WRONG), "'data' is no spec.*write planish.P"),
+        (lambda: pn.shard(3.0, MESH, P("data")), r"the shape is \(\).*a single number is not cut"),
+        (lambda: pn.shard("letters", MESH, P("data")), "not a rectangular array of numbers"),
+        (
+            lambda: pn.jit(loss, in_shardings="data", mesh=MESH)(WEIGHTS, numbers(8, 16)),
+            "'data' does not fit",
+        ),
+        (
+            lambda: pn.jit(lambda x: x[:3], in_shardings=P(), out_shardings=P("data"), mesh=MESH)(numbers(4)),
+            "size 3 cannot be cut",
+        ),
     ],
 )
 def test_mistakes_name_the_line(make, message):
@@ -186,6 +207,12 @@ def test_mistakes_name_the_line(make, message):
         make()
     assert re.search(message, str(caught.value), re.DOTALL), caught.value
     assert "test_sharding_api.py" in str(caught.value)
+
+
+def test_a_single_number_is_on_every_rank() -> None:
+    number = pn.shard(np.float32(3), MESH, P())
+    assert (number.shape, number.part.shape, number.numpy().shape) == ((), (), ())
+    assert float(pn.jit(lambda x: x * 2)(number)) == 6
 
 
 def test_a_sharding_holds_mesh_and_spec():
@@ -223,3 +250,73 @@ def test_donated_parts_give_their_memory_and_are_gone() -> None:
     # an array of the caller's own stays as it is
     np.testing.assert_array_equal(add(given, y).numpy(), np.arange(4096) + 1)
     np.testing.assert_array_equal(given, np.arange(4096))
+
+
+def test_values_within_a_program_are_cut_as_far_as_they_divide() -> None:
+    mesh = pn.Mesh((2, 3), ("a", "b"))
+
+    @pn.jit(mesh=mesh, in_shardings=P("a"))
+    def odd(x: Any) -> Any:
+        y = pn.with_sharding(pn.cumulative_sum(x[:, :7], axis=1), P("b", "a"))  # 4 x 7: not at all
+        z = pn.with_sharding(pn.concat([y, x], axis=1), P(None, ("a", "b")))  # 4 x 16: along a alone
+        return z, pn.sum(z, axis=0)
+
+    x = numbers(4, 9)
+    wanted = np.concatenate([np.cumsum(x[:, :7], axis=1), x], axis=1)
+    made, total = odd(x)
+    assert made.spec == ((), ("a",))
+    np.testing.assert_allclose(made.numpy(), wanted, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(total), wanted.sum(0), rtol=1e-5)
+    with pytest.raises(PlanishError, match="no axis 'c'"):
+        pn.jit(lambda x: pn.with_sharding(x, P("c")), mesh=mesh)(x)
+
+
+def test_a_module_may_change_between_calls() -> None:
+    layer: Any = pn.nn.Linear(6, 4, key=pn.random.key(0))
+    many: Any = pn.jit(layer, in_shardings=(P("data"),), mesh=MESH)
+    x = numbers(4, 6)
+    first = many(x).numpy()
+    layer.weight, layer.bias = layer.weight * 2, layer.bias * 2
+    np.testing.assert_allclose(many(x).numpy(), 2 * first, rtol=1e-6)
+
+
+def test_methods_and_arguments_by_name_have_shardings() -> None:
+    class Scaled(pn.nn.Module):
+        def __init__(self) -> None:
+            self.by = pn.asarray(np.float32(3))
+
+        @pn.jit(mesh=MESH, in_shardings=(None, P("data"), P(None, "model")))
+        def __call__(self, x: Any, y: Any) -> Any:
+            return x * self.by + y
+
+    x, y = numbers(4, 6), numbers(4, 6, seed=1)
+    made: Any = Scaled()(x, y=y)
+    assert made.spec == (("data",), ("model",))
+    np.testing.assert_allclose(made.numpy(), x * 3 + y, rtol=1e-6)
+
+
+def test_results_may_have_named_sizes() -> None:
+    many: Any = pn.jit(
+        lambda x: x + pn.sum(x, axis=1, keepdims=True),
+        dims={"x": (None, pn.Dim("n", 1, 9))},
+        in_shardings=P("data"),
+        mesh=MESH,
+    )
+    for size in (3, 8):
+        x = numbers(4, size)
+        assert many(x).shape == (4, size)
+        np.testing.assert_allclose(many(x).numpy(), x + x.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_shardings_of_a_function_hold_where_another_calls_it() -> None:
+    inner: Any = pn.jit(
+        lambda x: pn.tanh(x), in_shardings=P("data"), out_shardings=P(None, "model"), mesh=MESH
+    )
+    outer: Any = pn.jit(lambda x: inner(x) + 1, mesh=MESH)
+    x = numbers(4, 6)
+    function = outer.lower(x)
+    assert function.layout.params == ((("data",), ()),)
+    assert outer(x).spec == ((), ("model",))
+    np.testing.assert_allclose(outer(x).numpy(), np.tanh(x) + 1, rtol=1e-6)
+    uneven: Any = pn.jit(lambda x: inner(x[:3]), mesh=MESH)
+    np.testing.assert_allclose(np.asarray(uneven(x)), np.tanh(x[:3]), rtol=1e-6)

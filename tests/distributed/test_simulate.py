@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,6 +85,11 @@ func @f(%x: tensor<f32, 8x8>) -> tensor<f32, 8x8> {
 def test_another_mesh_than_the_programs_is_one_error() -> None:
     with pytest.raises(PlanishError, match="is a program for the mesh"):
         simulate(program((("a", 8),)), (("a", 4),), NETWORK, DEVICE)
+    with pytest.raises(PlanishError, match="a device of 0 FLOP/s"):
+        Device(0, 1e9)
+    step: Any = pn.jit(lambda x: x, mesh=pn.Mesh(2, "a"))
+    with pytest.raises(PlanishError, match=r"the program of a rank, not <sharded jit.*lower the function"):
+        simulate(step, (("a", 2),), NETWORK, DEVICE)
 
 
 def test_a_training_step_on_thousands_of_ranks() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from planish.dtypes import DType
 from planish.errors import GraphError, Location
 from planish.frontend.session import current_scope
-from planish.frontend.sharding.mesh import Mesh, P, needed_mesh, spec_axes
+from planish.frontend.sharding.mesh import Mesh, P, fitting_axes, need_mesh, needed_mesh, spec_axes
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.transfer import asarray
 from planish.ptir import ops
@@ -112,6 +112,7 @@ def shard(x: Any, mesh: Mesh, spec: P) -> Any:
 
     Inside a function that is traced it says how a value is to be cut, like `with_sharding`.
     """
+    need_mesh("shard", mesh)
     if current_scope() is not None:
         return with_sharding(x, spec, mesh=mesh)
     if isinstance(x, Sharded):
@@ -121,13 +122,15 @@ def shard(x: Any, mesh: Mesh, spec: P) -> Any:
     array = asarray(x)
     axes = spec_axes("shard", mesh, spec, array.shape)
     parts = {
-        rank: asarray(np.ascontiguousarray(cut(array.numpy(), mesh, axes, rank))) for rank in own_ranks(mesh)
+        # asarray leaves a single number one, ascontiguousarray would not
+        rank: asarray(np.asarray(cut(array.numpy(), mesh, axes, rank), order="C"))
+        for rank in own_ranks(mesh)
     }
     return Sharded(mesh, axes, array.shape, array.dtype, parts)
 
 
 def with_sharding(x: Any, spec: P, *, mesh: Mesh | None = None) -> Tensor:
-    """The tensor itself, and how it is to be cut where the function is run on a mesh.
+    """The tensor itself, and how it is to be cut where the function is run on a mesh; an axis that does not divide stays whole.
 
     `mesh` is needed only outside functions whose arguments have shardings.
     """
@@ -139,7 +142,7 @@ def with_sharding(x: Any, spec: P, *, mesh: Mesh | None = None) -> Tensor:
         )
     tensor = asarray(x)
     found = needed_mesh("with_sharding", mesh)
-    axes = spec_axes("with_sharding", found, spec, tensor.shape)
+    axes = fitting_axes("with_sharding", found, spec, tensor._value.type.dims)
     return Tensor.apply(ops.sharding, tensor, attrs=ops.ShardingAttrs(found.axes, axes))
 
 

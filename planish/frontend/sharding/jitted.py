@@ -7,6 +7,7 @@ compiled where the process is one of the ranks. A process by itself interprets a
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +25,7 @@ from planish.frontend.expression import Donated
 from planish.frontend.matching import computed
 from planish.frontend.session import SESSION, current_scope, evaluate
 from planish.frontend.sharding.arrays import Sharded, cut, own_ranks
-from planish.frontend.sharding.mesh import Mesh, P, Sharding, current_mesh, spec_axes
+from planish.frontend.sharding.mesh import Mesh, P, Sharding, current_mesh, fitting_axes, need_mesh, spec_axes
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.transfer import asarray
 from planish.frontend.tensor.weak import WeakTensor
@@ -32,16 +33,19 @@ from planish.frontend.tree import Structure
 from planish.ptir import ops
 from planish.ptir.function import Function, Program
 from planish.ptir.interpret_ranks import interpret_ranks
-from planish.ptir.ops.collective import Layout, SpecAxes, transport
+from planish.ptir.ops.collective import Layout, SpecAxes, group_size, transport
 from planish.ptir.passes import DEFAULT_PIPELINE, PassManager
 from planish.ptir.sharding.partition import partition
 from planish.ptir.sharding.propagate import propagate, write
 
 if TYPE_CHECKING:
     from planish.ptir.passes import Passes
+    from planish.ptir.types import DimLike
 
 Spec = P | Sharding | Callable[[str, tuple[int, ...]], P | None] | None
 """What may stand for a tensor in `in_shardings` and `out_shardings`, or for all tensors of a container."""
+SpecOf = Callable[[str, Mesh, P, "Sequence[DimLike]"], SpecAxes]
+"""How a spec is read for a tensor of some sizes: all of it must fit, or as much is taken as does."""
 
 
 def spread(given: object, structure: Structure, what: str) -> list[Spec]:
@@ -50,8 +54,9 @@ def spread(given: object, structure: Structure, what: str) -> list[Spec]:
         return [given] * _count(structure)
     parts = tree.apart(given)
     if parts is None or len(parts[0]) != len(structure.children):
+        count, kind = len(structure.children), getattr(structure.kind, "__name__", None)
         raise GraphError(
-            f"{what} {given!r} does not fit {len(structure.children)} values of a {getattr(structure.kind, '__name__', 'leaf')}",
+            f"{what}: {given!r} does not fit {'a tensor' if kind is None else f'{count} values of a {kind}'}",
             location=Location.caller(),
             remedy="give a spec, None, or as many of them as there are values",
         )
@@ -75,7 +80,6 @@ class _Code:
         self.traced = traced
         self.ranks = list(ranks)
         self.types = function.result_types
-        self.wholes = traced.function.result_types
         self.virtual = len(ranks) > 1
         self.settings = current()
         self.place = running(default_device(), self.settings)
@@ -101,11 +105,15 @@ class ShardedFunction:
         out_shardings: object,
         mesh: Mesh | None,
         passes: Passes = compiler.PIPELINE,
+        bound: tuple[Any, ...] = (),
     ) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
+        self._bound = bound
+        """What comes before all arguments: a module whose `__call__` this is, so that its tensors may change."""
         self._signature = signature
-        self._in, self._out, self._mesh = in_shardings, out_shardings, mesh
+        self._in, self._out = in_shardings, out_shardings
+        self._mesh = None if mesh is None else need_mesh("jit", mesh)
         self._passes = passes
         self._codes: dict[object, _Code] = {}
         self._quick: dict[object, tuple[_Code, CallParts, Mesh]] = {}
@@ -113,9 +121,13 @@ class ShardedFunction:
     def __repr__(self) -> str:
         return f"<sharded jit of {self._signature.name}>"
 
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args = (*self._bound, *args)
         if current_scope() is not None:
-            return self._traced_function(self._mesh, None)(*args, **kwargs)
+            return self._within(args, kwargs)
         quick = self._quick_key(args, kwargs)
         found = None if quick is None else self._quick.get(quick[0])
         if found is not None and quick is not None:
@@ -132,6 +144,20 @@ class ShardedFunction:
             # what it was called with is not kept alive
             self._quick[quick[0]] = code, replace(call, leaves=[]), mesh
         return self._ran(code, call, leaves, mesh, ranks)
+
+    def _within(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call inside a function that is traced: its arguments and results are values there, cut as far as they divide."""
+        mesh = self._mesh or current_mesh()
+        if mesh is None:
+            return self._function(*args, **kwargs)
+
+        def said(leaves: list[Any], structure: Structure) -> list[Any]:
+            positional, keywords = structure.children
+            names = [name for part in structure.children for name in paths(part, self._signature.name)]
+            each = zip(leaves, self._entries(positional, keywords), names, strict=True)
+            return [_placed(mesh, *one, fitting_axes) for one in each]
+
+        return self._traced(mesh, args, kwargs, said, fitting_axes)
 
     def _ran(self, code: _Code, call: CallParts, leaves: list[Any], mesh: Mesh, ranks: Sequence[int]) -> Any:
         """One call; what is donated lends its memory to the results and is gone afterwards."""
@@ -163,7 +189,7 @@ class ShardedFunction:
 
     def lower(self, *args: Any, **kwargs: Any) -> Function:
         """The program that each rank runs for such arguments; nothing is run. Print it with `planish.ptir.print`."""
-        call, _, mesh, specs = self._apart(args, kwargs)
+        call, _, mesh, specs = self._apart((*self._bound, *args), kwargs)
         return self._partitioned(call, mesh, specs)[1]
 
     # --- arguments ---
@@ -179,18 +205,41 @@ class ShardedFunction:
         call = self._signature.apart(called, {**kwargs, **named}, SESSION.plans.settings_number(current()))
         evaluate([leaf._value for leaf in leaves if isinstance(leaf, Tensor)])
         positional, keywords = call.key.structure.children
-        entries = [*_positional(self._in, positional, self._signature.name), *[None] * _count(keywords)]
+        entries = self._entries(positional, keywords)
         mesh = self._found_mesh(leaves, entries)
         specs: list[SpecAxes | None] = []
         for leaf, entry, name, kind in zip(leaves, entries, call.names, call.key.leaves, strict=True):
-            dims = tuple([int(str(dim)) if isinstance(dim, int) else dim for dim in kind.type.dims])
+            dims = kind.type.dims
             said = entry(name, dims) if callable(entry) and not isinstance(entry, P | Sharding) else entry  # type: ignore[arg-type]
             spec = said.spec if isinstance(said, Sharding) else said
             if spec is not None:
-                specs.append(spec_axes(f"the sharding of {name}", mesh, spec, dims))  # type: ignore[arg-type]
+                specs.append(spec_axes(f"the sharding of {name}", mesh, spec, dims))
             else:
                 specs.append(leaf.spec if isinstance(leaf, Sharded) else None)
         return call, leaves, mesh, tuple(specs)
+
+    def _entries(self, positional: Structure, keywords: Structure) -> list[Spec]:
+        """What `in_shardings` says of every leaf: one entry for all arguments, or one for each in the order of parameters; of what is bound nothing."""
+        signature, bound = self._signature, len(self._bound)
+        names = keywords.about if isinstance(keywords.about, tuple) else ()
+        arguments = [*positional.children[bound:], *keywords.children]
+        given = list(self._in) if isinstance(self._in, tuple | list) else [self._in] * len(arguments)
+        places: list[int | None] = list(range(len(arguments)))
+        if isinstance(self._in, tuple | list):
+            order = [name for k, name in enumerate(signature.positional) if k not in signature.static][bound:]
+            known = {name: place for place, name in enumerate(order[: len(given)])}
+            places[len(arguments) - len(names) :] = map(known.get, names)
+            said = [place for place in places if place is not None]
+            if sorted(said) != list(range(len(given))):
+                raise GraphError(
+                    f"in_shardings of {signature.name} has {len(given)} entries, and it is called with {len(said)} arguments",
+                    location=Location.caller(),
+                    remedy="give one entry per argument that is not static (None where nothing is said), or one for all",
+                )
+        found: list[Spec] = [None] * sum(map(_count, positional.children[:bound]))
+        for place, part in zip(places, arguments, strict=True):
+            found += spread(None if place is None else given[place], part, "in_shardings")
+        return found
 
     def _found_mesh(self, leaves: Sequence[Any], entries: Sequence[Spec]) -> Mesh:
         """The mesh of the call: that of `jit`, of a sharding, of an argument, or the current one."""
@@ -249,42 +298,39 @@ class ShardedFunction:
 
     # --- programs ---
 
-    def _traced_function(
-        self, mesh: Mesh | None, specs: tuple[SpecAxes | None, ...] | None
-    ) -> Callable[..., Any]:
-        """The function, with what is said of its arguments and results."""
-
-        def sharded(*args: Any, **kwargs: Any) -> Any:
-            if mesh is None:
-                return self._function(*args, **kwargs)
-            with mesh:
-                if specs is not None:
-                    args, kwargs = self._arguments(mesh, args, kwargs, specs)
-                made = self._function(*args, **kwargs)
-                if self._out is None:
-                    return made
-                found, shape = tree.flatten(made)
-                entries = spread(self._out, shape, "out_shardings")
-                placed = zip(found, entries, paths(shape, "result"), strict=True)
-                return tree.unflatten(shape, [_placed(mesh, *each) for each in placed])
-
-        return sharded
-
-    def _arguments(
-        self, mesh: Mesh, args: tuple[Any, ...], kwargs: dict[str, Any], specs: tuple[SpecAxes | None, ...]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments with their specs; static ones as they are."""
-        leaves, structure = tree.flatten(_dynamic(self._signature, args, kwargs))
-        kept = [_said(mesh, leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
-        given, named = tree.unflatten(structure, kept)
-        rest = iter(given)
+    def _traced(
+        self,
+        mesh: Mesh,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        said: Callable[[list[Any], Structure], list[Any]],
+        axes_of: SpecOf,
+    ) -> Any:
+        """The function, with what is said of its arguments and results; static ones stay as they are."""
         static = self._signature.static
-        return tuple([a if k in static else next(rest) for k, a in enumerate(args)]), {**kwargs, **named}
+        with mesh:
+            leaves, structure = tree.flatten(_dynamic(self._signature, args, kwargs))
+            given, named = tree.unflatten(structure, said(leaves, structure))
+            rest = iter(given)
+            placed = [arg if k in static else next(rest) for k, arg in enumerate(args)]
+            made = self._function(*placed, **{**kwargs, **named})
+            if self._out is None:
+                return made
+            found, shape = tree.flatten(made)
+            entries = spread(self._out, shape, "out_shardings")
+            each = zip(found, entries, paths(shape, "result"), strict=True)
+            return tree.unflatten(shape, [_placed(mesh, *one, axes_of) for one in each])
 
     def _partitioned(
         self, call: CallParts, mesh: Mesh, specs: tuple[SpecAxes | None, ...]
     ) -> tuple[CapturedCall, Function]:
-        traced = trace_call(self._signature, self._traced_function(mesh, specs), call)
+        def said(leaves: list[Any], structure: Structure) -> list[Any]:
+            return [_said(mesh, leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
+
+        def sharded(*args: Any, **kwargs: Any) -> Any:
+            return self._traced(mesh, args, kwargs, said, spec_axes)
+
+        traced = trace_call(self._signature, sharded, call)
         program = Program([traced.function])
         # first what the front end left: a reshape there and back hides from specs what it is about
         PassManager.parse(f"inline,{DEFAULT_PIPELINE}").run(program)
@@ -309,34 +355,21 @@ def _dynamic(
     return tuple(given), {name: kwargs[name] for name in sorted(kwargs) if name not in signature.static}
 
 
-def _positional(given: object, structure: Structure, name: str) -> list[Spec]:
-    """What `in_shardings` says of positional arguments: one entry for all, or one for each."""
-    if isinstance(given, list):
-        given = tuple(given)
-    if isinstance(given, tuple) and len(given) != len(structure.children):
-        raise GraphError(
-            f"in_shardings of {name} has {len(given)} entries, and it is called with {len(structure.children)} arguments",
-            location=Location.caller(),
-            remedy="give one entry per argument (None where nothing is said), or one for all",
-        )
-    return spread(given, structure, "in_shardings")
-
-
 def _said(mesh: Mesh, leaf: Any, spec: SpecAxes | None) -> Any:
     if spec is None or not isinstance(leaf, Tensor) or isinstance(leaf, WeakTensor):
         return leaf
     return Tensor.apply(ops.sharding, leaf, attrs=ops.ShardingAttrs(mesh.axes, spec))
 
 
-def _placed(mesh: Mesh, leaf: Any, entry: Spec, name: str) -> Any:
-    """A result with what `out_shardings` says of it."""
+def _placed(mesh: Mesh, leaf: Any, entry: Spec, name: str, axes_of: SpecOf) -> Any:
+    """A value with what shardings say of it."""
     if callable(entry) and not isinstance(entry, P | Sharding):
         entry = entry(name, tuple(asarray(leaf).shape))
     spec = entry.spec if isinstance(entry, Sharding) else entry
     if spec is None:
         return leaf
     tensor = asarray(leaf)
-    return _said(mesh, tensor, spec_axes(f"the sharding of {name}", mesh, spec, tensor.shape))
+    return _said(mesh, tensor, axes_of(f"the sharding of {name}", mesh, spec, tensor._value.type.dims))
 
 
 def _run(code: _Code, mesh: Mesh, ranks: Sequence[int], rows: list[list[Any]]) -> Any:
@@ -351,13 +384,15 @@ def _run(code: _Code, mesh: Mesh, ranks: Sequence[int], rows: list[list[Any]]) -
         raise
     leaves: list[Any] = []
     for number in code.traced.order:
-        spec, type = code.layout.results[number], code.wholes[number]
+        spec = code.layout.results[number]
         parts = {
             rank: asarray(row[number]) if code.virtual else computed(code.types[number], row[number], None)
             for rank, row in zip(ranks, made, strict=True)
         }
         if any(spec):
-            leaves.append(Sharded(mesh, spec, type.shape, type.dtype, parts))
+            own = parts[ranks[0]]
+            shape = [size * group_size(mesh.axes, names) for size, names in zip(own.shape, spec, strict=True)]
+            leaves.append(Sharded(mesh, spec, shape, own.dtype, parts))
         else:
             leaves.append(parts[ranks[0]])
     return tree.unflatten(code.traced.structure, leaves)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar, Token
-from typing import Final, Self
+from typing import Final, Self, cast
 
 from planish.errors import Location, PlanishError, ShapeError
 from planish.ptir.ops.collective import MeshAxes, SpecAxes, check_mesh, check_spec
+from planish.ptir.sharding.specs import can_cut
+from planish.ptir.types import DimLike
 
 _CURRENT: Final[ContextVar[Mesh | None]] = ContextVar("mesh", default=None)
 
@@ -26,8 +28,14 @@ class Mesh:
     """The name and size of each axis."""
 
     def __init__(self, shape: int | Sequence[int], names: str | Sequence[str]) -> None:
-        sizes = (shape,) if isinstance(shape, int) else tuple(map(operator.index, shape))
+        sizes = _sizes(shape)
         labels = (names,) if isinstance(names, str) else tuple(names)
+        if not all(isinstance(label, str) for label in labels):
+            raise PlanishError(
+                f"axes of a mesh are named by text, not {', '.join(map(repr, labels))}",
+                location=Location.caller(),
+                remedy='write Mesh((2, 4), ("data", "model"))',
+            )
         if len(sizes) != len(labels):
             raise ShapeError(
                 f"a mesh of {len(sizes)} axes {sizes} and {len(labels)} names {', '.join(map(str, labels)) or 'none'}",
@@ -70,6 +78,17 @@ class Mesh:
         return f"Mesh({self.shape}, {self.names})"
 
 
+def _sizes(shape: int | Sequence[int]) -> tuple[int, ...]:
+    try:
+        return (shape,) if isinstance(shape, int) else tuple(map(operator.index, shape))
+    except TypeError as error:
+        raise PlanishError(
+            f"a mesh has as many ranks along an axis as a whole number says, not {shape!r}",
+            location=Location.caller(),
+            remedy='write Mesh((2, 4), ("data", "model"))',
+        ) from error
+
+
 class P:
     """A spec: for each axis of a tensor, the axis of the mesh that it is cut along, several of them, or None.
 
@@ -81,15 +100,7 @@ class P:
     entries: Final[tuple[tuple[str, ...], ...]]
 
     def __init__(self, *entries: str | Sequence[str] | None) -> None:
-        self.entries = tuple([() if e is None else (e,) if isinstance(e, str) else tuple(e) for e in entries])
-        for names in self.entries:
-            for name in names:
-                if not isinstance(name, str):
-                    raise PlanishError(
-                        f"a spec names axes of a mesh, not {name!r}",
-                        location=Location.caller(),
-                        remedy='write P("data", None, ("model", "data"))',
-                    )
+        self.entries = tuple([_names(entry) for entry in entries])
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         return iter(self.entries)
@@ -107,6 +118,21 @@ class P:
         return f"P({', '.join(shown)})"
 
 
+def _names(entry: object) -> tuple[str, ...]:
+    """The axes of the mesh that an entry of a spec names."""
+    names: tuple[object, ...] = () if entry is None else (entry,)
+    if isinstance(entry, Iterable) and not isinstance(entry, str):
+        names = tuple(entry)
+    for name in names:
+        if not isinstance(name, str):
+            raise PlanishError(
+                f"a spec names axes of a mesh, not {name!r}",
+                location=Location.caller(),
+                remedy='write P("data", None, ("model", "pipe"))',
+            )
+    return cast("tuple[str, ...]", names)
+
+
 class Sharding:
     """A spec over a mesh: `Sharding(mesh, P("data"))`."""
 
@@ -116,7 +142,7 @@ class Sharding:
     spec: Final[P]
 
     def __init__(self, mesh: Mesh, spec: P) -> None:
-        self.mesh, self.spec = mesh, spec
+        self.mesh, self.spec = need_mesh("Sharding", mesh), _need_spec("Sharding", spec)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sharding) and (self.mesh, self.spec) == (other.mesh, other.spec)
@@ -128,21 +154,55 @@ class Sharding:
         return f"Sharding({self.mesh!r}, {self.spec!r})"
 
 
-def spec_axes(what: str, mesh: Mesh, spec: P, dims: Sequence[int]) -> SpecAxes:
+def spec_axes(what: str, mesh: Mesh, spec: P, dims: Sequence[DimLike]) -> SpecAxes:
     """The spec of a tensor with these sizes, axis by axis; mistakes name the user's line."""
+    axes = _each_axis(what, spec, dims)
+    _located(lambda: check_spec(what, mesh.axes, axes, dims))
+    return axes
+
+
+def fitting_axes(what: str, mesh: Mesh, spec: P, dims: Sequence[DimLike]) -> SpecAxes:
+    """As `spec_axes`, for a value that a program computes: an axis that does not divide is cut as far as it does."""
+    axes = _each_axis(what, spec, dims)
+    _located(lambda: check_mesh(what, mesh.axes, [name for names in axes for name in names]))
+    return tuple([_dividing(mesh, dim, names) for dim, names in zip(dims, axes, strict=True)])
+
+
+def _dividing(mesh: Mesh, size: DimLike, names: tuple[str, ...]) -> tuple[str, ...]:
+    while not can_cut(mesh.axes, size, names):
+        names = names[:-1]
+    return names
+
+
+def _each_axis(what: str, spec: P, dims: Sequence[DimLike]) -> SpecAxes:
+    entries = _need_spec(what, spec).entries
+    if len(entries) > len(dims):
+        shape = f"({', '.join(map(str, dims))}{',' if len(dims) == 1 else ''})"
+        raise ShapeError(
+            f"{what}: {spec!r} is about {len(entries)} axes, and the shape is {shape}",
+            location=Location.caller(),
+            remedy="give at most one entry per axis" if dims else "a single number is not cut: write P()",
+        )
+    return (*entries, *[()] * (len(dims) - len(entries)))
+
+
+def _need_spec(what: str, spec: P) -> P:
     if not isinstance(spec, P):
         raise PlanishError(
             f"{what}: {spec!r} is no spec", location=Location.caller(), remedy='write planish.P("data", None)'
         )
-    if len(spec.entries) > len(dims):
-        raise ShapeError(
-            f"{what}: {spec!r} is about {len(spec.entries)} axes, and the shape is {tuple(dims)}",
+    return spec
+
+
+def need_mesh(what: str, mesh: Mesh) -> Mesh:
+    """A mesh, and nothing else."""
+    if not isinstance(mesh, Mesh):
+        raise PlanishError(
+            f"{what}: {mesh!r} is no mesh",
             location=Location.caller(),
-            remedy="give at most one entry per axis",
+            remedy='make one: planish.Mesh((2, 4), ("data", "model"))',
         )
-    axes = (*spec.entries, *[()] * (len(dims) - len(spec.entries)))
-    _located(lambda: check_spec(what, mesh.axes, axes, dims))
-    return axes
+    return mesh
 
 
 def _located(check: object) -> None:
@@ -160,7 +220,7 @@ def current_mesh() -> Mesh | None:
 
 def needed_mesh(what: str, mesh: Mesh | None) -> Mesh:
     """A mesh, given or the current one."""
-    found = mesh or current_mesh()
+    found = current_mesh() if mesh is None else need_mesh(what, mesh)
     if found is None:
         raise PlanishError(
             f"{what}: no mesh says what the axes of the spec are",
@@ -170,4 +230,4 @@ def needed_mesh(what: str, mesh: Mesh | None) -> Mesh:
     return found
 
 
-__all__ = ["Mesh", "P", "Sharding", "current_mesh", "needed_mesh", "spec_axes"]
+__all__ = ["Mesh", "P", "Sharding", "current_mesh", "fitting_axes", "need_mesh", "needed_mesh", "spec_axes"]

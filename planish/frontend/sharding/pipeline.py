@@ -6,20 +6,21 @@ the stack is cut over ranks, a rank computes its stages, and moving on is a `per
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from planish.errors import Location, ShapeError
+from planish.frontend import tree
 from planish.frontend.control import scan
 from planish.frontend.sharding.arrays import with_sharding
 from planish.frontend.sharding.mesh import Mesh, P, current_mesh
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import arange, zeros
 from planish.frontend.tensor.elementwise import where
-from planish.frontend.tensor.manipulation import concat
+from planish.frontend.tensor.manipulation import concat, expand_dims
 from planish.frontend.tensor.statistics import sum as sum_of
+from planish.frontend.tensor.transfer import asarray
 from planish.frontend.transforms import vmap
-from planish.frontend.tree import leaves
 from planish.ptir import ops
 
 
@@ -34,36 +35,64 @@ def pipeline(
     """Batches (their first axis) through all stages: stage(params[n], ·) of stage n = 0, 1 …, each as the last gives it on.
 
     Every tensor of `params` has the stages as its first axis; a stage gives what it takes, in shape and dtype. With k stages and m batches
-    it takes m + k - 1 steps. `axis` of the mesh is what stages are cut along, where there is a mesh that has it.
+    it takes m + k - 1 steps: many small batches keep all stages busy. `axis` of the mesh is what stages are cut along, where there is a mesh that has it.
     """
-    tensors = leaves(params)
-    counts = {tensor.shape[0] for tensor in tensors}
-    if len(counts) != 1:
+    found = mesh or current_mesh()
+    spec = P(axis) if found is not None and axis in found.names else None
+    ranks = 1 if found is None or spec is None else dict(found.axes)[axis]
+    found_leaves, structure = tree.flatten(params)
+    tensors, batches = [asarray(leaf) for leaf in found_leaves], asarray(batches)
+    params = tree.unflatten(structure, tensors)
+    count = _stages([tensor.shape for tensor in tensors], axis, ranks)
+    if batches.ndim == 0 or batches.shape[0] == 0:
+        raise ShapeError(
+            f"pipeline: there are no batches in shape {batches.shape}",
+            location=Location.caller(),
+            remedy="the first axis counts batches: x.reshape(count, -1, *x.shape[1:])",
+        )
+    shape = batches.shape[1:]
+    place = arange(count).reshape(count, *[1] * len(shape))
+    idle, none = zeros((count - 1, *shape), dtype=batches.dtype), zeros((), dtype=batches.dtype)
+
+    def step(hands: Tensor, fed: Tensor) -> tuple[Tensor, Tensor]:
+        # a sum, since what moves on leaves 0 at the first place: its derivative is a move back and nothing else
+        taken = _moved_on(hands) + fed
+        made = vmap(stage)(params, taken)
+        if (made.shape, made.dtype) != (taken.shape, taken.dtype):
+            raise ShapeError(
+                f"pipeline: a stage takes {taken.dtype.name} {shape} and gives {made.dtype.name} {made.shape[1:]}",
+                location=Location.caller(),
+                remedy="what one stage gives the next one takes: keep shape and dtype",
+            )
+        return made, made
+
+    start = zeros((count, *shape), dtype=batches.dtype)
+    if spec is not None:
+        start = with_sharding(start, spec, mesh=found)
+    # batches for the first stage and those of the last, as a sum, outside of the loop: what is cut need not be gathered in every step
+    given = concat([batches, idle]) if count > 1 else batches
+    _, results = scan(step, start, where(place == 0, expand_dims(given, axis=1), none))
+    made: Tensor = sum_of(where(place == count - 1, results[count - 1 :], none), axis=1)
+    return made
+
+
+def _stages(shapes: Sequence[tuple[int, ...]], axis: str, ranks: int) -> int:
+    """How many stages parameters of such shapes are of."""
+    counts = {shape[0] if shape else 0 for shape in shapes}
+    if len(counts) != 1 or 0 in counts:
         raise ShapeError(
             f"pipeline: the parameters are of {' and '.join(map(str, sorted(counts))) or 'no'} stages",
             location=Location.caller(),
             remedy="stack those of all stages along their first axis",
         )
     (count,) = counts
-    found = mesh or current_mesh()
-    spec = P(axis) if found is not None and axis in found.names else None
-    shape = batches.shape[1:]
-    place = arange(count).reshape(count, *[1] * len(shape))
-    idle = zeros((count - 1, *shape), dtype=batches.dtype)
-
-    def placed(x: Tensor) -> Tensor:
-        return x if spec is None else with_sharding(x, spec, mesh=found)
-
-    def step(hands: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
-        taken = placed(where(place == 0, batch, _moved_on(hands)))
-        made = placed(vmap(stage)(params, taken))
-        # the last stage's, as a sum: what is cut need not be gathered
-        return made, sum_of(where(place == count - 1, made, zeros((), dtype=made.dtype)), axis=0)
-
-    start = placed(zeros((count, *shape), dtype=batches.dtype))
-    _, results = scan(step, start, concat([batches, idle]) if count > 1 else batches)
-    made: Tensor = results[count - 1 :]
-    return made
+    if count % ranks:
+        raise ShapeError(
+            f"pipeline: {count} stages do not divide over {axis} ({ranks})",
+            location=Location.caller(),
+            remedy=f"make it {-(-count // ranks) * ranks} stages, or put several layers into one",
+        )
+    return count
 
 
 def _moved_on(hands: Tensor) -> Tensor:

@@ -156,7 +156,11 @@ def check_mesh(op: str, mesh: MeshAxes, over: Sequence[str]) -> int:
             known = ", ".join(f"{n} ({size})" for n, size in mesh) or "none"
             raise GraphError(f"the mesh has no axis {name!r}", op=op, remedy=f"{hint}its axes: {known}")
     if len(set(over)) != len(over):
-        raise GraphError(f"the axes {', '.join(over)} name one twice", op=op)
+        raise GraphError(
+            f"the axes {', '.join(over)} name one twice",
+            op=op,
+            remedy="an axis of the mesh cuts one axis of a tensor, once",
+        )
     return group_size(mesh, over)
 
 

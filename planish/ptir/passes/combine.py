@@ -2,6 +2,7 @@
 
 A collective takes its time to start, however little it carries. All-reduces of one group, kind and dtype wait for each other, and what
 needs their results is put off, until they are enough or nothing else is left to do; then one carries all. Elements are combined as before, each by itself.
+Sums over ranks that a loop adds up step by step are taken once, behind it (`sharding.postponed`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from planish.ptir.library.splice import Splice
 from planish.ptir.ops.collective import AllReduceAttrs, all_reduce
 from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, over_functions, register
 from planish.ptir.rewrite.rewriter import ProgramRewriter
+from planish.ptir.sharding.postponed import postpone_sums
 from planish.records import dataclass
 
 Key = tuple[AllReduceAttrs, DType]
@@ -48,6 +50,7 @@ class _Combiner:
         self.count = 0
 
     def run(self) -> int:
+        self.count += postpone_sums(self.rewriter)
         self.region(self.function.body)
         return self.count
 

@@ -136,8 +136,9 @@ def through(inst: Inst, factors: Factors, specs: Specs) -> Iterable[Value]:
             known = chosen.get(number)
             if known is not None and (len(known[0]) >= len(names) or names[: len(known[0])] != known[0]):
                 continue
-            if any(used.get(name, number) != number for name in names):
-                continue  # one axis of the mesh cannot cut two factors: the first to come has it
+            if not inst.regions and any(used.get(name, number) != number for name in names):
+                # one axis of the mesh cannot cut two factors: the first to come has it; what control flow carries is each by itself
+                continue
             if not can_cut(specs.mesh, factors.sizes[number], names):
                 continue
             chosen[number] = (names, value)
