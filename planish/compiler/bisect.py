@@ -23,6 +23,7 @@ from planish.dtypes import PtrDType
 from planish.llir.interpret import interpret as interpret_llir
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Buffer, Program, Register, Variable
+from planish.ptir.passes.bisect import PassCulprit, bisect_passes
 from planish.runtime.plan import KernelCall
 from planish.schedule.plan import Kernel
 from planish.schedule.planner import plan as make_plan
@@ -104,6 +105,8 @@ class KernelCulprit(NamedTuple):
 
     finding: Finding
     kernel: str | None = None
+    wrong_pass: PassCulprit | None = None
+    """Of passes that change the result: the first that does."""
 
 
 class _Difference(Exception):
@@ -128,10 +131,13 @@ def bisect(
     try:
         prepared = compiler.prepare(function, passes)
     except Exception as error:  # noqa: BLE001 - whatever a bug raises
-        return KernelCulprit(Finding(PASSES, "passes", "crash", f"{type(error).__name__}: {error}"))
+        # the notes name the pass, and the pattern that was tried
+        said = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
+        return KernelCulprit(Finding(PASSES, "passes", "crash", "\n".join(said)))
     what = _differs(meant, _after_passes(prepared, arrays, meant))
     if what is not None:
-        return KernelCulprit(Finding(PASSES, "passes", "values", what))
+        wrong = _wrong_pass(function, passes, arrays, meant)
+        return KernelCulprit(Finding(PASSES, "passes", "values", what), wrong_pass=wrong)
     launches: dict[str, int] = {}
 
     def run(kernel: Kernel, memory: Memory, variables: Mapping[str, int]) -> Mapping[int, Array]:
@@ -158,10 +164,13 @@ def bisect(
     return _as_code(function, arrays, target, passes, meant)
 
 
-def _after_passes(prepared: ptir.Function, arrays: Sequence[Array], meant: Sequence[Array]) -> list[Array]:
+def _after_passes(
+    prepared: ptir.Function | ptir.Program, arrays: Sequence[Array], meant: Sequence[Array]
+) -> list[Array]:
     """What the function means after the passes, to which complex numbers are pairs of reals."""
     given = []
-    for param, array in zip(prepared.params, arrays, strict=True):
+    entry = prepared.entry if isinstance(prepared, ptir.Program) else prepared
+    for param, array in zip(entry.params, arrays, strict=True):
         dtype = param.type.dtype.numpy
         pairs = (
             np.ascontiguousarray(array).view(dtype).reshape(*array.shape, 2)
@@ -176,6 +185,23 @@ def _after_passes(prepared: ptir.Function, arrays: Sequence[Array], meant: Seque
             result = np.ascontiguousarray(result).view(want.dtype).reshape(result.shape[:-1])
         results.append(result)
     return results
+
+
+def _wrong_pass(
+    function: ptir.Function | ptir.Program,
+    passes: Passes | None,
+    arrays: Sequence[Array],
+    meant: Sequence[Array],
+) -> PassCulprit | None:
+    """The first pass after which the interpreter gives something else."""
+
+    def good(program: ptir.Program) -> bool:
+        return _differs(meant, _after_passes(program, arrays, meant)) is None
+
+    if passes is None:
+        return None
+    program = function.clone() if isinstance(function, ptir.Program) else ptir.Program([function.clone()])
+    return bisect_passes(program, ptir.PassManager.of(passes).passes, good)
 
 
 def row_of(finding: Finding) -> str:
