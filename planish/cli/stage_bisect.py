@@ -81,7 +81,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     function = program.entry
     arrays = _arrays(function, args)
     target = find_target(current().target if args.target is None else args.target)
-    with ProgressLine(f"bisecting @{function.name}"):
+    with ProgressLine(f"bisecting @{function.name}", counted="launches"):
         culprit = bisect(program, arrays, target, rules=args.rules, passes=passes)
     if culprit is None:
         found = f"@{function.name}: every stage gives the result of the interpreter\n"

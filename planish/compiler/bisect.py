@@ -8,6 +8,7 @@ to the PTIR interpreter.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from planish import compiler, ptir
 from planish.compiler.arguments import Arguments
 from planish.compiler.executable import Executable
-from planish.compiler.progress import report
+from planish.compiler.progress import ProgressLine, report
 from planish.compiler.scheduling import choose
 from planish.dtypes import PtrDType
 from planish.llir.interpret import interpret as interpret_llir
@@ -84,11 +85,20 @@ def run_plan(
         arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
         lowered = compiler.Lowered(prepared, arguments, plan, share(plan, reuse=False), programs, target)
 
+        planned = Counter(launch.kernel for launch in plan.launches)
+        total, looked = sum(min(count, _LAUNCHES) for count in planned.values()), Counter[str]()
+
+        def tell(name: str) -> None:
+            done = sum(min(count, _LAUNCHES) for count in looked.values())
+            looked[name] += 1
+            report(min(done, total), total, f"kernel {name}")
+
         def call(kernel: Kernel, program: Program) -> KernelCall:
             slots = [int(buffer.name.removeprefix("arg")) for buffer in program.params]
             written = written_by(kernel.sink)
 
             def launch(memory: Sequence[Array], values: Sequence[int], scratch: Array | None) -> None:
+                tell(kernel.name)
                 given = dict(zip(slots, memory, strict=True))
                 after = run(kernel, given, dict(zip(kernel.variables, values, strict=True)))
                 for slot in written:
@@ -142,7 +152,6 @@ def bisect(
 
     def run(kernel: Kernel, memory: Memory, variables: Mapping[str, int]) -> Mapping[int, Array]:
         launches[kernel.name] = launches.get(kernel.name, 0) + 1
-        report(doing=f"kernel {kernel.name}, launch {launches[kernel.name]}")
         expected, found = first_wrong(
             kernel.sink, machine, memory, variables, rules=rules, stages=launches[kernel.name] <= _LAUNCHES
         )
@@ -234,9 +243,9 @@ def _as_code(
     if target.name not in {host().name, "scalar"} and not (target.arch and _has_gpu()):
         return None
     try:
-        found = [
-            np.asarray(array) for array in compiler.lower(function, target, passes=passes).compile()(*arrays)
-        ]
+        with ProgressLine("compiling"):
+            made = compiler.lower(function, target, passes=passes).compile()
+        found = [np.asarray(array) for array in made(*arrays)]
     except Exception as error:  # noqa: BLE001 - whatever a bug raises
         return KernelCulprit(Finding(CODE, "code generation", "crash", f"{type(error).__name__}: {error}"))
     what = _differs(meant, found)

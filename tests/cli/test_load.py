@@ -111,7 +111,10 @@ def test_other_commands_with_a_pipeline_load_too(cli: Cli, command: str):
         assert " abs " in ran.out
     else:
         assert "@f: passes: the result is wrong from here on" in ran.out
-        assert "breaks it: canonicalize{extra-patterns=NegToAbs}\nin @f, rewrite 1 of 1: changed by NegToAbs" in ran.out
+        assert (
+            "breaks it: canonicalize{extra-patterns=NegToAbs}\nin @f, rewrite 1 of 1: changed by NegToAbs"
+            in ran.out
+        )
         told = json.loads(cli(command, "f.ptir", "--load", "mine.py", "--json").out)["culprit"]["pass"]
         assert told["name"] == "canonicalize{extra-patterns=NegToAbs}"
         assert "NegToAbs" in told["rewrite"]
