@@ -8,7 +8,7 @@
 #   make fuzz      long random testing        make lint       ruff and mypy
 #   make bench     against the pinned peers   make clean      remove everything built
 #   make onnx      all of ONNX's own test cases, as machine code
-#   make docs      the site, into build/site   (strictly; offline)
+#   make docs      the site, into build/site   (strictly; offline; its search wants a server: python -m http.server -d build/site)
 #   make native    the C of planish/runtime/native again as LLVM IR and machine code (takes clang and opt of LLVM 14)
 #   make page      the page of `planish viz` again from web/ (takes Node and npm)
 #   make pictures  those of it in the documents (takes Chromium)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import planish as pn
-from planish import compiler, nn, optim, ptir
+from planish import compiler, nn, optim, ptir, target
 from planish.data import Loader
 from planish.uop import Table
 
@@ -60,6 +61,11 @@ def _objects() -> dict[str, object]:
         "loader": Loader(np.zeros((1000, 64)), 32, shuffle=True),
         "custom": pn.custom_vjp(pn.sin),
         "optimizer": optim.Adam(1e-3),
+        "state": optim.Adam(1e-3).init([x] * 100),
+        "structure": pn.tree.flatten({"a": [1] * 500})[1],
+        "target": target.host(),
+        "gpu": target.find("sm_90"),
+        "passes": ptir.PassManager.parse("canonicalize,cse").run(low.function.clone()),
     }
 
 
@@ -72,13 +78,25 @@ def _made() -> dict[str, object]:
     "name",
     ["jitted", "lowered", "compiled", "kernel", "memory", "cost", "why", "compiler.Lowered", "compiler.Executable",
      "plan", "sharing", "program", "choice", "uop", "table", "graph", "function", "inst", "region", "patterns",
-     "pass manager", "module", "cache info", "profile", "settings", "loader", "custom", "optimizer"],
+     "pass manager", "module", "cache info", "profile", "settings", "loader", "custom", "optimizer",
+     "state", "structure", "target", "gpu", "passes"],
 )  # fmt: skip
 def test_a_repr_is_one_short_line(name: str, objects: dict[str, object]) -> None:
     shown = repr(objects[name])
     assert len(shown) <= LONGEST
     assert "\n" not in shown
     assert " object at 0x" not in shown
+
+
+@pytest.mark.parametrize("shape", [(300, 300), (300, 300, 30), (30, 30, 30, 30)])
+def test_a_large_array_fits_a_screen(shape: tuple[int, ...]) -> None:
+    assert len(repr(pn.ones(shape)).splitlines()) <= 50
+
+
+def test_targets_that_differ_in_anything_have_other_texts() -> None:
+    one = target.host()
+    assert one.in_full() != replace(one, registers=one.registers + 1).in_full()
+    assert repr(one.name) in one.in_full()
 
 
 def test_a_lowered_function_from_the_cache_prints_without_reading_the_rest(tmp_path) -> None:

@@ -15,9 +15,10 @@ from pathlib import Path
 from planish.cli.console import CommandError, UsageError
 from planish.cli.watch import diff_lines
 from planish.compiler.progress import ProgressLine, report
-from planish.ptir import Program, bisect_rewrites, text
+from planish.ptir import Program, text
 from planish.ptir.function import Function
-from planish.ptir.passes import CanonicalizePass, Instrument, Pass, PassManager, PassResult, pass_text
+from planish.ptir.passes import Pass
+from planish.ptir.passes.bisect import PassCulprit, bisect_passes
 
 
 class Oracle:
@@ -57,58 +58,21 @@ def bisect(program: Program, passes: Sequence[Pass], command: str, *, quiet: boo
         oracle = Oracle(command, Path(folder), quiet=quiet)
         if not oracle.good(program):
             raise CommandError("the command fails on the input already: there is nothing to bisect")
-        watch = _FirstFailure(oracle, program)
-        PassManager(passes, instruments=[watch]).run(program)
-        if watch.step is None:
+        culprit = bisect_passes(program, passes, oracle.good)
+        if culprit is None:
             raise CommandError("the command succeeds on the result too: there is nothing to bisect")
-        lines = [f"pass {watch.number} of {watch.ran} breaks it: {pass_text(watch.step)}"]
-        if isinstance(watch.step, CanonicalizePass):
-            lines += _rewrite(watch.before, watch.step, oracle)
-        else:
-            lines += _difference(watch.before, watch.after)
-        return "\n".join([*lines, f"the command was asked {oracle.asked} times"])
+        return "\n".join([str(culprit), *pass_lines(culprit), f"the command was asked {oracle.asked} times"])
 
 
-class _FirstFailure(Instrument):
-    """Asks the command after every pass that changed something, until it fails."""
-
-    __slots__ = ("after", "before", "number", "oracle", "ran", "step")
-
-    def __init__(self, oracle: Oracle, program: Program) -> None:
-        self.oracle = oracle
-        self.before = self.after = program
-        self.number = self.ran = 0
-        self.step: Pass | None = None
-
-    def before_pass(self, number: int, step: Pass, program: Program) -> None:
-        if self.step is None:
-            self.before = program.clone()
-
-    def after_pass(
-        self, number: int, step: Pass, program: Program, result: PassResult, seconds: float
-    ) -> None:
-        self.ran = number
-        if self.step is None and result.changed and not self.oracle.good(program):
-            self.step, self.number, self.after = step, number, program.clone()
-
-
-def _rewrite(program: Program, step: CanonicalizePass, oracle: Oracle) -> list[str]:
-    """The rewrite at fault: functions are rewritten one after the other, as the pass does."""
-    patterns = step.pattern_set()
-    state = program
-    for function in program:
-
-        def good(candidate: Function, state: Program = state, name: str = function.name) -> bool:
-            others = {**state.functions, name: candidate}
-            return oracle.good(Program(others.values(), state.entry_name))
-
-        culprit = bisect_rewrites(function, patterns, good, step.config())
-        if culprit is not None:
-            what = str(culprit.step).strip().partition(" ")[2]
-            headline = f"in @{function.name}, rewrite {culprit.step.number} of {culprit.steps}: {what}"
-            return [headline, *_difference(culprit.before, culprit.after)]
-        step.run(Program([function]))
-    return []
+def pass_lines(culprit: PassCulprit) -> Iterator[str]:
+    """What a pass did wrong: the rewrite, if it is known, and the lines that differ."""
+    found = culprit.rewrite
+    if found is None:
+        yield from _difference(culprit.before, culprit.after)
+        return
+    what = str(found.step).strip().partition(" ")[2]
+    yield f"in @{found.before.name}, rewrite {found.step.number} of {found.steps}: {what}"
+    yield from _difference(found.before, found.after)
 
 
 def _difference(before: Program | Function, after: Program | Function) -> Iterator[str]:

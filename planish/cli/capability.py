@@ -6,7 +6,7 @@ that work on tiles, a program gets. One core reads as many bytes as a cache hold
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +24,8 @@ from planish.runtime.pool import wanted_threads
 from planish.runtime.sandbox import Sandbox
 from planish.target import host
 
+Begin = Callable[[int, str], None]
+"""Hears of each rate of a device before it is measured: its number and name."""
 PRODUCTS: Final = (
     (float64, float64),
     (float32, float32),
@@ -32,6 +34,8 @@ PRODUCTS: Final = (
     (int8, int32),
 )
 """Elements, and what their products are added up in."""
+_OTHER_RATES: Final = 3
+"""What is measured of a device before its products, at most."""
 _SIDE: Final = {CPU: 768}
 _GPU_SIDE: Final = 4096
 _STREAM: Final = 64 << 20
@@ -41,30 +45,32 @@ _STREAM: Final = 64 << 20
 def measure(among: Sequence[str] | None = None) -> dict[str, Any]:
     """The rates of every device, those of cores first; a few seconds each."""
     found = [d for d in devices() if d != INTERPRETER] if among is None else among
-    steps = 2 + len(found) * len(PRODUCTS)
-    done = 0
+    each = _OTHER_RATES + len(PRODUCTS)
     record: dict[str, Any] = {}
-    for device in found:
-        rates: dict[str, Any] = _cores() if device == CPU else _gpu(device)
-        done += 2
+    for number, device in enumerate(found):
+
+        def begin(step: int, what: str, before: int = number * each) -> None:
+            report(before + step, len(found) * each, what)
+
+        rates: dict[str, Any] = _cores(begin) if device == CPU else _gpu(device, begin)
         rates["product_gflops"] = {}
-        for name, rate in _products(device):
-            done += 1
-            report(done, max(steps, done), f"{name} on {device}")
-            rates["product_gflops"][name] = rate
+        for step, (dtype, total) in enumerate(PRODUCTS, _OTHER_RATES):
+            begin(step, f"products of {dtype.name} on {device}")
+            rates["product_gflops"][dtype.name] = _product_rate(device, dtype, total)
         record[device] = rates
     return record
 
 
-def _cores() -> dict[str, Any]:
+def _cores(begin: Begin) -> dict[str, Any]:
     threads = wanted_threads()
     machine = host()
     with Sandbox((), threads, workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox:
         meter = Meter(sandbox, machine.lanes(float32))
-        report(0, 0, "multiply-adds")
+        begin(0, "multiply-adds")
         peak = {f"float{bits}": _round(meter.flops(bits) / 1e9) for bits in (32, 64)}
-        report(0, 0, "caches and memory")
+        begin(1, "memory")
         memory = _round(meter.limits().bandwidth / 1e9)
+    begin(2, "caches")
     caches = {f"L{level}": size for level, size in enumerate(machine.caches, 1)}
     reads = {
         name: _round(rate / 1e9) for name, rate in zip((*caches, "memory"), read_rates(machine), strict=True)
@@ -75,9 +81,10 @@ def _cores() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _gpu(device: str) -> dict[str, Any]:
+def _gpu(device: str, begin: Begin) -> dict[str, Any]:
     kind, number = kind_of(device)
     card = kind.properties(number)
+    begin(0, f"memory of {device}")
     graph = ptir.Graph("stream")
     x = graph.input("x", ptir.tensor("f32", (_STREAM,)))
     streamed = compiler.compile(graph.build(x + x), device=device).profile(repeat=5)
@@ -90,15 +97,13 @@ def _gpu(device: str) -> dict[str, Any]:
     }
 
 
-def _products(device: str) -> Iterator[tuple[str, float | None]]:
+def _product_rate(device: str, dtype: DType, total: DType) -> float | None:
     """GFLOP/s of square products; None where the device has none of the type."""
-    side = _SIDE.get(device, _GPU_SIDE)
-    for dtype, total in PRODUCTS:
-        try:
-            with settings(beam=0):
-                yield dtype.name, _round(_product(device, dtype, total, side))
-        except PlanishError:
-            yield dtype.name, None
+    try:
+        with settings(beam=0):
+            return _round(_product(device, dtype, total, _SIDE.get(device, _GPU_SIDE)))
+    except PlanishError:
+        return None
 
 
 def _product(device: str, dtype: DType, total: DType, side: int) -> float:

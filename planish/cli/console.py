@@ -165,6 +165,10 @@ class Console:
 
     def say(self, text: str) -> None:
         """Say something about it, on standard error."""
+        # whoever draws a bar has imported this; nobody else has to
+        progress = sys.modules.get("planish.compiler.progress")
+        if progress is not None:
+            progress.erase()
         _write(sys.stderr, text.rstrip("\n") + "\n")
 
     def style(self, name: str, text: str) -> str:

@@ -71,7 +71,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
         from planish.cli.capability import measure as measure_rates
         from planish.viz.machine import keep
 
-        with ProgressLine("measuring this machine"):
+        with ProgressLine("measuring this machine", counted="rates"):
             record["measured"] = measure_rates()
         keep(record["measured"])
     console.product(record, _text(record))
@@ -116,7 +116,7 @@ def calibrate() -> None:
     """Measure this machine, and write what compiling for it goes by."""
     with settings(calibration=False):
         plain = host()
-    with ProgressLine("measuring this machine"):
+    with ProgressLine("measuring this machine", counted="runs"):
         numbers = measure(plain, report)
     calibration.save(calibration.path_in(cache_directory(os.environ)), model_name(), numbers)
 

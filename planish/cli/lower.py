@@ -24,6 +24,7 @@ from planish.cli.pipeline import adjust, read_passes, reproducer_directory
 from planish.cli.sources import SOURCE_HELP, add_source_arguments, read_program
 from planish.compiler.layouts import lower as lower_in_layout
 from planish.compiler.levels import Levels
+from planish.compiler.progress import ProgressLine, report
 from planish.compiler.scheduling import schedule_text
 from planish.config import current, settings
 from planish.errors import did_you_mean
@@ -160,15 +161,22 @@ def run(arguments: Sequence[str], console: Console) -> int:
     manager = PassManager(passes, reproducer_dir=reproducer_directory(directory))
     if directory is not None:
         manager.watch(DumpDir(directory))
-    ran = len(manager.run(program).runs)
     steps = schedule_text(None if args.schedule is None else Path(args.schedule))
-    with settings(schedule=steps) if steps is not None else nullcontext():
-        return _shown(program, args, directory, ran, console)
+    with (
+        ProgressLine(f"lowering @{program.entry.name}"),
+        settings(schedule=steps) if steps is not None else nullcontext(),
+    ):
+        report(doing="passes")
+        ran = len(manager.run(program).runs)
+        shown = _shown(program, args, directory, ran)
+    if args.json:
+        record = {"entry": program.entry.name, "level": args.to, "target": _target(args).name, "text": shown}
+        shown = json.dumps(record, indent=2) + "\n"
+    write_output(args.output, shown, console, "json" if args.json else _LANGUAGES.get(args.to))
+    return OK
 
 
-def _shown(
-    program: Program, args: argparse.Namespace, directory: str | None, ran: int, console: Console
-) -> int:
+def _shown(program: Program, args: argparse.Namespace, directory: str | None, ran: int) -> str:
     if directory is None:
         # Only as far as it is asked for, so that programs are shown that cannot be lowered, too.
         shown = text.print(program) if args.to == "ptir" else _levels(program, args).as_text(args.to)
@@ -177,12 +185,7 @@ def _shown(
             lowered = _lowered(program, args)
         _dump(lowered, Path(directory), ran + 1)
         shown = text.print(program) if args.to == "ptir" else lowered.as_text(args.to)
-    shown = shown.rstrip("\n") + "\n" if shown else ""
-    if args.json:
-        record = {"entry": program.entry.name, "level": args.to, "target": _target(args).name, "text": shown}
-        shown = json.dumps(record, indent=2) + "\n"
-    write_output(args.output, shown, console, "json" if args.json else _LANGUAGES.get(args.to))
-    return OK
+    return shown.rstrip("\n") + "\n" if shown else ""
 
 
 def _levels(program: Program, args: argparse.Namespace) -> Levels | compiler.Lowered:

@@ -30,6 +30,7 @@ from planish.cli.pipeline import (
     reproducer_directory,
 )
 from planish.cli.watch import DiffChanged, StepInstrument, StepPrinter, statistics_text, timing_text
+from planish.compiler.progress import ProgressLine, report
 from planish.config import current
 from planish.errors import ParseError, VerifyError
 from planish.ptir import Pass, PassManager, Program, json, text
@@ -158,12 +159,15 @@ def run(arguments: Sequence[str], console: Console) -> int:
         _report(args, record, "\n".join(lines) + "\n", console)
         return OK
     if args.bisect is not None:
-        report = bisect(program, passes, args.bisect, quiet=not console.verbose)
-        _report(args, {"report": report.split("\n")}, report + "\n", console)
+        found = bisect(program, passes, args.bisect, quiet=not console.verbose)
+        _report(args, {"report": found.split("\n")}, found + "\n", console)
         return OK
 
     manager = _manager(passes, args, console, verify_each=args.verify_each or reproducer is not None)
-    result = manager.run(program)
+    # those who watch every pass write to the terminal themselves
+    with ProgressLine("rewriting", shown=False if args.log_steps or args.print_changed else None):
+        report(doing=args.run_reproducer or args.file)
+        result = manager.run(program)
     clock.phases += [(each.text, each.seconds) for each in result.runs]
     if not args.no_verify:
         clock.time("verify", lambda: _check_result(program))

@@ -31,7 +31,7 @@ from planish.cli.models import (
 from planish.cli.outputs import check_with_onnxruntime, described, summary, write_text
 from planish.cli.recorded import REPEAT, Recorder, tables
 from planish.cli.timeline import TimelineSink
-from planish.compiler.progress import ProgressLine
+from planish.compiler.progress import ProgressLine, report
 from planish.config import current, in_environment
 from planish.frontend.devices import CPU, checked
 from planish.frontend.nan_check import interpret_without_nan
@@ -250,11 +250,13 @@ def _feeds(args: argparse.Namespace, ports: Sequence[Any], sizes: DimSizes) -> d
 
 def _repeat(count: int, call: Any, console: Console) -> float | None:
     """The best time of the runs after the first; None if there are none."""
-    times = []
-    for _ in range(count - 1):
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
+    times: list[float] = []
+    with ProgressLine("running", counted="runs"):
+        for _ in range(count - 1):
+            report(len(times), count - 1)
+            begin = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - begin)
     if times:
         console.say(f"best of {len(times)} more: {min(times) * 1e3:.3f} ms")
     return min(times, default=None)

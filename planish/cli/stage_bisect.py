@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish import compiler
+from planish.cli.bisect import pass_lines
 from planish.cli.console import FAILED, OK, CommandError, Console, Options
 from planish.cli.files import STDIN
 from planish.cli.load import add_load_argument, load_files
@@ -80,7 +81,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     function = program.entry
     arrays = _arrays(function, args)
     target = find_target(current().target if args.target is None else args.target)
-    with ProgressLine(f"bisecting @{function.name}"):
+    with ProgressLine(f"bisecting @{function.name}", counted="launches"):
         culprit = bisect(program, arrays, target, rules=args.rules, passes=passes)
     if culprit is None:
         found = f"@{function.name}: every stage gives the result of the interpreter\n"
@@ -112,13 +113,17 @@ def record(function: Function, culprit: KernelCulprit) -> dict[str, object]:
         if rule is None
         else {"name": rule.name, "number": rule.number, "before": str(rule.before), "after": str(rule.after)}
     )
-    found = {
+    found: dict[str, object] = {
         "kernel": culprit.kernel,
         "stage": finding.stage,
         "name": finding.name,
         "kind": finding.kind,
         "what": finding.what,
     }
+    wrong = culprit.wrong_pass
+    if wrong is not None:
+        rewrite = None if wrong.rewrite is None else str(wrong.rewrite.step).strip()
+        found["pass"] = {"name": wrong.step, "number": wrong.number, "rewrite": rewrite}
     return {"function": function.name, "culprit": {**found, "rule": told}}
 
 
@@ -139,9 +144,9 @@ def report(function: Function, culprit: KernelCulprit) -> str:
             lines.append(
                 f"  (after rules {rule.since + 1} to {rule.number - 1} the kernel cannot be executed)"
             )
-    if finding.stage == PASSES:
-        lines.append("see `planish opt --bisect` for the pass and the rewrite")
-    else:
+    if culprit.wrong_pass is not None:
+        lines += [str(culprit.wrong_pass), *pass_lines(culprit.wrong_pass)]
+    if finding.stage != PASSES:
         lines.append(f"docs/debugging.md: {row_of(finding)}")
     return "\n".join(lines) + "\n"
 

@@ -74,7 +74,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     if args.measure:
         from planish.viz.machine import keep
 
-        with ProgressLine("measuring this machine"):
+        with ProgressLine("measuring this machine", counted="rates"):
             keep(measured())
     recording, status = opened(args, args.source, words, console)
     if args.other is not None:
@@ -89,7 +89,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     if args.export is not None:
         from planish.viz.export import export
 
-        with ProgressLine(f"writing {args.export}"):
+        with ProgressLine(f"writing {args.export}", counted="documents"):
             export(recording, Path(args.export))
         console.say(f"written to {args.export}")
     if (
@@ -135,7 +135,8 @@ def _save(recording: Documents, path: Path, console: Console) -> None:
         raise UsageError(
             "--save keeps a recording that is made now", remedy="give a script, a model or a program"
         )
-    recording.save(path)
+    with ProgressLine(f"writing {path}"):
+        recording.save(path)
     console.say(f"kept as {path}")
 
 

@@ -8,6 +8,7 @@ to the PTIR interpreter.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -18,12 +19,13 @@ from planish import compiler, ptir
 from planish.compiler.arguments import Arguments
 from planish.compiler.device_kinds import kind_for
 from planish.compiler.executable import Executable
-from planish.compiler.progress import report
+from planish.compiler.progress import ProgressLine, report
 from planish.compiler.scheduling import choose
 from planish.dtypes import PtrDType
 from planish.llir.interpret import interpret as interpret_llir
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Buffer, Program, Register, Variable
+from planish.ptir.passes.bisect import PassCulprit, bisect_passes
 from planish.runtime.plan import KernelCall
 from planish.schedule.plan import Kernel
 from planish.schedule.planner import plan as make_plan
@@ -84,11 +86,20 @@ def run_plan(
         arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
         lowered = compiler.Lowered(prepared, arguments, plan, share(plan, reuse=False), programs, target)
 
+        planned = Counter(launch.kernel for launch in plan.launches)
+        total, looked = sum(min(count, _LAUNCHES) for count in planned.values()), Counter[str]()
+
+        def tell(name: str) -> None:
+            done = sum(min(count, _LAUNCHES) for count in looked.values())
+            looked[name] += 1
+            report(min(done, total), total, f"kernel {name}")
+
         def call(kernel: Kernel, program: Program) -> KernelCall:
             slots = [int(buffer.name.removeprefix("arg")) for buffer in program.params]
             written = written_by(kernel.sink)
 
             def launch(memory: Sequence[Array], values: Sequence[int], scratch: Array | None) -> None:
+                tell(kernel.name)
                 given = dict(zip(slots, memory, strict=True))
                 after = run(kernel, given, dict(zip(kernel.variables, values, strict=True)))
                 for slot in written:
@@ -105,6 +116,8 @@ class KernelCulprit(NamedTuple):
 
     finding: Finding
     kernel: str | None = None
+    wrong_pass: PassCulprit | None = None
+    """Of passes that change the result: the first that does."""
 
 
 class _Difference(Exception):
@@ -129,15 +142,17 @@ def bisect(
     try:
         prepared = compiler.prepare(function, passes)
     except Exception as error:  # noqa: BLE001 - whatever a bug raises
-        return KernelCulprit(Finding(PASSES, "passes", "crash", f"{type(error).__name__}: {error}"))
+        # the notes name the pass, and the pattern that was tried
+        said = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
+        return KernelCulprit(Finding(PASSES, "passes", "crash", "\n".join(said)))
     what = _differs(meant, _after_passes(prepared, arrays, meant))
     if what is not None:
-        return KernelCulprit(Finding(PASSES, "passes", "values", what))
+        wrong = _wrong_pass(function, passes, arrays, meant)
+        return KernelCulprit(Finding(PASSES, "passes", "values", what), wrong_pass=wrong)
     launches: dict[str, int] = {}
 
     def run(kernel: Kernel, memory: Memory, variables: Mapping[str, int]) -> Mapping[int, Array]:
         launches[kernel.name] = launches.get(kernel.name, 0) + 1
-        report(doing=f"kernel {kernel.name}, launch {launches[kernel.name]}")
         expected, found = first_wrong(
             kernel.sink, machine, memory, variables, rules=rules, stages=launches[kernel.name] <= _LAUNCHES
         )
@@ -159,10 +174,13 @@ def bisect(
     return _as_code(function, arrays, target, passes, meant)
 
 
-def _after_passes(prepared: ptir.Function, arrays: Sequence[Array], meant: Sequence[Array]) -> list[Array]:
+def _after_passes(
+    prepared: ptir.Function | ptir.Program, arrays: Sequence[Array], meant: Sequence[Array]
+) -> list[Array]:
     """What the function means after the passes, to which complex numbers are pairs of reals."""
     given = []
-    for param, array in zip(prepared.params, arrays, strict=True):
+    entry = prepared.entry if isinstance(prepared, ptir.Program) else prepared
+    for param, array in zip(entry.params, arrays, strict=True):
         dtype = param.type.dtype.numpy
         pairs = (
             np.ascontiguousarray(array).view(dtype).reshape(*array.shape, 2)
@@ -177,6 +195,23 @@ def _after_passes(prepared: ptir.Function, arrays: Sequence[Array], meant: Seque
             result = np.ascontiguousarray(result).view(want.dtype).reshape(result.shape[:-1])
         results.append(result)
     return results
+
+
+def _wrong_pass(
+    function: ptir.Function | ptir.Program,
+    passes: Passes | None,
+    arrays: Sequence[Array],
+    meant: Sequence[Array],
+) -> PassCulprit | None:
+    """The first pass after which the interpreter gives something else."""
+
+    def good(program: ptir.Program) -> bool:
+        return _differs(meant, _after_passes(program, arrays, meant)) is None
+
+    if passes is None:
+        return None
+    program = function.clone() if isinstance(function, ptir.Program) else ptir.Program([function.clone()])
+    return bisect_passes(program, ptir.PassManager.of(passes).passes, good)
 
 
 def row_of(finding: Finding) -> str:
@@ -209,9 +244,9 @@ def _as_code(
     if target.name not in {host().name, "scalar"} and not (target.is_gpu and kind_for(target).count()):
         return None
     try:
-        found = [
-            np.asarray(array) for array in compiler.lower(function, target, passes=passes).compile()(*arrays)
-        ]
+        with ProgressLine("compiling"):
+            made = compiler.lower(function, target, passes=passes).compile()
+        found = [np.asarray(array) for array in made(*arrays)]
     except Exception as error:  # noqa: BLE001 - whatever a bug raises
         return KernelCulprit(Finding(CODE, "code generation", "crash", f"{type(error).__name__}: {error}"))
     what = _differs(meant, found)

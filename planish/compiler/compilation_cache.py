@@ -89,7 +89,7 @@ def surroundings(target: Target | None = None) -> str:
 
         chosen += f",winners={tuning.winners().stamp}"
     made_for = target.arch if target.is_gpu else str(processor(target))
-    return f"{target!r} {chosen} {made_for}"
+    return f"{target.in_full()} {chosen} {made_for}"
 
 
 def save(where: str, lowered: Lowered) -> None:

@@ -8,6 +8,7 @@ The bar is rich's where that is installed. The thread is ours either way: rich's
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -40,12 +41,16 @@ def is_watched() -> bool:
 class ProgressLine:
     """Work that may take long."""
 
-    def __init__(self, what: str, shown: bool | None = None) -> None:
+    def __init__(self, what: str, shown: bool | None = None, counted: str = "kernels") -> None:
         self.what = what
+        self.counted = counted
+        """What `done` and `total` count."""
         self.done = self.total = 0
         self.doing = ""
+        self.since = 0.0
+        """When the first of them began: what came before tells nothing of how long they take."""
         self.share: float | None = None
-        """How much of it is done, where that is not counted in kernels."""
+        """How much of it is done, where that is not counted."""
         self._shown = shown
         self._outer: ProgressLine | None = None
         self._part = self
@@ -56,15 +61,19 @@ class ProgressLine:
         self._start = time.monotonic()
 
     def __enter__(self) -> Self:
-        self._start = time.monotonic()
+        self._start = self.since = time.monotonic()
         self._outer = _ACTIVE.get()
         self._token = _ACTIVE.set(self)
         if self._outer is not None:
             self._outermost()._part = self
         elif (is_watched() if self._shown is None else self._shown) and _LINE.acquire(blocking=False):
             # By its name those who fork know that it holds no lock that a fork would want.
-            self._thread = threading.Thread(target=self._draw, name="planish-progress", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._draw, name="planish-progress", daemon=True)
+            try:
+                thread.start()
+                self._thread = thread
+            except RuntimeError:  # an interpreter that ends starts no more of them
+                _LINE.release()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -99,12 +108,12 @@ class ProgressLine:
     def remaining(self) -> float | None:
         """The seconds that it will still take if it goes on as it went; None while that is not known."""
         done = self.fraction
-        return None if not done else self.seconds * (1 - done) / done
+        return None if not done else (time.monotonic() - self.since) * (1 - done) / done
 
     def told(self) -> str:
         """What stands behind the bar."""
         part = self._part
-        counted = f"{part.done} of {part.total} kernels" if part.total else ""
+        counted = f"{part.done} of {part.total} {part.counted}" if part.total else ""
         left = part.remaining
         rest = f"about {_duration(left)} left" if left is not None and left >= _DELAY else ""
         return ", ".join(filter(None, (counted, part.doing, f"{self.seconds:.1f} s", rest)))
@@ -185,10 +194,19 @@ _LINE: Final = threading.Lock()
 
 
 def report(done: int = 0, total: int = 0, doing: str = "") -> None:
-    """Say how far the work is: how many kernels of how many, and what is being done."""
+    """Say how far the work is: how many kernels (or what its line counts) of how many, and what is being done."""
     active = _ACTIVE.get()
     if active is not None:
+        if active.total != total and not done:
+            active.since = time.monotonic()
         active.done, active.total, active.doing = done, total, doing
+
+
+def erase() -> None:
+    """Before a line of one's own: it stands where the bar was, which is drawn again below it."""
+    if _LINE.locked():
+        with contextlib.suppress(OSError, ValueError):
+            os.write(sys.stderr.fileno(), _ERASE.encode())
 
 
 def is_drawn() -> bool:
@@ -204,4 +222,4 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
-__all__ = ["ProgressLine", "is_drawn", "is_watched", "report"]
+__all__ = ["ProgressLine", "erase", "is_drawn", "is_watched", "report"]

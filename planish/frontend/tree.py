@@ -30,6 +30,11 @@ class Structure:
     children: tuple[Structure, ...]
     leaves: int
 
+    def __repr__(self) -> str:
+        text = str(self)
+        shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+        return f"<structure of {self.leaves} leaves: {shown}>"
+
     def __str__(self) -> str:
         if self.kind is None:
             return "*"
@@ -47,6 +52,8 @@ class Fields(NamedTuple):
     static: tuple[tuple[str, Hashable], ...]
 
 
+_LONGEST = 120
+"""Characters of a structure that its repr shows; `str` has all."""
 _TEXT = (str, bytes, enum.Enum)
 LEAF = Structure(None, None, (), 1)
 _REGISTRY: dict[type, tuple[Flatten, Unflatten]] = {}

@@ -87,6 +87,9 @@ class InferenceSession:
         if options.optimized_model_filepath:
             self.model.save(options.optimized_model_filepath)
 
+    def __repr__(self) -> str:
+        return f"<InferenceSession of {self.model!r}>"
+
     # -- running -----------------------------------------------------------------------------------------------------
 
     def run(

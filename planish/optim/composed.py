@@ -87,6 +87,11 @@ class AccumulationState:
     total: list[Tensor]
     count: Tensor
 
+    def __repr__(self) -> str:
+        return (
+            f"AccumulationState(inner={self.inner!r}, total={len(self.total)} tensors, count={self.count!r})"
+        )
+
 
 @dataclass(frozen=True)
 class Accumulate:

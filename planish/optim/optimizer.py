@@ -40,6 +40,10 @@ class State:
     slots: dict[str, list[Tensor]]
     """By name, one for each parameter that is learnt, from left to right."""
 
+    def __repr__(self) -> str:
+        slots = ", ".join(f"{name}: {len(each)} tensors" for name, each in self.slots.items())
+        return f"State(step={self.step!r}, slots={{{slots}}})"
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:

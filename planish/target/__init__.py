@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Collection
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -185,6 +185,14 @@ class Target:
     def streamed_bytes(self) -> int:
         """From how many bytes on a result is written past the caches: below, its reader finds it in the last one (by timing both)."""
         return max(2 * self.caches[1], self.caches[-1] // 4) if len(self.caches) > 1 else 0
+
+    def __repr__(self) -> str:
+        vectors = "" if self.is_gpu else f", vectors of {self.register_bytes} bytes"
+        return f"<target {self.name}: {self.registers} registers{vectors}; in_full() tells all of it>"
+
+    def in_full(self) -> str:
+        """Every field: what generated code may follow from."""
+        return ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self))
 
     @property
     def is_gpu(self) -> bool:

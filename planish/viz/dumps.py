@@ -2,6 +2,7 @@
 
 NNN_pass.ptir                  the program after a pass                    `planish opt --dump-dir`
 KERNEL/NN_stage.uop            a kernel after a stage                      the setting `dump_dir`
+NNN_llir.txt                   all kernels in LLIR                         `planish lower --dump-dir`
 NNNNN_run/program.ptir         a program that ran, with `stats.json`       `planish run --dump-dir`
 """
 
@@ -16,6 +17,7 @@ from typing import Any, Final
 
 from planish._version import __version__
 from planish.errors import PlanishError
+from planish.filenames import file_name
 from planish.ptir import parse as parse_ptir
 from planish.uop.node import Table, UOp
 from planish.uop.text import parse, parse_lines
@@ -31,6 +33,7 @@ _PASS: Final = re.compile(r"(\d+)_(.+)\.ptir")
 _STAGE: Final = re.compile(r"(\d+)_(.+)\.uop")
 _RUN: Final = re.compile(r"(\d+)_(.+)")
 _SAME: Final = re.compile(r"# as in (.+)")
+_NAME: Final = re.compile(r"^kernel (\S+)", re.MULTILINE)
 _FIRST_LINES: Final = 21
 """From this stage on a kernel is a list of lines."""
 
@@ -75,7 +78,7 @@ class DumpedRecording(Documents):
             name,
             None,
             "",
-            0.0,
+            None,
             [],
             [
                 schema.PassEntry(
@@ -93,8 +96,9 @@ class DumpedRecording(Documents):
         view = self.kernel(str(program), str(number))
         stages = view.journey.stages if view is not None and view.journey is not None else []
         return schema.KernelEntry(
-            f"p{program}/k/{number}", folder.name, "", 1, None, 0, 0, "", None, None, 0.0, "",
-            [[stage.number, 0.0, 0, int(stage.changed)] for stage in stages], [],
+            f"p{program}/k/{number}", folder.name, "", 1, None, None, None, "", None, None, None, "",
+            [[stage.number, 0.0, 0, int(stage.changed)] for stage in stages],
+            [] if view is None else [level for level in view.levels if level != "schedule"],
         )  # fmt: skip
 
     def kernel(self, program: str, number: str) -> KernelView | None:
@@ -106,9 +110,25 @@ class DumpedRecording(Documents):
         key = program, number
         if key not in self._kernels:
             folder = folders[int(number)]
-            facts = KernelFacts(f"p{program}/k/{number}", folder.name, this_machine().target)
+            facts = KernelFacts(
+                f"p{program}/k/{number}",
+                folder.name,
+                this_machine().target,
+                llir=self._llir.get(folder.name, ""),
+            )
             self._kernels[key] = KernelView(facts, lambda: journey_in(folder))
         return self._kernels[key]
+
+    @cached_property
+    def _llir(self) -> dict[str, str]:
+        """Kernels in LLIR, by the names of their folders: one file has them all, each behind the line of its version."""
+        found: dict[str, str] = {}
+        for path in sorted(self.folder.glob("*_llir.txt")):
+            for part in re.split(r"^(?=llir \d)", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
+                name = _NAME.search(part)
+                if name is not None:
+                    found[file_name(name[1])] = part
+        return found
 
     def other(self, path: str) -> Document | None:
         found = re.fullmatch(r"p(\d{1,6})/pass/(\d{1,6})\.json", path)

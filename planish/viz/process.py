@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from planish.compiler.progress import ProgressLine
 from planish.config import current, default_folder
 from planish.filenames import file_name
 from planish.viz.recorder import Recorder
@@ -40,8 +41,9 @@ def _finish(recorder: Recorder, wanted: str) -> None:
     try:
         from planish.viz.recording import Recording
 
-        recording = Recording(recorder, program_name(), " ".join(sys.argv))
-        recording.save(path)
+        with ProgressLine(f"writing {path.name}"):
+            recording = Recording(recorder, program_name(), " ".join(sys.argv))
+            recording.save(path)
         programs = "1 program" if len(recording.programs) == 1 else f"{len(recording.programs)} programs"
         _say(
             f"{recording.index.steps_total} steps of {programs} are recorded; see them with: planish viz {path}"

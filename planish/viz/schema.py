@@ -82,13 +82,14 @@ class KernelEntry:
     """Launches of it in a call."""
     like: str | None
     """The first kernel of the same ops at other sizes."""
-    flops: int
-    bytes: int
+    flops: int | None
+    """None, as the traffic and the times: not known of a dump."""
+    bytes: int | None
     dtype: str
     """Of most bytes that it touches: which peak of the machine it is held to."""
     estimate_us: float | None
     measured_us: float | None
-    compile_ms: float
+    compile_ms: float | None
     schedule: str
     stages: list[list[float]]
     """[number, ms, steps, 1 if it changed anything]"""
@@ -117,7 +118,7 @@ class ProgramEntry:
     name: str
     user: Place | None
     target: str
-    compile_ms: float
+    compile_ms: float | None
     phases: list[Phase]
     passes: list[PassEntry]
     kernels: list[KernelEntry]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from planish.collector import collector_off
+from planish.compiler.progress import report
 from planish.errors import PlanishError
 from planish.uop.text import print_lines
 from planish.viz import schema
@@ -52,7 +53,8 @@ def save(recording: Recording, path: Path) -> None:
             for position, each in enumerate(view.program.passes):
                 if each.steps:
                     put(f"{view.id}/pass/{position}/{_REPLAY}", view.passes.replay(position))
-            for number, kernel in view.kernels.items():
+            for done, (number, kernel) in enumerate(view.kernels.items()):
+                report(done, len(view.kernels))
                 place, stages = f"{view.id}/k/{number}", list[StageData]()
                 recorded = view.program.kernels.get(int(number))
                 if recorded is not None:

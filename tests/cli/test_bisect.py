@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planish import ptir
 from planish.codegen import llvm
 from planish.stages import pipeline
 from planish.stages.pipeline import STAGES, Stage
@@ -86,24 +85,6 @@ def test_a_wrong_stage_is_named_with_its_rule_and_its_row(
     # without --rules it says no less about the stage
     shorter = cli("bisect", program, "--target", "x86-64-v3", "--seed", "3").out.splitlines()
     assert shorter == [*lines[:2], lines[5]]
-
-
-def test_wrong_passes_point_to_opt(cli: Cli, program: str, monkeypatch: pytest.MonkeyPatch):
-    real = ptir.interpret
-    runs: list[int] = []
-
-    def interpret(function: ptir.Function, arrays: list[object]) -> object:
-        runs.append(1)
-        found = real(function, arrays)  # type: ignore[arg-type]
-        return [np.asarray(each) + (len(runs) > 1) for each in found]
-
-    monkeypatch.setattr("planish.compiler.bisect.ptir.interpret", interpret)
-    ran = cli("bisect", program)
-    assert ran.status == 1
-    assert ran.out.startswith(
-        "@f: passes: the result is wrong from here on\n  result 0: 4 of 4 elements differ"
-    )
-    assert ran.out.endswith("see `planish opt --bisect` for the pass and the rewrite\n")
 
 
 def test_wrong_machine_code(cli: Cli, program: str, monkeypatch: pytest.MonkeyPatch):

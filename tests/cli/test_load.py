@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,20 @@ class AbsToSignPass:
         for inst in found:
             inst.op = ops.sign
         return ptir.PassResult(bool(found), {"times": self.times})
+
+
+@ptir.register_pass
+@dataclass(frozen=True)
+class NegToExpPass:
+    """neg(x) -> exp(x)."""
+
+    name: ClassVar[str] = "neg-to-exp"
+
+    def run(self, program, context=None):
+        found = [inst for inst in program.entry if inst.op is ops.neg]
+        for inst in found:
+            inst.op = ops.exp
+        return ptir.PassResult(bool(found))
 '''
 PROGRAM = "ptir 1\nfunc @f(%x: tensor<f32, 4>) -> tensor<f32, 4> {\n  %0 = neg %x\n  return %0\n}\n"
 
@@ -96,6 +111,28 @@ def test_other_commands_with_a_pipeline_load_too(cli: Cli, command: str):
         assert " abs " in ran.out
     else:
         assert "@f: passes: the result is wrong from here on" in ran.out
+        assert (
+            "breaks it: canonicalize{extra-patterns=NegToAbs}\nin @f, rewrite 1 of 1: changed by NegToAbs"
+            in ran.out
+        )
+        told = json.loads(cli(command, "f.ptir", "--load", "mine.py", "--json").out)["culprit"]["pass"]
+        assert told["name"] == "canonicalize{extra-patterns=NegToAbs}"
+        assert "NegToAbs" in told["rewrite"]
+
+
+def test_a_wrong_pass_without_patterns_is_named_with_what_it_changed(cli: Cli):
+    ran = cli("bisect", "f.ptir", "--load", "mine.py", "-p", "dce,abs-to-sign,neg-to-exp")
+    assert ran.status == 1
+    assert "pass 3 of 3 breaks it: neg-to-exp\n" in ran.out
+    assert "\n-  %1 = neg %x" in ran.out
+
+
+def test_a_pattern_that_raises_is_named(cli: Cli):
+    Path("mine.py").write_text(MINE.replace("rw.replace_with", "op.nothing"))
+    ran = cli("bisect", "f.ptir", "--load", "mine.py")
+    assert ran.status == 1
+    assert "@f: passes: it fails\n  AttributeError: " in ran.out
+    assert "\n  while pattern NegToAbs was tried on %1 = neg(%0)\n  in pass " in ran.out
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,42 @@ def test_what_takes_a_moment_draws_nothing(capfd):
     assert not is_drawn()
 
 
+def test_what_is_counted_has_its_name_and_its_own_time(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with ProgressLine("writing out.html", shown=False, counted="documents") as line:
+        now = 10.0  # what came before the first document tells nothing of how long one takes
+        report(0, 8)
+        now = 12.0
+        report(2, 8, "index.json")
+        assert line.told() == "2 of 8 documents, index.json, 12.0 s, about 6 s left"
+
+
+def test_what_is_said_meanwhile_has_a_line_of_its_own():
+    code = """
+import time
+from planish.cli.console import Console
+from planish.compiler import progress
+progress._DELAY = 0.05
+with progress.ProgressLine("timing"):
+    time.sleep(0.4)
+    Console().say("found")
+    time.sleep(0.4)
+"""
+    _, seen = on_terminal(code)
+    assert "\r\x1b[Kfound\r\n\rtiming [" in seen.replace("\r\x1b[K\r\x1b[K", "\r\x1b[K")
+
+
+def test_an_interpreter_that_ends_draws_nothing(monkeypatch):
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with ProgressLine("writing", shown=True):
+        report(1, 2)
+    assert not is_drawn()
+
+
 def test_the_line(monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: 2.5)
     with ProgressLine("running model.onnx", shown=False) as outer:
@@ -138,9 +174,9 @@ def test_the_rest_of_the_time_is_told_once_it_is_known(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     with ProgressLine("compiling f", shown=False) as line:
+        report(0, 8)
         now[0] = 20.0
         assert line.remaining is None
-        report(0, 8)
         assert line.line(0).endswith("] 0 of 8 kernels, 20.0 s")
         report(2, 8)
         assert line.line(0).endswith("2 of 8 kernels, 20.0 s, about 1 min 0 s left")

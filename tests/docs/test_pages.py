@@ -48,6 +48,12 @@ def test_every_public_function_has_its_signature(pages: dict[str, str]) -> None:
     assert pages["api/planish.nn.md"].count("\n### ") >= len(of_nn)
 
 
+def test_front_ends_have_a_page_too(pages: dict[str, str]) -> None:
+    assert "compile(function: " in pages["api/planish.compiler.md"]
+    assert "\nInferenceSession(path_or_bytes: " in pages["api/planish.onnx.md"]
+    assert "[planish.viz](planish.viz.md)" in pages["api/index.md"]
+
+
 def test_every_op_and_instruction_has_its_row(pages: dict[str, str]) -> None:
     assert all(f"| `{op.name.lower()}` |" in pages["irs/uop_ops.md"] for op in Ops)
     assert all(f"{form.mnemonic}" in pages["irs/llir_instructions.md"] for form in FORMS)

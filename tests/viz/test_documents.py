@@ -346,6 +346,15 @@ def test_a_dump_is_a_recording_without_steps(tmp_path: Path):
     level = dumped.document("p0/k/0/stage/9.json")
     assert isinstance(level, schema.Level)
     assert level.after.startswith("uop 1")
+    assert program.kernels[0].flops is None  # a text does not tell
+    assert program.kernels[0].levels == []
+    (tmp_path / "009_llir.txt").write_text(compiler.lower(traced()).as_text("llir"), encoding="utf-8")
+    dumped = DumpedRecording(tmp_path)
+    (program,) = dumped.index.programs
+    assert program.kernels[1].levels == ["llir", "llvm", "c", "asm"]
+    source = dumped.document("p0/k/1/level/llvm.json")
+    assert isinstance(source, schema.SourceText)
+    assert program.kernels[1].name in source.text
     manager = ptir.PassManager.parse("canonicalize,dce").watch(ptir.passes.DumpDir(tmp_path / "passes"))
     manager.run(ptir.Program([traced()]))
     passes = DumpedRecording(tmp_path / "passes")

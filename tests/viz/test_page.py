@@ -137,6 +137,14 @@ def test_hostile_names_are_text(tab: Tab):
     assert page.evaluate("window.hacked") is None
 
 
+def test_a_link_into_another_recording_says_so(tab: Tab):
+    tab.go("#/p7/kernels")
+    tab.sees("main", "This recording has no program p7.")
+    tab.press("1")
+    tab.sees("main", VIEWS["p0"])
+    tab.sees("main", "22 stages")
+
+
 def test_keys_alone_reach_everything(tab: Tab):
     page = tab.go("#/p0")
     tab.sees("h1", "model")

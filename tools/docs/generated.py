@@ -177,6 +177,12 @@ def _code(text: str) -> str:
 # -- the API ---------------------------------------------------------------------------------------------------------
 
 
+_DOCUMENTED = (
+    "planish.onnx", "planish.torch", "planish.stablehlo", "planish.jax", "planish.ptir", "planish.compiler", "planish.viz", "planish.ray"
+)  # fmt: skip
+"""Modules with documents of their own, whose names are no part of the promise."""
+
+
 def api_pages() -> Iterator[tuple[str, str]]:
     """A page for each public module: names with signatures and docstrings, as tests/public_api.txt lists them."""
     modules: dict[str, dict[str, str]] = {}
@@ -193,12 +199,30 @@ def api_pages() -> Iterator[tuple[str, str]]:
         summary = (module.__doc__ or "").strip().partition("\n")[0]
         yield f"api/{name}.md", _api_page(name, module, members)
         listed.append(f"| [{name}]({name}.md) | {_cell(summary)} | {len(members)} |")
-    yield (
-        "api/index.md",
-        "# API reference\n\nEvery public name with its signature, from the docstrings ([what is promised of them](../stability.md)).\n\n| module | | names |\n|---|---|---|\n"
-        + "\n".join(listed)
-        + "\n",
+    more = []
+    for name in _DOCUMENTED:
+        try:
+            module = importlib.import_module(name)
+        except ImportError:  # its package is not there
+            continue
+        members = {member: _signature(getattr(module, member)) for member in sorted(module.__all__)}
+        summary = (module.__doc__ or "").strip().partition("\n")[0]
+        yield f"api/{name}.md", _api_page(name, module, members)
+        more.append(f"| [{name}]({name}.md) | {_cell(summary)} | {len(members)} |")
+    head = "\n\n| module | | names |\n|---|---|---|\n"
+    promised = "Every public name with its signature, from the docstrings ([what is promised of them](../stability.md))."
+    others = "Front ends and what is inside, of which no more is promised than that it is documented."
+    text = (
+        f"# API reference\n\n{promised}{head}{chr(10).join(listed)}\n\n{others}{head}{chr(10).join(more)}\n"
     )
+    yield "api/index.md", text
+
+
+def _signature(found: Any) -> str:
+    try:
+        return str(inspect.signature(found)) if callable(found) else ""
+    except (TypeError, ValueError):  # written in C, or no function
+        return ""
 
 
 def _api_page(name: str, module: ModuleType, members: Mapping[str, str]) -> str:

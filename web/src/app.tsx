@@ -55,6 +55,8 @@ function View({ route, program }: { route: Route; program: Program | undefined }
   if (first === "search") return <SearchView route={route} />;
   if (first === "compare") return <CompareView route={route} />;
   if (program === undefined) return <Empty>This recording holds no program: nothing was compiled while it ran.</Empty>;
+  // A link into another recording shows nothing of this one.
+  if (/^[pr]\d+$/.test(first ?? "") && first !== program.id) return <Empty>{`This recording has no ${first!.startsWith("r") ? "run" : "program"} ${first}.`}</Empty>;
   switch (part) {
     case "pass":
       return <PassView program={program} route={route} number={Number(what)} />;

@@ -254,7 +254,9 @@ def represent(x: Tensor) -> str:
         if known:
             raise
         return f"Tensor(<traced>, {about})"
-    shown = np.array2string(elements, separator=", ", prefix="Tensor(", threshold=200)
+    # of many axes fewer ends are shown, so that it stays on a screen
+    ends = min(np.get_printoptions()["edgeitems"], max(5 - elements.ndim, 1))
+    shown = np.array2string(elements, separator=", ", prefix="Tensor(", threshold=200, edgeitems=ends)
     return f"Tensor({shown}, {about})"
 
 

@@ -91,6 +91,10 @@ class PipelineResult:
                 total[f"{name}.{key}"] = total.get(f"{name}.{key}", 0) + value
         return total
 
+    def __repr__(self) -> str:
+        changed = sum(run.result.changed for run in self.runs)
+        return f"<pipeline: {len(self.runs)} passes ran, {changed} changed something, {self.seconds * 1e3:.3f} ms>"
+
     def __str__(self) -> str:
         lines = [f"{run.text}: {run.result} ({run.seconds * 1e3:.3f} ms)" for run in self.runs]
         return "\n".join(lines)

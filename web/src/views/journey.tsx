@@ -68,7 +68,7 @@ function Flow({ program, kernel }: { program: Program; kernel: KernelEntry | und
     ["Program", program.target ?? "", program.name, program.passes.length ? `${program.id}/pass/0` : null],
     ["PTIR passes", counted(passSteps, "rewrite"), counted(program.passes.length, "pass").replace("passs", "passes"), program.passes.length ? `${program.id}/pass/${program.passes.length - 1}` : null],
     ["Kernels", program.has?.fusion ? "and why not fewer" : "dataflow", counted(program.kernels.length, "kernel"), `${program.id}/kernels`],
-    ["Stages", kernel ? counted(stepsOf(kernel), "rewrite") : "", kernel ? counted(kernel.stages.length, "stage") : "–", kernel?.stages.length ? `${kernel.id}/stage/${kernel.stages[0]!.n}` : null],
+    ["Stages", kernel ? counted(stepsOf(kernel), "rewrite") : "", kernel ? counted(kernel.stages.filter((stage) => stage.n > 0).length, "stage") : "–", kernel?.stages.length ? `${kernel.id}/stage/${kernel.stages[0]!.n}` : null],
     ["Linear code", kernel?.name ?? "", "LLIR", kernel?.levels.includes("llir") ? `${kernel.id}/level/llir` : null],
     ["Source", kernel?.name ?? "", source ? levelName(source) : "–", source && kernel ? `${kernel.id}/level/${source}` : null],
     ["Machine code", kernel?.name ?? "", assembly ? levelName(assembly) : "–", assembly && kernel ? `${kernel.id}/level/${assembly}` : null],
@@ -164,7 +164,7 @@ function Hottest(props: { program: Program; hot: KernelEntry[]; kernel: KernelEn
               <td class="number">{count(entry.repeats ?? 1)}</td>
               <td class="number">{flops(entry.flops)}</td>
               <td class="number">{bytes(entry.bytes)}</td>
-              <td class="time"><Bar part={weight(entry)} whole={most}>{microseconds(weight(entry))}</Bar></td>
+              <td class="time"><Bar part={weight(entry)} whole={most}>{microseconds(weight(entry) || null)}</Bar></td>
               <td><a href={withQuery(route, { kernel: entry.id })} aria-label={`Stages of ${entry.name}`}>show</a></td>
             </tr>
           ))}
