@@ -32,14 +32,14 @@ from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.strides import stride
-from planish.uop.symbolic import LOADED, sym
+from planish.uop.symbolic import LOADED, simplify, sym
 from planish.uop.symbolic.affine import affine
 
 _QUARTER: Final = 4
 """A row that this many elements divide is copied as it is, if it is shorter than a vector."""
 
-Fresh = Callable[[int], UOp]
-"""A new range of a size."""
+Fresh = Callable[[UOp], UOp]
+"""A new range of a size, which may be known only at launch."""
 
 
 def lanes_of(facts: Nest, read: UOp) -> UOp | None:
@@ -104,7 +104,16 @@ class _Group:
     axis: UOp
     step: Step
     at: UOp
-    size: int
+
+    @property
+    def bound(self) -> UOp:
+        """How many elements it has."""
+        return self.axis.src[0]
+
+    @property
+    def size(self) -> int:
+        """The same, at most."""
+        return _size(self.axis)
 
 
 def boxed(read: UOp, inner: Sequence[UOp], lanes: UOp | None, fresh: Fresh, target: Target) -> Boxed:
@@ -122,7 +131,7 @@ def boxed(read: UOp, inner: Sequence[UOp], lanes: UOp | None, fresh: Fresh, targ
         if axis is turned or step is None or not step.count:
             found.at[axis] = axis
         elif step.count > 0:
-            moving.append(_Group(axis, step, axis, _size(axis)))
+            moving.append(_Group(axis, step, axis))
         else:
             moving.append(_backwards(found, axis, step, fresh))
     for one in sorted(moving, key=lambda group: (group.step.count, group.size)):
@@ -141,10 +150,10 @@ def _size(axis: UOp) -> int:
 
 def _backwards(found: Boxed, axis: UOp, step: Step, fresh: Fresh) -> _Group:
     """A loop along which the read moves down, as an axis along which it moves up."""
-    size = _size(axis)
-    up = fresh(size)
-    found.read = _simplified(substitute(found.read, {axis: up * -1 + (size - 1)}))
-    return _Group(up, Step(-step.count, step.unit), axis * -1 + (size - 1), size)
+    bound = axis.src[0]
+    up, last = fresh(bound), simplify(bound + -1)
+    found.read = _simplified(substitute(found.read, {axis: up * -1 + last}))
+    return _Group(up, Step(-step.count, step.unit), axis * -1 + last)
 
 
 def _joined(found: Boxed, group: _Group, one: _Group, fresh: Fresh, neighbours: bool) -> bool:
@@ -152,13 +161,12 @@ def _joined(found: Boxed, group: _Group, one: _Group, fresh: Fresh, neighbours: 
     times, rest = divmod(one.step.count, group.step.count)
     if one.step.unit is not group.step.unit or rest or times > group.size or (times == group.size and not neighbours):
         return False
-    size = (one.size - 1) * times + group.size
-    longer = fresh(size)
+    longer = fresh(simplify((one.bound + -1) * times + group.bound))
     read = _simplified(substitute(found.read, {group.axis: longer - one.axis * times}))
     if one.axis in read.ranges:
         return False
     found.read = read
-    group.axis, group.at, group.size = longer, group.at + one.at * times, size
+    group.axis, group.at = longer, group.at + one.at * times
     return True
 
 
@@ -172,14 +180,14 @@ def _simplified(read: UOp) -> UOp:
 
 def _in_vectors(found: Boxed, group: _Group, fresh: Fresh, target: Target) -> None:
     """Let the contiguous axis run on to whole vectors; beyond its end nothing is read."""
-    width = target.lanes(found.read.dtype)
-    whole = -(-group.size // width) * width
-    if target.block or not target.masked or whole == group.size:
+    width, bound = target.lanes(found.read.dtype), group.bound
+    whole = simplify((bound + (width - 1)) // width * width)
+    if target.block or not target.masked or whole is bound:
         return
     if group.size < width and (group.size % _QUARTER == 0 or group.size < _QUARTER):
         return
     if kind_of(group.axis) in LANES and group.size < width:
         return
     longer = fresh(whole)
-    found.read = _simplified(gated(substitute(found.read, {group.axis: longer}), longer < group.size))
-    group.axis, group.size = longer, whole
+    found.read = _simplified(gated(substitute(found.read, {group.axis: longer}), longer < bound))
+    group.axis = longer
