@@ -7,7 +7,7 @@ what they decide holds for every size::
 
     i < n          stand-in i < 61:  overrun(i, 8) upcast(i, 8)          i < ceil(n / 8) · 8, the last tile masked
 
-Where there is no such number the edge is added here. What does not fit the kernel itself is left out, as always; whether what is left is
+Where no number is such the edge is added here. What does not fit the kernel itself is left out, as always; whether what is left is
 better than what is chosen without a stand-in, the cost model says.
 """
 
@@ -38,23 +38,29 @@ _TRIED: Final = 256
 """Numbers looked at for a name: of so many several will do, whatever is computed of them."""
 
 
-def _indivisible(size: int) -> bool:
-    return all(size % prime or size == prime for prime in _SMALL_PRIMES)
-
-
 def _numbers(names: Sequence[UOp], sizes: Sequence[UOp]) -> dict[UOp, UOp]:
-    """A number for each name, the largest up to its bound that leaves no size with small divisors; the bound if none does."""
+    """A number for each name: up to its bound the largest that leaves sizes the fewest small divisors, mostly none."""
     chosen: dict[UOp, UOp] = {}
     for name in names:
         most, own = min(cast("NamedSize", name.arg).high, _LARGEST), [s for s in sizes if _depends(s, name)]
+        fewest = len(own) * len(_SMALL_PRIMES) + 1
         for number in range(most, max(most - _TRIED, 0), -1):
-            chosen[name] = name.const_like(number)
-            known = (simplify(substitute(size, chosen)) for size in own)
-            if all(_indivisible(cast("int", size.arg)) for size in known if size.op is Ops.CONST):
+            tried = name.const_like(number)
+            divisors = sum(_divisors(size, {**chosen, name: tried}) for size in own)
+            if divisors < fewest:
+                fewest, best = divisors, tried
+            if not divisors:
                 break
-        else:
-            chosen[name] = name.const_like(most)
+        chosen[name] = best
     return chosen
+
+
+def _divisors(size: UOp, numbers: dict[UOp, UOp]) -> int:
+    """How many small primes divide a size at these numbers; none if it depends on others, too."""
+    known = simplify(substitute(size, numbers))
+    if known.op is not Ops.CONST:
+        return 0
+    return sum(known.arg != prime and cast("int", known.arg) % prime == 0 for prime in _SMALL_PRIMES)
 
 
 def _depends(size: UOp, name: UOp) -> bool:
