@@ -17,6 +17,7 @@ from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.creation import iota, placed
 from planish.frontend.tensor.elementwise import conj
 from planish.frontend.tensor.manipulation import pad, roll, section
+from planish.frontend.tensor.mistaken import report_all
 from planish.frontend.tensor.operands import (
     DTypeLike,
     as_dtype,
@@ -303,3 +304,6 @@ def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
 def ifftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """Frequency zero in front again."""
     return _shifted("ifftshift", x, axes, False)
+
+
+report_all(globals(), __all__)

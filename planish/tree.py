@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from planish.frontend.arguments import paths
+from planish.frontend.tensor.mistaken import report_all
 from planish.frontend.tree import Structure, flatten, leaves, register, unflatten
 from planish.frontend.tree import map_tree as map
 
@@ -58,3 +59,5 @@ __all__ = [
     "Structure", "all", "flatten", "flatten_with_path", "leaves", "map", "map_with_path", "reduce", "register", "structure",
     "unflatten",
 ]  # fmt: skip
+
+report_all(globals(), __all__)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Final
+from typing import Final, NamedTuple
 
 from planish.actions.padding import gated
 from planish.records import dataclass
@@ -32,13 +32,14 @@ from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.strides import stride
-from planish.uop.symbolic import LOADED, sym
+from planish.uop.symbolic import LOADED, simplify, sym
+from planish.uop.symbolic.affine import affine
 
 _QUARTER: Final = 4
 """A row that this many elements divide is copied as it is, if it is shorter than a vector."""
 
-Fresh = Callable[[int], UOp]
-"""A new range of a size."""
+Fresh = Callable[[UOp], UOp]
+"""A new range of a size, which may be known only at launch."""
 
 
 def lanes_of(facts: Nest, read: UOp) -> UOp | None:
@@ -63,6 +64,28 @@ def _path(axis: UOp) -> tuple[int, ...]:
     return place.path if isinstance(place, Axis) else ()
 
 
+class Step(NamedTuple):
+    """How far a read moves from one value of a loop to the next: a number of elements, or of rows whose length has only a name."""
+
+    count: int
+    unit: UOp | None = None
+
+
+def step_of(index: UOp, axis: UOp) -> Step | None:
+    """The step of an index along a loop; None if it is not one and the same everywhere."""
+    count = stride(index, axis)
+    if count is not None:
+        return Step(count)
+    sum_ = affine(index)
+    moving = [] if sum_ is None else [term for term in sum_.terms if axis in term.ranges]
+    if sum_ is None or len(moving) != 1 or moving[0].op is not Ops.MUL:
+        return None
+    (rows,) = moving
+    (still, moved), times = sorted(rows.src, key=lambda part: axis in part.ranges), sum_.terms[rows]
+    inner = None if axis in still.ranges else stride(moved, axis)
+    return None if inner is None else Step(inner * times, still)
+
+
 @dataclass(slots=True)
 class Boxed:
     """A read in terms of the axes of its box, and what these are in terms of the loops."""
@@ -79,9 +102,18 @@ class _Group:
     """One axis of a box in the making."""
 
     axis: UOp
-    step: int
+    step: Step
     at: UOp
-    size: int
+
+    @property
+    def bound(self) -> UOp:
+        """How many elements it has."""
+        return self.axis.src[0]
+
+    @property
+    def size(self) -> int:
+        """The same, at most."""
+        return _size(self.axis)
 
 
 def boxed(read: UOp, inner: Sequence[UOp], lanes: UOp | None, fresh: Fresh, target: Target) -> Boxed:
@@ -89,24 +121,24 @@ def boxed(read: UOp, inner: Sequence[UOp], lanes: UOp | None, fresh: Fresh, targ
     index = plain_index(read)
     if index is None:
         return Boxed(read, {axis: axis for axis in inner})
-    steps = {axis: stride(index, axis) for axis in inner if axis.op is Ops.RANGE}
-    turned = lanes if lanes in steps and steps[lanes] not in {0, 1} else None
+    steps = {axis: step_of(index, axis) for axis in inner if axis.op is Ops.RANGE}
+    turned = lanes if lanes in steps and steps[lanes] not in {Step(0), Step(1)} else None
     found = Boxed(read, turned=turned)
     groups: list[_Group] = []
     moving: list[_Group] = []
     for axis in inner:
         step = steps.get(axis)
-        if axis is turned or not step:
+        if axis is turned or step is None or not step.count:
             found.at[axis] = axis
-        elif step > 0:
-            moving.append(_Group(axis, step, axis, _size(axis)))
+        elif step.count > 0:
+            moving.append(_Group(axis, step, axis))
         else:
-            moving.append(_backwards(found, axis, -step, fresh))
-    for one in sorted(moving, key=lambda group: (group.step, group.size)):
+            moving.append(_backwards(found, axis, step, fresh))
+    for one in sorted(moving, key=lambda group: (group.step.count, group.size)):
         if not any(_joined(found, group, one, fresh, turned is not None) for group in groups):
             groups.append(one)
     for group in groups:
-        if group.step == 1:
+        if group.step == Step(1):
             _in_vectors(found, group, fresh, target)
         found.at[group.axis] = group.at
     return found
@@ -116,26 +148,25 @@ def _size(axis: UOp) -> int:
     return axis.vmax + 1
 
 
-def _backwards(found: Boxed, axis: UOp, step: int, fresh: Fresh) -> _Group:
+def _backwards(found: Boxed, axis: UOp, step: Step, fresh: Fresh) -> _Group:
     """A loop along which the read moves down, as an axis along which it moves up."""
-    size = _size(axis)
-    up = fresh(size)
-    found.read = _simplified(substitute(found.read, {axis: up * -1 + (size - 1)}))
-    return _Group(up, step, axis * -1 + (size - 1), size)
+    bound = axis.src[0]
+    up, last = fresh(bound), simplify(bound + -1)
+    found.read = _simplified(substitute(found.read, {axis: up * -1 + last}))
+    return _Group(up, Step(-step.count, step.unit), axis * -1 + last)
 
 
 def _joined(found: Boxed, group: _Group, one: _Group, fresh: Fresh, neighbours: bool) -> bool:
     """Whether a loop becomes part of an axis of the box: it moves by a multiple, and less far than what is there."""
-    times, rest = divmod(one.step, group.step)
-    if rest or times > group.size or (times == group.size and not neighbours):
+    times, rest = divmod(one.step.count, group.step.count)
+    if one.step.unit is not group.step.unit or rest or times > group.size or (times == group.size and not neighbours):
         return False
-    size = (one.size - 1) * times + group.size
-    longer = fresh(size)
+    longer = fresh(simplify((one.bound + -1) * times + group.bound))
     read = _simplified(substitute(found.read, {group.axis: longer - one.axis * times}))
     if one.axis in read.ranges:
         return False
     found.read = read
-    group.axis, group.at, group.size = longer, group.at + one.at * times, size
+    group.axis, group.at = longer, group.at + one.at * times
     return True
 
 
@@ -149,14 +180,14 @@ def _simplified(read: UOp) -> UOp:
 
 def _in_vectors(found: Boxed, group: _Group, fresh: Fresh, target: Target) -> None:
     """Let the contiguous axis run on to whole vectors; beyond its end nothing is read."""
-    width = target.lanes(found.read.dtype)
-    whole = -(-group.size // width) * width
-    if target.block or not target.masked or whole == group.size:
+    width, bound = target.lanes(found.read.dtype), group.bound
+    whole = simplify((bound + (width - 1)) // width * width)
+    if target.block or not target.masked or whole is bound:
         return
     if group.size < width and (group.size % _QUARTER == 0 or group.size < _QUARTER):
         return
     if kind_of(group.axis) in LANES and group.size < width:
         return
     longer = fresh(whole)
-    found.read = _simplified(gated(substitute(found.read, {group.axis: longer}), longer < group.size))
-    group.axis, group.size = longer, whole
+    found.read = _simplified(gated(substitute(found.read, {group.axis: longer}), longer < bound))
+    group.axis = longer

@@ -83,7 +83,18 @@ def reads_nothing_new(place: UOp, r: UOp) -> bool:
         if factor > 0:
             last = last.plus(end.plus(Affine({}, -1)), factor)
     # one of the bounds above suffices: together they allow no more
-    return any(last.plus(bound, -1).interval()[0] >= 0 for one in about for bound in _limit(one, r))
+    return any(_least(last.plus(bound, -1)) >= 0 for one in about for bound in _limit(one, r))
+
+
+def _least(sum_: Affine) -> int:
+    """A lower bound of a sum of sizes, in which quotients are no more than a remainder below what they divide: (n + 1) // 2 · 2 >= n."""
+    for term, factor in list(sum_.terms.items()):
+        if term.op is not Ops.FLOORDIV or term.src[1].op is not Ops.CONST or factor < 0:
+            continue
+        by, whole = term.src[1].vmax, affine(term.src[0])
+        if whole is not None and by > 0 and factor % by == 0:
+            sum_ = sum_.plus(Affine({term: 1}, 0), -factor).plus(whole.plus(Affine({}, 1 - by)), factor // by)
+    return sum_.interval()[0]
 
 
 def _upwards(said: Condition, r: UOp) -> dict[UOp, int]:

@@ -51,6 +51,7 @@ from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
+from planish.uop.symbolic.alignment import const_factor
 from planish.uop.tensor_cores import ROW
 
 _LINE: Final = 64
@@ -107,6 +108,11 @@ def _runs_inside(facts: Nest, r: UOp, loop: UOp | None) -> bool:
 
 def _size(axis: UOp) -> int:
     return axis.vmax + 1
+
+
+def _is_named(axis: UOp) -> bool:
+    """Whether it is known at launch only how many values a loop has: a tile has room for the most, and so many are copied."""
+    return axis.op is Ops.RANGE and axis.src[0].op is not Ops.CONST
 
 
 def _tile(
@@ -196,7 +202,7 @@ class _Twins:
         self.next = next_root(facts.nodes)
         self.table = facts.sink.table
 
-    def range(self, size: int, kind: AxisType = AxisType.LOOP) -> UOp:
+    def range(self, size: int | UOp, kind: AxisType = AxisType.LOOP) -> UOp:
         self.next += 1
         return self.table.range(size, self.next - 1, kind)
 
@@ -219,13 +225,13 @@ def _copy_alone(read: UOp, tile: _Tile, twins: _Twins, target: Target, turned: U
     together = _together(tile, read, target)
     sizes = dict(zip(tile.axes, tile.sizes, strict=True))
     for axis in _as_read(tile, read, turned):
-        size = sizes[axis]
-        width = together.get(axis) or _vector(size, axis in contiguous, read, target)
+        size, bound = sizes[axis], axis.src[0] if _is_named(axis) else axis.table.const(sizes[axis])
+        width = together.get(axis) or _vector(const_factor(bound), axis in contiguous, read, target)
         if width > 1:
             lanes = twins.range(width, AxisType.UPCAST)
-            exchange[axis] = lanes if width == size else twins.range(size // width) * width + lanes
+            exchange[axis] = lanes if width == size else twins.range(simplify(bound // width)) * width + lanes
         else:
-            exchange[axis] = twins.range(size)
+            exchange[axis] = twins.range(bound)
     at = tuple([exchange[axis] for axis in tile.axes])
     return _kept(substitute(read, exchange), tile.place(at, read.table.const(0)))
 
@@ -443,7 +449,7 @@ class Stage(Action):
                 for n in i.toposort()
             ):
                 raise self.no(f"which elements of arg{slot} are read depends on data")
-            if any(n.op is Ops.RANGE and n.src[0].op is not Ops.CONST for n in inner):
+            if any(_is_named(n) and (threads or n.src[0].ranges) for n in inner):
                 raise self.no(f"how much of arg{slot} is needed is not known")
             if threads:
                 exchange |= self.shared(facts, read, inner, threads, twins, target)

@@ -26,6 +26,7 @@ from planish.frontend.session import current_scope, tensor_type
 from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.mistaken import report_all
 from planish.frontend.tensor.operands import as_dtype, from_data, mistake
 from planish.frontend.tensor.operands import tensor as as_tensor
 from planish.frontend.tree import Structure
@@ -206,3 +207,5 @@ def _hashable(key: tuple[Any, ...]) -> Hashable:
 
 
 __all__ = ["effect", "io_callback", "pure_callback", "registered"]
+
+report_all(globals(), ("io_callback", "pure_callback"))

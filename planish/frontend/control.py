@@ -21,6 +21,7 @@ from planish.frontend.flat import is_data, own
 from planish.frontend.session import current_scope, reopened, tensor_type, tracing
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Scalar, Tensor
+from planish.frontend.tensor.mistaken import report_all
 from planish.frontend.tensor.operands import cast_to, constant
 from planish.frontend.tensor.operands import tensor as as_tensor
 from planish.frontend.tree import Structure
@@ -467,3 +468,5 @@ def map(function: Callable[[Any], Tree], xs: Tree) -> Tree:
 
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
+
+report_all(globals(), __all__)

@@ -20,6 +20,7 @@ from planish.frontend.mapping import moved_to, vmap
 from planish.frontend.session import current_scope
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import eye
+from planish.frontend.tensor.mistaken import report_all
 from planish.frontend.tensor.operands import broadcast, cast_to, constant, mistake
 from planish.frontend.trace import inline, inline_known, own_names
 from planish.frontend.vmap import batch
@@ -426,3 +427,5 @@ def _last(x: Tensor, dims: Sequence[DimLike]) -> Tensor:
 
 
 __all__ = ["grad", "hessian", "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp", "vmap"]
+
+report_all(globals(), (*__all__, "eval_shape", "linearize"))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.mistaken import report_all
 from planish.io.checkpoint import checkpoints, load_checkpoint, save_checkpoint
 from planish.io.files import FileFormatError, PathLike
 from planish.io.npz import load_npz, save_npz
@@ -73,3 +74,5 @@ def save(path: PathLike, tensors: Mapping[str, Tensor]) -> None:
         save_npz(path, tensors)
     else:
         save_safetensors(path, tensors)
+
+report_all(globals(), __all__)

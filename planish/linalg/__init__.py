@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planish.frontend.tensor.mistaken import report_all
 from planish.linalg import core, functions, norms
 from planish.linalg.core import *  # noqa: F403
 from planish.linalg.functions import *  # noqa: F403
@@ -18,3 +19,4 @@ if not TYPE_CHECKING:
     __all__ = []
     for _chapter in (core, functions, norms):
         __all__ += _chapter.__all__
+    report_all(globals(), __all__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planish.frontend.tensor.mistaken import report_all
 from planish.nn import functional as functional
 from planish.nn import init as init
 from planish.nn import layers, module
@@ -19,3 +20,4 @@ if not TYPE_CHECKING:
     # a type checker takes no list but a literal one, and without one what is imported
     __all__ = ["functional", "init"]
     __all__ += functional.__all__ + layers.__all__ + module.__all__
+    report_all(globals(), module.__all__)

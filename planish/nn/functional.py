@@ -6,6 +6,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Final
 
 from planish.frontend.tensor.foreign import accepting, other_names
+from planish.frontend.tensor.mistaken import reporting
 from planish.nn import (
     activations,
     attention,
@@ -45,6 +46,6 @@ if not TYPE_CHECKING:
         __all__ += _chapter.__all__
     for _name in __all__:
         if isinstance(globals()[_name], FunctionType):
-            globals()[_name] = accepting(
-                globals()[_name], lists=True, names=other_names(globals()[_name], _PYTORCH)
+            globals()[_name] = reporting(
+                accepting(globals()[_name], lists=True, names=other_names(globals()[_name], _PYTORCH))
             )

@@ -24,6 +24,7 @@ from planish.frontend.session import current_scope
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.foreign import accepting
+from planish.frontend.tensor.mistaken import reporting
 from planish.frontend.tree import Structure
 
 M = TypeVar("M", bound="Module")
@@ -115,9 +116,12 @@ class Module:
         for name, value in kwargs.items():
             setattr(cls, name, value)
         tree.register(cls, _apart, functools.partial(_make, cls))
+        ours = cls.__module__.startswith(f"{__package__}.")
         if "__call__" in vars(cls):
-            ours = cls.__module__.startswith(f"{__package__}.")
-            cls.__call__ = accepting(vars(cls)["__call__"], lists=ours)  # type: ignore[method-assign]
+            call = accepting(vars(cls)["__call__"], lists=ours)
+            cls.__call__ = reporting(call) if ours else call  # type: ignore[method-assign]
+        if ours and "__init__" in vars(cls):
+            cls.__init__ = reporting(vars(cls)["__init__"])  # type: ignore[misc] # the same signature
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""

@@ -180,8 +180,13 @@ def _max_pool(
     padding: Sizes = 0,
     dilation: Sizes = 1,
     ceil_mode: bool = False,
-) -> Tensor:
-    """The largest of each window over `space` axes."""
+    return_indices: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest of each window over `space` axes, with their places if `return_indices`."""
+    if return_indices:
+        from planish.nn.windows import max_pool  # which stands on this module
+
+        return max_pool(space, x, kernel_size, stride, padding, dilation, ceil_mode)
     op = f"max_pool{space}d"
     x, alone = batched(op, x, space, integers=True)
     window, strides, ends, gaps = pooling_windows(op, space, kernel_size, stride, padding, dilation)

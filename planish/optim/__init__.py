@@ -9,6 +9,7 @@ model, state = optimizer.update(model, gradients, state)
 
 from __future__ import annotations
 
+from planish.frontend.tensor.mistaken import report_all
 from planish.optim.adaptive import ASGD, Adadelta, Adafactor, Adamax, NAdam, RAdam, Rprop
 from planish.optim.averages import EMA, SWA, Average
 from planish.optim.clipping import clip_by_norm, clip_by_value, global_norm
@@ -81,3 +82,5 @@ __all__ = [
     "clip_by_value",
     "global_norm",
 ]
+
+report_all(globals(), __all__)

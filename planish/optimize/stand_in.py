@@ -1,13 +1,14 @@
 """Kernels with named sizes, scheduled like kernels of a fixed size.
 
 Templates count: how many tiles, how much memory, how many pieces. So a kernel with named sizes has a *stand-in*, the same kernel with a number
-for every name, and what is chosen for that is done to the kernel itself. The numbers are primes near the largest sizes: nothing
-divides them, so templates let tiles run over the edge (`pad_to`, `overrun`), and what they decide holds for every size::
+for every name, and what is chosen for that is done to the kernel itself. The numbers are near the largest sizes and such that no axis has
+small divisors, also one whose size is computed (`(n - 1) // 2 + 1`): so templates let tiles run over the edge (`pad_to`, `overrun`), and
+what they decide holds for every size::
 
     i < n          stand-in i < 61:  overrun(i, 8) upcast(i, 8)          i < ceil(n / 8) · 8, the last tile masked
 
-Only what is computed of sizes (`(n - 1) // 2 + 1`) may have divisors: then the edge is added here. What does not fit the kernel itself is left
-out, as always; whether what is left is better than what is chosen without a stand-in, the cost model says.
+Where no number is such the edge is added here. What does not fit the kernel itself is left out, as always; whether what is left is
+better than what is chosen without a stand-in, the cost model says.
 """
 
 from __future__ import annotations
@@ -31,14 +32,39 @@ from planish.uop.symbolic import simplify
 
 _LARGEST: Final = 4093
 """A prime; for larger sizes tiles are chosen as for this one."""
+_SMALL_PRIMES: Final = (2, 3, 5, 7, 11, 13)
+"""What tiles are multiples of."""
+_TRIED: Final = 256
+"""Numbers looked at for a name: of so many several will do, whatever is computed of them."""
 
 
-def _prime(most: int) -> int:
-    """The largest prime up to a number; 1 if there is none."""
-    found = min(most, _LARGEST)
-    while found > 1 and any(found % divisor == 0 for divisor in range(2, int(found**0.5) + 1)):
-        found -= 1
-    return max(found, 1)
+def _numbers(names: Sequence[UOp], sizes: Sequence[UOp]) -> dict[UOp, UOp]:
+    """A number for each name: up to its bound the largest that leaves sizes the fewest small divisors, mostly none."""
+    chosen: dict[UOp, UOp] = {}
+    for name in names:
+        most, own = min(cast("NamedSize", name.arg).high, _LARGEST), [s for s in sizes if _depends(s, name)]
+        fewest = len(own) * len(_SMALL_PRIMES) + 1
+        for number in range(most, max(most - _TRIED, 0), -1):
+            tried = name.const_like(number)
+            divisors = sum(_divisors(size, {**chosen, name: tried}) for size in own)
+            if divisors < fewest:
+                fewest, best = divisors, tried
+            if not divisors:
+                break
+        chosen[name] = best
+    return chosen
+
+
+def _divisors(size: UOp, numbers: dict[UOp, UOp]) -> int:
+    """How many small primes divide a size at these numbers; none if it depends on others, too."""
+    known = simplify(substitute(size, numbers))
+    if known.op is not Ops.CONST:
+        return 0
+    return sum(known.arg != prime and cast("int", known.arg) % prime == 0 for prime in _SMALL_PRIMES)
+
+
+def _depends(size: UOp, name: UOp) -> bool:
+    return name in size.toposort()
 
 
 def named_axes(sink: UOp) -> frozenset[str]:
@@ -49,8 +75,8 @@ def named_axes(sink: UOp) -> frozenset[str]:
 def stand_in(sink: UOp) -> UOp | None:
     """The kernel at fixed sizes; None if it would have other axes."""
     names = [node for node in sink.toposort() if node.op is Ops.DEFINE_VAR]
-    sizes = {node: node.const_like(_prime(cast("NamedSize", node.arg).high)) for node in names}
-    made = simplify(substitute(sink, sizes))
+    sizes = list(dict.fromkeys(r.src[0] for r in axes_of(sink) if not size_of(r)))
+    made = simplify(substitute(sink, _numbers(names, sizes)))
     same = [name_of(r) for r in axes_of(made)] == [name_of(r) for r in axes_of(sink)]
     return made if same and not named_axes(made) else None
 

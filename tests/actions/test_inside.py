@@ -59,6 +59,22 @@ def test_windows_over_named_sizes_read_nothing_new(t: Table) -> None:
         assert not reads_nothing_new(t.param(1, f32, 4096).index(gate.where(index, t.invalid())), j), why
 
 
+def test_strided_windows_over_named_sizes_read_nothing_new(t: Table) -> None:
+    wide = t.variable("wide", 4, 64)
+    for stride, taps, before in ((2, 3, 1), (2, 5, 2), (3, 3, 1), (2, 2, 0)):
+        k = t.range(simplify((wide + (2 * before - taps)) // stride + 1), 2)
+        x = t.range(taps, 4)
+        column = k * stride + x - before
+        place = t.param(1, f32, 64).index(((column >= 0) & (column < wide)).where(column, t.invalid()))
+        on = longer(k, 8)
+        further = substitute(place, {k: on})
+        for size in (4, 5, 8, 13):
+            now = elements(place, [k, x], {wide: wide.const_like(size)})
+            then = elements(further, [on, x], {wide: wide.const_like(size)})
+            assert not reads_nothing_new(place, k) or then <= now
+        assert reads_nothing_new(place, k) is (stride == 2 and taps > 2)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_what_is_proved_is_so(data: st.DataObject) -> None:

@@ -28,6 +28,8 @@ KEYS: dict[str, Any] = {
     "backwards": (slice(None, None, -1),),
     "nothing": (slice(None), slice(2, 1)),
     "ellipsis": (..., 1),
+    "an ellipsis of no axis between arrays": (slice(None), I1, ..., 1),
+    "an ellipsis of no axis behind them": (slice(None), I1, I1, ...),
     "ellipsis in the middle": (1, ..., slice(1, 3)),
     "new axes": (None, 1, None, ..., None),
     "everything": ...,

@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 
 from planish import compiler, ptir
 from planish.config import settings
-from planish.optimize.stand_in import _prime
+from planish.optimize.stand_in import named_axes, stand_in
 from planish.ptir import Dim, Graph, tensor
+from planish.uop.nest import axes_of, size_of
+from planish.uop.node import Table, UOp
+from planish.uop.symbolic import simplify
+from tests.stages.kernels import f32
 
 RNG = np.random.default_rng(0)
 
@@ -42,10 +46,34 @@ def strided(n: Dim, m: Dim) -> ptir.Function:
     return convolution(n, m, 2)
 
 
-def depthwise(n: Dim, m: Dim) -> ptir.Function:
+def depthwise(n: Dim, m: Dim, stride: int = 1) -> ptir.Function:
     graph = Graph("f")
     x, w = graph.input("x", tensor("f32", (1, 8, n, m))), graph.input("w", tensor("f32", (8, 1, 3, 3)))
-    return graph.build(x.convolution(w, "NCHW", "OIHW", padding=((1, 1), (1, 1)), groups=8))
+    around, by = ((1, 1), (1, 1)), (stride, stride)
+    return graph.build(x.convolution(w, "NCHW", "OIHW", strides=by, padding=around, groups=8))
+
+
+def strided_depthwise(n: Dim, m: Dim) -> ptir.Function:
+    return depthwise(n, m, 2)
+
+
+def wide_windows(n: Dim, m: Dim) -> ptir.Function:
+    graph = Graph("f")
+    x, w = graph.input("x", tensor("f32", (1, 4, n, m))), graph.input("w", tensor("f32", (4, 1, 5, 5)))
+    around = ((2, 2), (2, 2))
+    return graph.build(x.convolution(w, "NCHW", "OIHW", strides=(2, 2), padding=around, groups=4))
+
+
+def line(n: Dim, m: Dim) -> ptir.Function:
+    graph = Graph("f")
+    x, w = graph.input("x", tensor("f32", (1, 8, 1, m))), graph.input("w", tensor("f32", (8, 1, 1, 31)))
+    return graph.build(x.convolution(w, "NCHW", "OIHW", padding=((0, 0), (15, 15)), groups=8))
+
+
+def pixels(n: Dim, m: Dim) -> ptir.Function:
+    graph = Graph("f")
+    x, w = graph.input("x", tensor("f32", (2, 16, n, m))), graph.input("w", tensor("f32", (24, 16, 1, 1)))
+    return graph.build(x.convolution(w, "NCHW", "OIHW"))
 
 
 def softmax(n: Dim, m: Dim) -> ptir.Function:
@@ -63,7 +91,7 @@ def batch(n: Dim, m: Dim) -> ptir.Function:
 
 
 PROGRAMS: Sequence[Callable[[Dim, Dim], ptir.Function]] = (
-    product, columns, convolution, strided, depthwise, softmax, batch,
+    product, columns, convolution, strided, depthwise, strided_depthwise, wide_windows, line, pixels, softmax, batch,
 )  # fmt: skip
 SIZES = [(1, 1), (2, 3), (7, 8), (8, 16), (17, 9), (31, 40), (40, 33)]
 
@@ -122,8 +150,56 @@ def test_cores_share_axes_of_named_sizes() -> None:
     assert any(action.startswith("thread(") for action in actions)
 
 
-def test_a_prime_near_a_bound() -> None:
-    assert [_prime(n) for n in (1, 2, 8, 64, 512, 10**6)] == [1, 2, 7, 61, 509, 4093]
+def stand_in_sizes(high: int, *computed: Callable[[UOp], UOp]) -> list[int]:
+    """The sizes that axes of a size, and of what is computed of it, have in the stand-in of a kernel."""
+    with Table() as t:
+        n = t.variable("n", 1, high)
+        axes = [t.range(simplify(size(n)), k) for k, size in enumerate((lambda n: n, *computed))]
+        place = t.const(0)
+        for axis in axes:
+            place = place * 5000 + axis
+        stored = t.param(0, f32, 1 << 40).index(place).store(t.const(1.0, f32))
+        made = stand_in(t.sink(stored.end(*axes)))
+    assert made is not None
+    assert not named_axes(made)
+    return [size_of(axis) for axis in axes_of(made)]
+
+
+def test_sizes_of_a_stand_in_have_no_small_divisors() -> None:
+    assert [stand_in_sizes(high)[0] for high in (2, 8, 64, 512, 10**6)] == [2, 7, 61, 509, 4093]
+    sizes = stand_in_sizes(512, lambda n: (n + 1) // 2, lambda n: n + 6)
+    assert all(size % prime for size in sizes for prime in (2, 3, 5, 7, 11, 13))
+    assert 400 < sizes[0] <= 512
+
+
+def test_rows_of_strided_windows_share_what_they_load() -> None:
+    actions = words(chosen(depthwise(Dim.named("n", 8, 512), Dim.named("m", 8, 512), 2)))
+    # clamped rows (overrun) would each load their own
+    assert actions.count("pad_to") == 2
+    assert "overrun" not in actions
+
+
+def test_a_row_of_a_named_length_is_copied_with_its_padding() -> None:
+    actions = chosen(line(Dim.named("n", 1, 2), Dim.named("m", 16, 4096)))
+    assert any(action.startswith("stage(arg1") for action in actions)
+
+
+def test_a_plane_of_named_sizes_is_one_loop() -> None:
+    graph = Graph("f")
+    x = graph.input("x", tensor("f32", (1, 16, Dim.named("n", 1, 512), Dim.named("m", 1, 512))))
+    w = graph.input("w", tensor("f32", (16, 16, 1, 1)))
+    function = graph.build(x.convolution(w, "NCHW", "OIHW"))
+    with settings(target="x86-64-v4"):
+        text = compiler.lower(function).as_text("uop:5")
+    # channels, pixels, and what is summed up
+    assert text.count(" = range ") == 3
+
+
+def test_gates_of_a_tile_are_no_wider_than_what_they_gate() -> None:
+    with settings(target="x86-64-v4"):
+        text = compiler.lower(depthwise(Dim.named("n", 8, 512), Dim.named("m", 8, 512))).as_text("llir")
+    assert "boolx16" in text
+    assert not re.search(r"boolx(32|48|64)", text)
 
 
 def transposed(n: Dim, m: Dim) -> ptir.Function:

@@ -7,6 +7,7 @@ from planish.actions.boxes import Boxed, boxed
 from planish.target import TARGETS
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType
+from planish.uop.symbolic import simplify
 
 CPU = TARGETS["x86-64-v4"]
 PLAIN = TARGETS["x86-64"]
@@ -71,3 +72,22 @@ def test_lanes_that_are_not_contiguous_are_turned_and_the_rest_is_joined() -> No
         box = box_of(t, t.param(0, f32, 512).index(o * 32 + c * 4 + r), [o, c, r], o)
         assert box.turned is o
         assert sizes(box) == [16, 32]
+
+
+def test_rows_whose_length_has_only_a_name_overlap_too() -> None:
+    with Table() as t:
+        wide = t.variable("wide", 4, 64)
+        i, r, k = t.range(8, 0), t.range(3, 1, AxisType.REDUCE), t.range(5, 2)
+        box = box_of(t, t.param(0, f32, 64 * 64).index((i * 2 + r) * wide + k), [i, r, k])
+        assert sizes(box) == [5, 17]
+        assert box.read.ranges.isdisjoint({i, r})
+
+
+def test_a_box_of_a_named_length_ends_where_it_does() -> None:
+    with Table() as t:
+        wide = t.variable("wide", 4, 64)
+        i, r = t.range(wide, 0), t.range(3, 1, AxisType.REDUCE)
+        box = box_of(t, t.param(0, f32, 128).index(i * 2 + r), [i, r])
+        (axis,) = box.at
+        assert sizes(box) == [129]
+        assert simplify(axis.src[0] - (wide * 2 + 1)).arg == 0

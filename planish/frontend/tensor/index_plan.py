@@ -67,7 +67,7 @@ def plan(x: Tensor, key: Index, nonzero: Nonzero) -> tuple[Tensor, IndexSteps]:
     indices = _broadcast([cast("Tensor", spelt[at]) for at in arrays])
     places, own = _axes_of(spelt)
     wrapped = tuple(_inside(index, x, own[at]) for index, at in zip(indices, arrays, strict=True))
-    return x, IndexSteps(basic, wrapped, tuple(places[at] for at in arrays), _front(spelt), whole)
+    return x, IndexSteps(basic, wrapped, tuple(places[at] for at in arrays), _front(items, spelt), whole)
 
 
 def _item(item: object) -> Item:
@@ -217,12 +217,12 @@ def _axes_of(items: Sequence[int | slice | Tensor | None]) -> tuple[list[int], l
     return places, own
 
 
-def _front(items: Sequence[int | slice | Tensor | None]) -> int:
-    """NumPy's rule: the axes of arrays stand where the first stood, or in front if others lie between them."""
+def _front(items: Sequence[Item], spelt: Sequence[int | slice | Tensor | None]) -> int:
+    """NumPy's rule: the axes of arrays stand where the first stood, or in front if others lie between them (`...` does, even of no axis)."""
     places = [at for at, item in enumerate(items) if isinstance(item, int | Tensor)]
     if places != list(range(places[0], places[-1] + 1)):
         return 0
-    return places[0]
+    return next(at for at, item in enumerate(spelt) if isinstance(item, int | Tensor))
 
 
 def _broadcast(indices: Sequence[Tensor]) -> list[Tensor]:

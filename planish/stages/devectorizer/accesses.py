@@ -14,6 +14,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.records import dataclass
 from planish.stages.devectorizer.lane_forms import Forms, LaneForm, of_scalars
+from planish.stages.devectorizer.lane_gates import gate_of
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.symbolic.lanes import selected
@@ -22,21 +23,35 @@ _GAPS: Final = 4
 """So many accesses at least have to become one, gaps included."""
 
 
-@dataclass(frozen=True, slots=True)
-class LaneAccess:
-    """Consecutive elements from an index on: for each the lanes that it is, under a gate (of one lane, or one for each)."""
-
-    index: UOp
-    gate: UOp | None
-    lanes: tuple[tuple[int, ...], ...]
-
-
 class LanePlaces(NamedTuple):
     """Where the lanes of a place are: their indices, and their gates one by one and (if they come as one) together."""
 
     form: LaneForm
     gates: Sequence[UOp | None]
     gate: UOp | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no lane has a gate."""
+        return all(each is None for each in self.gates)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneAccess:
+    """Consecutive elements from an index on: for each the lanes that it is, none for a gap."""
+
+    index: UOp
+    lanes: tuple[tuple[int, ...], ...]
+    places: LanePlaces
+    forms: Forms
+
+    def gate(self, start: int = 0, end: int | None = None) -> UOp | None:
+        """The gate of some of the elements: of one lane, or one for each."""
+        places = self.places
+        if places.is_open:
+            return None
+        first = [lanes[0] if lanes else None for lanes in self.lanes[start:end]]
+        return gate_of(places.gate, places.gates, first, self.forms)
 
 
 def parted(place: UOp) -> tuple[UOp, UOp | None]:
@@ -103,14 +118,13 @@ def accesses_of(place: UOp, masked: bool, forms: Forms, reach: int = 1) -> Itera
 
     Elements of a run are consecutive; with a greater reach the next one may be so far away, and what is between is no lane.
     """
-    form, gates, gate = lanes_of(place, forms)
+    places = lanes_of(place, forms)
+    form, gates, _ = places
     like = place.table.const(0, place.src[1].dtype.scalar)
-    is_gated = any(each is not None for each in gates)
-    for by_offset in (_layers_by_gate(form, gates, masked) if is_gated else _layers(form)).values():
+    for by_offset in (_layers(form) if places.is_open else _layers_by_gate(form, gates, masked)).values():
         for run in _runs(sorted(by_offset), reach):
             lanes = tuple(tuple(by_offset.get(offset, ())) for offset in range(run[0], run[-1] + 1))
-            first = [lane[0] if lane else None for lane in lanes] if is_gated else []
-            yield LaneAccess(form.at(by_offset[run[0]][0], like), gate_of(gate, gates, first), lanes)
+            yield LaneAccess(form.at(by_offset[run[0]][0], like), lanes, places, forms)
 
 
 Layers = dict[object, dict[int, list[int]]]
@@ -165,39 +179,6 @@ def _runs(offsets: list[int], reach: int) -> Iterator[list[int]]:
             for _, neighbours in groupby(enumerate(run), key=lambda pair: pair[1] - pair[0])
         ]
         yield from [run] if len(exact) >= _GAPS else exact
-
-
-def gate_of(gate: UOp | None, gates: Sequence[UOp | None], lanes: list[int | None]) -> UOp | None:
-    """The gate of an access to these lanes: none, one for all, or one for each. What is no lane is never loaded under the last."""
-    wanted = [gates[lane] for lane in lanes if lane is not None]
-    found = [each for each in wanted if each is not None]
-    if not found:
-        return None
-    if len(wanted) < len(lanes):
-        return _gate_with_gaps(gate, lanes, wanted)
-    open_gate = found[0].table.const(True, dtypes.bool_)
-    each = [open_gate if gate is None else gate for gate in wanted]
-    distinct = len(set(each))
-    if distinct == 1:
-        return None if each[0] is open_gate else each[0]
-    if gate is None or distinct * 2 <= len(lanes):  # whole pieces may turn out to have one gate
-        return open_gate.table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), tuple(each))
-    return selected(gate, tuple(lane for lane in lanes if lane is not None))
-
-
-def _gate_with_gaps(gate: UOp | None, lanes: list[int | None], wanted: list[UOp | None]) -> UOp | None:
-    first = wanted[0]
-    if first is not None and all(each is first for each in wanted):
-        return first
-    table = next(each for each in wanted if each is not None).table
-    closed, opened = table.const(False, dtypes.bool_), table.const(True, dtypes.bool_)
-    if gate is None or len(set(wanted)) * 2 <= len(wanted):
-        each = iter(opened if found is None else found for found in wanted)
-        spread = tuple(closed if lane is None else next(each) for lane in lanes)
-        return table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), spread)
-    count = gate.dtype.lanes
-    both = table.make(Ops.CAT, dtypes.bool_.vec(count + 1), (gate, closed))
-    return both.gep(*(count if lane is None else lane for lane in lanes))
 
 
 def join(pieces: list[UOp], dtype: DType) -> UOp:

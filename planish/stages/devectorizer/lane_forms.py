@@ -146,11 +146,13 @@ class Forms:
             return [both[pair] for pair in pairs]
         if vector.op is _CAT:
             return [lane for part in vector.src for lane in self.scalars(part)]
-        found = [self.lane(vector, number) for number in range(vector.dtype.lanes)]
-        for lane in found:  # few of many differ
-            if lane not in self.simplest:
-                self.simplest[lane] = simplify(lane, symbolic)
-        return [self.simplest[lane] for lane in found]
+        return [self.simple(self.lane(vector, number)) for number in range(vector.dtype.lanes)]
+
+    def simple(self, lane: UOp) -> UOp:
+        """A scalar in simplest form: few of many differ."""
+        if lane not in self.simplest:
+            self.simplest[lane] = simplify(lane, symbolic)
+        return self.simplest[lane]
 
 
 def _both(a: UOp, b: UOp) -> UOp:

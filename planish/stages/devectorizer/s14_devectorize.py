@@ -46,7 +46,6 @@ from planish.records import dataclass
 from planish.stages.devectorizer.accesses import (
     LaneAccess,
     accesses_of,
-    gate_of,
     join,
     lanes_of,
     moved,
@@ -54,6 +53,7 @@ from planish.stages.devectorizer.accesses import (
     pieces_of,
 )
 from planish.stages.devectorizer.lane_forms import ELEMENTWISE, Forms
+from planish.stages.devectorizer.lane_gates import gate_of
 from planish.stages.devectorizer.wmma import pm_split_wmma, pm_whole_tiles, pm_wmma_accumulate
 from planish.target import Target
 from planish.uop.matcher import Matcher, rule
@@ -104,9 +104,7 @@ def _fold_load(root: UOp, ctx: _LaneRun) -> UOp | None:
     for access in accesses_of(place, ctx.target.masked, ctx.forms, _reach(place, ctx.target)):
         for start, width in _covering(access, scalar, ctx.target):
             index = _ahead(access.index, start) if start else access.index
-            gate = access.gate
-            if gate is not None and width < len(access.lanes):
-                gate = _piece_of_gate(gate, tuple(range(start, start + width)))
+            gate = access.gate(start, start + width)
             load = _cut(root.replace(dtype=scalar.vec(width), src=(moved(place, index, gate),)), ctx)
             pieces += load.src if load.op is Ops.CAT else (load,)
             for element, lanes in enumerate(access.lanes[start : start + width]):
@@ -151,7 +149,7 @@ def _shifted(root: UOp, ctx: _LaneRun) -> UOp | None:
     pieces = [
         root.replace(
             dtype=root.dtype.scalar.vec(width),
-            src=(moved(place, form.at(cast("int", lanes[0]), like), gate_of(gate, gates, lanes)),),
+            src=(moved(place, form.at(cast("int", lanes[0]), like), gate_of(gate, gates, lanes, ctx.forms)),),
         )
         for lanes in found.values()
     ]
@@ -183,7 +181,7 @@ def _fold_store(root: UOp, ctx: _LaneRun) -> UOp | None:
     for access in accesses_of(place, ctx.target.masked, ctx.forms):
         # of several lanes that write one place, the last one wins
         chosen = tuple(lanes[-1] for lanes in access.lanes)
-        store = root.replace(src=(moved(place, access.index, access.gate), selected(value, chosen)))
+        store = root.replace(src=(moved(place, access.index, access.gate()), selected(value, chosen)))
         stores.append(_cut(store, ctx))
     return stores[0] if len(stores) == 1 else root.table.make(Ops.GROUP, dtypes.void, tuple(stores))
 

@@ -40,7 +40,7 @@ from planish.uop.node import UOp
 from planish.uop.ops import ALU, Axis, Ops
 from planish.uop.pattern import node
 from planish.uop.rewrite import rewrite, substitute
-from planish.uop.symbolic.affine import affine
+from planish.uop.symbolic.affine import Affine, affine
 from planish.uop.symbolic.cost import division_count
 from planish.uop.symbolic.reduce import identity
 
@@ -120,13 +120,32 @@ def _merge(root: UOp, ctx: Tried) -> UOp | None:
         size = inner.src[0]
         merged = outer.replace(src=(simplified(outer.src[0] * size),))
         exchange = {outer: merged // size, inner: merged % size}
-        if not _splits_a_reduce(nodes, outer, inner) and _adds_no_division(nodes, outer, inner, exchange):
-            return rewrite(substitute(root, exchange), kernel_sym)
+        rows = _rows_apart(nodes, outer, size)
+        if not _splits_a_reduce(nodes, outer, inner) and _adds_no_division(nodes, outer, inner, exchange, rows):
+            return rewrite(substitute(substitute(root, rows), exchange), kernel_sym)
         ctx.pairs.add((outer, inner))
     return None
 
 
-def _adds_no_division(nodes: list[UOp], outer: UOp, inner: UOp, exchange: dict[UOp, UOp]) -> bool:
+def _rows_apart(nodes: list[UOp], outer: UOp, size: UOp) -> dict[UOp, UOp]:
+    """Rows whose length has only a name, with the range multiplied out: n*(c*h + r) as n*r + n*(c*h), so that n*r meets the column."""
+    found: dict[UOp, UOp] = {}
+    for each in nodes if size.op is not Ops.CONST else ():
+        if each.op is not Ops.MUL or size not in each.src or outer not in each.ranges:
+            continue
+        sum_ = affine(each.src[0] if each.src[1] is size else each.src[1])
+        if sum_ is None or not sum_.terms.get(outer):
+            continue
+        others = Affine({term: f for term, f in sum_.terms.items() if term is not outer}, sum_.constant)
+        if others.terms and not any(outer in term.ranges for term in others.terms):
+            own = outer * sum_.terms[outer]
+            found[each] = own * size + others.build(each.const_like(0)) * size
+    return found
+
+
+def _adds_no_division(
+    nodes: list[UOp], outer: UOp, inner: UOp, exchange: dict[UOp, UOp], rows: dict[UOp, UOp]
+) -> bool:
     """Whether the addresses have no more divisions with one range in place of two than they have now."""
     before = _addresses(nodes, {outer, inner})
     most = division_count(*before)
@@ -134,7 +153,7 @@ def _adds_no_division(nodes: list[UOp], outer: UOp, inner: UOp, exchange: dict[U
         return False
     after: list[UOp] = []
     for address in before:
-        after.append(simplified(substitute(address, exchange)))
+        after.append(simplified(substitute(substitute(address, rows), exchange)))
         if division_count(*after) > most:
             return False
     return True

@@ -1,0 +1,149 @@
+"""Errors of Python from the depths of a public function, told as what they are: arguments that it can do nothing with.
+
+Functions check what people get wrong, one by one. What nobody thought of (a dict as a shape, a class as a tensor) ends in an error of Python's or
+NumPy's somewhere inside. `reporting` functions catch those: the error that leaves them names the function, what each parameter was given, the user's
+line and how it is called, is still a TypeError, ValueError or IndexError, and keeps the first one as its cause. Errors of the user's own
+functions, called from inside, pass as they are; and so do those of functions that a reporting one called: the outermost reports.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any, Final, TypeVar, cast
+
+import numpy as np
+
+from planish.errors import DTypeError, PlanishError, ShapeError
+from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.operands import IndexOutOfRange, mistake
+
+F = TypeVar("F", bound=Callable[..., Any])
+_CAUGHT: Final = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, RecursionError)
+"""What a mistaken argument may end in."""
+_OURS: Final = str(Path(__file__).absolute().parents[2]) + os.sep
+_LIBRARIES: Final = (_OURS, str(Path(np.__file__).parent) + os.sep, "<frozen ", "<__array_function__")
+_STANDARD: Final = str(Path(os.__file__).parent) + os.sep
+_LONGEST: Final = 60
+"""Characters of an argument that are shown."""
+
+
+def reporting(function: F) -> F:
+    """The function, whose errors of Python name it and its arguments."""
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except _CAUGHT as error:
+            told = _report(function, args, options, error)
+            if told is None:
+                raise
+            raise told from error
+
+    _REPORTING.add(call.__code__)
+    return cast("F", call)
+
+
+_REPORTING: Final[set[CodeType]] = set()
+"""The code of what reports."""
+
+
+def report_all(namespace: dict[str, Any], names: Iterable[str], hot: Iterable[str] = ()) -> None:
+    """Let the functions of these names report, and the constructors of classes; not those that are called millions of times."""
+    for name in set(names) - set(hot):
+        found = namespace[name]
+        if isinstance(found, FunctionType) and found.__code__ not in _REPORTING:
+            made = namespace[name] = reporting(found)
+            home = sys.modules.get(found.__module__)
+            if home is not None and getattr(home, name, None) is found:
+                setattr(home, name, made)  # pickles look for it there
+        elif isinstance(found, type) and found.__module__.startswith("planish.") and "__init__" in vars(found):
+            if not issubclass(found, BaseException):
+                found.__init__ = reporting(found.__init__)  # type: ignore[misc] # the same signature
+
+
+def _report(
+    function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], error: Exception
+) -> PlanishError | None:
+    """The error to raise in place of another; None if that says it already, is the user's own, or another function's to tell."""
+    if isinstance(error, PlanishError) or not _is_of_ours(error.__traceback__) or _is_called_by_another():
+        return None
+    is_method = function.__name__ in {"__init__", "__call__"}
+    name = type(args[0]).__name__ if is_method else function.__name__
+    kind: type[PlanishError] = DTypeError if isinstance(error, TypeError | AttributeError) else ShapeError
+    if isinstance(error, IndexError):
+        kind = IndexOutOfRange
+    given = _given(function, args[1:] if is_method else args, options, is_method)
+    return mistake(
+        kind,
+        name,
+        f"nothing can be done with {given} ({error})",
+        f"it is called as {name}{_signature(function, is_method)}",
+    )
+
+
+def _is_of_ours(trace: TracebackType | None) -> bool:
+    """Whether an error was raised in planish, or in what it calls, and not in the user's code nor by the call itself."""
+    inside = None if trace is None else trace.tb_next
+    if inside is None:
+        return False  # Python's own words about an argument too many
+    while inside is not None:
+        if not _is_library(inside.tb_frame.f_code):
+            return False
+        inside = inside.tb_next
+    return True
+
+
+def _is_library(code: CodeType) -> bool:
+    file = code.co_filename
+    is_made = file == "<string>" and code.co_name == "__init__"  # by a dataclass: nobody's line
+    return is_made or file.startswith(_LIBRARIES) or (file.startswith(_STANDARD) and "site-packages" not in file)
+
+
+def _is_called_by_another() -> bool:
+    """Whether a function that reports has called the one that does now."""
+    frame: FrameType | None = sys._getframe(2)
+    own = True
+    while frame is not None and _is_library(frame.f_code):
+        if frame.f_code in _REPORTING and not own:
+            return True
+        own, frame = False, frame.f_back
+    return False
+
+
+def _given(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], is_method: bool) -> str:
+    """Every argument with the name of its parameter."""
+    try:
+        names = list(inspect.signature(function).parameters)[int(is_method) :]
+    except (TypeError, ValueError):
+        names = []
+    shown = [
+        f"{names[number]}={_shown(arg)}" if number < len(names) else _shown(arg) for number, arg in enumerate(args)
+    ]
+    return ", ".join([*shown, *(f"{name}={_shown(arg)}" for name, arg in options.items())]) or "no arguments"
+
+
+def _shown(arg: object) -> str:
+    if isinstance(arg, Tensor | np.ndarray):
+        return f"{arg.dtype}{list(arg.shape)}"
+    text = repr(arg).replace("\n", " ")
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _signature(function: Callable[..., Any], is_method: bool) -> str:
+    try:
+        found = inspect.signature(function)
+    except (TypeError, ValueError):
+        return "(…)"
+    parameters = list(found.parameters.values())[int(is_method) :]
+    bare = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
+    return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+
+
+__all__ = ["report_all", "reporting"]

@@ -1,0 +1,78 @@
+"""What nobody checked for ends in one error that names the function, its arguments, the user's line and how it is called."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import nn
+from planish.errors import PlanishError
+
+X = pn.ones((2, 3))
+KEY = pn.random.key(0)
+
+MISTAKES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
+    "gamma": (TypeError, lambda: pn.random.gamma(KEY, 1.0, (2,), (-1,))),  # type: ignore[arg-type]
+    "ReflectionPad3d": (TypeError, lambda: nn.ReflectionPad3d(pn.float32)),  # type: ignore[arg-type]
+    "layer_norm": (TypeError, lambda: nn.layer_norm(X, None)),  # type: ignore[arg-type]
+    "pad": (TypeError, lambda: pn.pad(X, float("nan"))),
+    "fft": (TypeError, lambda: pn.fft.fft(X, [])),  # type: ignore[arg-type]
+    "round": (TypeError, lambda: pn.round(X, [])),  # type: ignore[arg-type]
+    "select": (TypeError, lambda: pn.select(X, int)),  # type: ignore[arg-type]
+    "Mesh": (TypeError, lambda: pn.Mesh(1, 2)),  # type: ignore[arg-type]
+    "Accumulate": (TypeError, lambda: pn.optim.Accumulate(pn.optim.SGD(0.1), "four")),  # type: ignore[arg-type]
+    "while_loop": (TypeError, lambda: pn.while_loop(1, 2, X)),  # type: ignore[arg-type]
+    "save_npz": (TypeError, lambda: pn.io.save_npz("x.npz", [X])),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_arguments_that_nothing_can_be_done_with(name: str) -> None:
+    kind, call = MISTAKES[name]
+    with pytest.raises(kind) as caught:
+        call()
+    assert isinstance(caught.value, PlanishError)
+    assert caught.value.op == name
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+    assert f"it is called as {name}(" in str(caught.value)
+    assert caught.value.__cause__ is not None
+
+
+def test_arguments_are_shown_by_name_shape_and_dtype() -> None:
+    with pytest.raises(PlanishError, match=r"x=f32\[2, 3\], pad_width=nan"):
+        pn.pad(X, float("nan"))
+
+
+def test_errors_of_the_users_own_functions_pass() -> None:
+    def fails(x: object) -> object:
+        return {}[x]
+
+    with pytest.raises(KeyError) as caught:
+        pn.tree.map(fails, {"a": "key"})
+    assert not isinstance(caught.value, PlanishError)
+    with pytest.raises(KeyError):
+        pn.apply_along_axis(lambda x: {}["missing"], 0, X)
+
+
+def test_an_argument_too_many_is_pythons_to_tell() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        pn.sum(X, foo=1)  # type: ignore[call-arg]
+
+
+def test_functions_and_layers_are_pickled_as_before() -> None:
+    for function in (pn.sum, pn.concatenate, pn.random.normal, pn.linalg.norm, pn.fft.fft, pn.scan):
+        assert pickle.loads(pickle.dumps(function)) is function
+    layer = nn.Linear(3, 2, key=KEY)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(layer))(X), layer(X))
+
+
+def test_a_tensor_of_data() -> None:
+    np.testing.assert_array_equal(pn.Tensor([[1.0, 2.0]]), [[1.0, 2.0]])
+    with pytest.raises(PlanishError, match="rectangular"):
+        pn.Tensor("text")  # type: ignore[arg-type]
