@@ -84,6 +84,11 @@ def load(
 ) -> Program:
     """A program of torch.export, or the file it was saved in (`.pt2`), as a planish function."""
     if not isinstance(program, torch.export.ExportedProgram):
+        if not isinstance(program, str | PathLike):
+            raise PlanishError(
+                f"{type(program).__name__} is not a program of torch.export",
+                remedy="give what torch.export.export(module, args) makes, or the path of a .pt2 file",
+            )
         try:
             program = torch.export.load(program)
         except (OSError, RuntimeError, ValueError, KeyError) as error:
@@ -91,4 +96,4 @@ def load(
                 f"{program} is not a program of torch.export: {error}",
                 remedy="save one with torch.export.save",
             ) from error
-    return Program(program, Options(threads=threads, beam=beam))
+    return Program(program, Options.of({"threads": threads, "beam": beam}))
