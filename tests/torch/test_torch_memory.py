@@ -125,3 +125,40 @@ def test_eigenvalues_of_any_matrix():
 def test_what_is_no_exported_program_is_told():
     with pytest.raises(planish.PlanishError, match=r"Linear is not a program of torch\.export"):
         planish.torch.load(torch.nn.Linear(2, 2))
+
+
+def test_an_exported_program_is_written_out_as_far_as_torch_can():
+    """torch.export keeps composite ops that its table does not name."""
+    module = torch.nn.Sequential(torch.nn.LayerNorm(6), torch.nn.PReLU(), torch.nn.Linear(6, 2)).eval()
+    x = torch.randn(3, 6)
+    exported = torch.export.export(module, (x,), dynamic_shapes=({0: torch.export.Dim("b", min=2, max=9)},))
+    planish.torch.report(reset=True)
+    program = planish.torch.load(exported)
+    for x in (torch.randn(3, 6), torch.randn(7, 6)):
+        torch.testing.assert_close(program(x), module(x))
+    report = planish.torch.report()
+    assert (report.segments, report.fallbacks) == (1, {})
+    for wrong, told in (
+        (torch.ones(12, 6), r"float32\[12, 6\], torch.float32\[2 to 9, 6\] is expected"),
+        (torch.ones(3, 5), r"\[3, 5\]"),
+        (torch.ones(3, 6, dtype=torch.float64), r"float64\[3, 6\]"),
+        ("x", "is str, a tensor is expected"),
+    ):
+        with pytest.raises(planish.PlanishError, match=told):
+            program(wrong)
+    with pytest.raises(
+        planish.PlanishError, match="exported for 1 argument by position, and is called with 2"
+    ):
+        program(x, x)
+
+
+def test_an_exported_program_takes_its_names_in_any_order_and_its_constants_as_they_were():
+    class Scaled(torch.nn.Module):
+        def forward(self, x, *, scale, flag):
+            return x * scale if flag else x
+
+    x = torch.ones(2)
+    program = planish.torch.load(torch.export.export(Scaled(), (x,), {"scale": 3.0, "flag": True}))
+    assert program(x, flag=True, scale=3.0).tolist() == [3, 3]
+    with pytest.raises(planish.PlanishError, match=r"scale is 4.0; the program was exported for 3.0"):
+        program(x, scale=4.0, flag=True)
