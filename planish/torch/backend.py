@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import fx
 
+from planish.errors import PlanishError
 from planish.torch import decompositions
 from planish.torch.options import Options
 from planish.torch.running import Runner
@@ -37,6 +38,7 @@ def planish_backend(
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     chosen = Options.of(options)
+    _check_place(inputs, chosen)
 
     def compile_graph(graph: fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
         if chosen.check:
@@ -54,6 +56,18 @@ def planish_backend(
     return compiled
 
 
+def _check_place(inputs: Sequence[Any], chosen: Options) -> None:
+    """Tensors are not moved: where the user names a device, they must be there."""
+    if chosen.device in (None, "interpreter"):
+        return
+    for given in inputs:
+        if isinstance(given, torch.Tensor) and given.device.type != str(chosen.device).partition(":")[0]:
+            raise PlanishError(
+                f"a tensor is on {given.device}, the option device is {chosen.device!r}",
+                remedy=f"move the module and what it is given with .to({chosen.device!r}), or leave the option out",
+            )
+
+
 def compile(
     model: M,
     *,
@@ -66,7 +80,7 @@ def compile(
 ) -> M:
     """`torch.compile` with planish as the backend: a module or a function that runs as machine code of planish's.
 
-    `threads` per call, `beam` for a search of schedules, `device="interpreter"` for the reference interpreter, `check` to compare
+    `threads` per call, `beam` for a search of schedules, `device="interpreter"` for the reference interpreter (else the tensors' own), `check` to compare
     every node with eager torch; `fullgraph` and `dynamic` are torch's.
     """
     options: Any = {"threads": threads, "beam": beam, "device": device, "check": check}

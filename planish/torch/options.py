@@ -18,7 +18,7 @@ class Options:
     beam: int = 0
     """Width of the schedule search."""
     device: str | None = None
-    """`interpreter` for the reference interpreter; else the device of the tensors."""
+    """`interpreter` for the reference interpreter; else the device of the tensors: given by name, they must be there."""
     check: bool = False
     """Compare every node with eager torch, and name the first that differs."""
 
@@ -28,12 +28,34 @@ class Options:
         known = [field.name for field in fields(cls)]
         for name in given or ():
             if name not in known:
+                close = did_you_mean(name, known)
                 raise PlanishError(
                     f"there is no option {name!r}",
-                    remedy=did_you_mean(name, known) or f"options: {', '.join(known)}",
+                    remedy=f"did you mean {close!r}?" if close else f"options: {', '.join(known)}",
                 )
-        return cls(**(given or {}))
+        found = cls(**(given or {}))
+        for name, is_right, takes in (
+            ("threads", found.threads is None or _is_count(found.threads, 1), "an integer >= 1 or None"),
+            ("beam", _is_count(found.beam, 0), "an integer >= 0"),
+            ("device", _is_device(found.device), "'interpreter', or where the tensors are: 'cpu', 'cuda'"),
+            ("check", isinstance(found.check, bool), "True or False"),
+        ):
+            if not is_right:
+                raise PlanishError(
+                    f"option {name} cannot be {getattr(found, name)!r}", remedy=f"it takes {takes}"
+                )
+        return found
 
     def settings(self) -> dict[str, Any]:
         """The settings that compiling is done under."""
         return {"beam": self.beam} if self.beam else {}
+
+
+def _is_device(given: object) -> bool:
+    return given is None or (
+        isinstance(given, str) and given.partition(":")[0] in ("interpreter", "cpu", "cuda")
+    )
+
+
+def _is_count(given: object, least: int) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= least

@@ -10,7 +10,6 @@ import operator
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final
 
 import torch
 from torch import fx
@@ -18,32 +17,6 @@ from torch import fx
 from planish.torch.forms import form_like
 from planish.torch.importing import Import, is_number
 from planish.torch.registry import Unsupported
-
-VIEWS: Final = frozenset(
-    f"aten.{name}"
-    for name in [
-        "view",
-        "permute",
-        "t",
-        "transpose",
-        "unsqueeze",
-        "squeeze",
-        "expand",
-        "slice",
-        "select",
-        "alias",
-        "detach",
-        "as_strided",
-        "diagonal",
-        "_reshape_alias",
-        "split",
-        "split_with_sizes",
-        "unbind",
-        "unfold",
-        "view_as_real",
-    ]
-)
-"""Ops that give another view of the same memory: of an input, torch makes it for nothing."""
 
 
 @dataclass(slots=True)
@@ -59,26 +32,6 @@ class Segment:
 
 
 Step = Segment | fx.Node
-
-
-def is_view_op(node: fx.Node) -> bool:
-    name = str(node.target)
-    return node.op == "call_function" and (name in VIEWS or name.rpartition(".")[0] in VIEWS)
-
-
-def views_of_inputs(graph: fx.Graph) -> set[fx.Node]:
-    """Nodes on the way from an input to an output that only look at it."""
-    output = next(node for node in graph.nodes if node.op == "output")
-    found: set[fx.Node] = set()
-    for result in output.all_input_nodes:
-        way = []
-        node = result
-        while is_view_op(node) or (node.target is operator.getitem and is_view_op(node.args[0])):
-            way.append(node)
-            node = node.all_input_nodes[0]
-        if way and node.op == "placeholder" and all(is_number(n) for w in way for n in w.all_input_nodes[1:]):
-            found.update(way)
-    return found
 
 
 def unlowered(graph: fx.Graph) -> dict[fx.Node, str]:
@@ -203,7 +156,13 @@ def _needed(graph: fx.Graph, reasons: Mapping[fx.Node, str], views: AbstractSet[
     for node in reversed(graph.nodes):
         if node.op in ("placeholder", "get_attr", "output"):
             continue
-        users = [user for user in node.users if user in found or (user.op == "output" and node not in views)]
+        users = [
+            user
+            for user in node.users
+            if user in found
+            or (user.op == "output" and node not in views)
+            or (user in views and is_number(node))
+        ]
         if users or node in reasons:
             found.add(node)
     return found

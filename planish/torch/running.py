@@ -13,13 +13,14 @@ from planish import compiler, ptir
 from planish.compiler.device_kinds import accelerator
 from planish.compiler.object_code import pool
 from planish.config import settings
-from planish.torch.any_size import NamedSizes
+from planish.torch.any_size import NamedSizes, rows_for
 from planish.torch.forms import Array, Form, array_of, form_like, tensor_of
 from planish.torch.importing import Import
 from planish.torch.kinds import CARRIERS
 from planish.torch.options import Options
-from planish.torch.partition import Segment, Step, draws, partition, unlowered, views_of_inputs
+from planish.torch.partition import Segment, Step, draws, partition, unlowered
 from planish.torch.reporting import total
+from planish.torch.views import Looks, views_by_torch, views_of_results
 
 Tensors = list[torch.Tensor]
 Variant = Callable[[Sequence[torch.Tensor]], Tensors]
@@ -32,18 +33,29 @@ class Compiled:
     run: Callable[..., Sequence[Array]]
     reads: tuple[Callable[[torch.Tensor], Array], ...]
     writes: tuple[Callable[[Array], torch.Tensor], ...]
-    seen: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """Where some results are others in another shape: for each result, the number of what is computed, and its shape."""
+    seen: tuple[tuple[int, Looks], ...] = ()
+    """Where some results look at others: for each result, the number of what is computed, and how to look at it."""
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> Tensors:
         """Results as torch expects them."""
         arrays = [read(tensor) for read, tensor in zip(self.reads, tensors, strict=True)]
         made = [write(array) for write, array in zip(self.writes, self.run(*arrays), strict=True)]
-        return [made[number].view(shape) for number, shape in self.seen] if self.seen else made
+        if not self.seen:
+            return made
+        results = []
+        for number, looks in self.seen:
+            found = made[number]
+            for look in looks:
+                found = look(found)
+            results.append(found)
+        return results
 
 
 def _plain_array(tensor: torch.Tensor) -> Array:
-    return tensor.detach().numpy()
+    try:
+        return tensor.detach().numpy()
+    except RuntimeError:  # the imaginary part of a conjugate: its sign is a mark that torch keeps
+        return tensor.detach().resolve_neg().numpy()
 
 
 def _reader(form: Form) -> Callable[[torch.Tensor], Array]:
@@ -151,8 +163,8 @@ class SegmentRunner:
         self.segment = segment
         self.options = options
         self.variants: dict[tuple[object, ...], Variant] = {}
-        self.open: list[tuple[object, NamedSizes, Variant]] = []
-        """Those for all sizes within bounds, by the order of axes in memory."""
+        self.open: list[tuple[object, NamedSizes, tuple[Any, ...], Variant]] = []
+        """Those for all sizes within bounds, by the order of axes in memory; and the names that no tensor tells them."""
         self.by_size = "on a GPU each size is compiled by itself" if device_of(segment.nodes) else None
         """Why there is no program for all sizes."""
         self.only: Variant | None = None
@@ -175,6 +187,8 @@ class SegmentRunner:
             found = self.for_any_size(tensors, numbers)
             if found is None:
                 found = self.compile([form_like(tensor) for tensor in tensors], numbers)
+            if len(self.variants) >= _MANY:
+                self.variants.clear()  # a number that counts up is another one in every call
             self.variants[key] = found
         return found(tensors)
 
@@ -185,19 +199,22 @@ class SegmentRunner:
         forms = [form_like(tensor) for tensor in tensors]
         layout = tuple((form.order, form.repeated) for form in forms)
         nodes, given = [*self.segment.inputs, *self.segment.numbers], [*tensors, *numbers]
-        for known, names, made in self.open:
+        for known, names, untold, made in self.open:
             if known == layout and names.holds(nodes, given):
-                return made
+                return _told(made, rows_for(nodes, given, untold))
         try:
             names = NamedSizes(nodes, given)
+            if not names.holds(nodes, given):
+                return None  # a number below 2: it is compiled by itself
             sizes = [names.size(node.meta["val"]) for node in self.segment.numbers]
             shapes = [names.form(node, form) for node, form in zip(self.segment.inputs, forms, strict=True)]
-            made = self._compile(shapes, sizes, names)
+            untold = names.untold(shapes)
+            made = self._compile(shapes, sizes, names, untold)
         except Exception as error:  # noqa: BLE001 - whatever it is: each size is compiled by itself then
             self.by_size = f"{type(error).__name__}: {getattr(error, 'message', error)}"
             return None
-        self.open.append((layout, names, made))
-        return made
+        self.open.append((layout, names, untold, made))
+        return _told(made, rows_for(nodes, given, untold))
 
     def compile(self, forms: Sequence[Form], numbers: Sequence[int | float]) -> Variant:
         """Machine code for tensors of these forms; where that fails, torch runs the nodes."""
@@ -212,25 +229,34 @@ class SegmentRunner:
             return lambda tensors: self._by_torch(tensors, numbers)
 
     def _compile(
-        self, forms: Sequence[Form], numbers: Sequence[Any], names: NamedSizes | None = None
+        self,
+        forms: Sequence[Form],
+        numbers: Sequence[Any],
+        names: NamedSizes | None = None,
+        untold: Sequence[Any] = (),
     ) -> Compiled:
         writing = Import("torch_segment", names)
         for node, form in zip(self.segment.inputs, forms, strict=True):
             writing.take(node, form)
+        if names is not None and untold:
+            rows = [names.rows(name) for name in untold]
+            for place, form in enumerate(rows):
+                form.read(writing.graph, f"rows{place}")
+            forms = [*forms, *rows]
         writing.values |= dict(zip(self.segment.numbers, numbers, strict=True))
         for node in self.segment.nodes:
             writing.lower(node)
         outputs = {node: _result_form(writing, node) for node in self.segment.outputs}
         device = device_of(self.segment.nodes)
-        seen = _seen(outputs) if names is None else {}
+        seen = views_of_results(outputs)
         own = {node: form for node, form in outputs.items() if node not in seen}
         function = writing.build(own.items())
         made = compiled(function, forms, list(own.values()), self.options, device)
         if not seen:
             return made
         places = {node: number for number, node in enumerate(own)}
-        shapes = [(places[seen.get(node, node)], form.shape) for node, form in outputs.items()]
-        return replace(made, seen=tuple(shapes))
+        looks = [seen.get(node, (node, ())) for node in outputs]
+        return replace(made, seen=tuple((places[source], way) for source, way in looks))
 
     def _by_torch(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Tensors:
         values: dict[fx.Node, Any] = dict(zip(self.segment.inputs, tensors, strict=True))
@@ -240,20 +266,13 @@ class SegmentRunner:
         return [values[node] for node in self.segment.outputs]
 
 
-_RESHAPED: Final = frozenset({"aten.view.default", "aten._unsafe_view.default", "aten.unsqueeze.default"})
+_MANY: Final = 4096
+"""Calls that differ in their sizes, of which each segment remembers what to run."""
 
 
-def _seen(outputs: Mapping[fx.Node, Form]) -> dict[fx.Node, fx.Node]:
-    """Results that are other results in another shape, in the order of their memory: each with the other one."""
-    found: dict[fx.Node, fx.Node] = {}
-    for node, form in outputs.items():
-        below: Any = node
-        while str(below.target) in _RESHAPED and below.args[0] not in outputs:
-            below = below.args[0]
-        source = below.args[0] if str(below.target) in _RESHAPED else None
-        if source is not None and form.is_plain and outputs[source].is_plain:
-            found[node] = found.get(source, source)
-    return found
+def _told(made: Variant, rows: Tensors) -> Variant:
+    """A variant that is told sizes by empty tensors."""
+    return (lambda tensors: made([*tensors, *rows])) if rows else made
 
 
 def is_op(node: fx.Node) -> bool:
@@ -275,11 +294,15 @@ def is_static(segment: Segment) -> bool:
 
 
 def _result_form(writing: Import, node: fx.Node) -> Form:
-    """As torch's strides have it where they are known, else in order."""
+    """As torch's strides have it; where sizes have names, in the order of axes of the example that was traced."""
     fake = node.meta["val"]
     if all(isinstance(size, int) for size in (*fake.shape, *fake.stride())):
         return form_like(fake)
-    return Form(fake.dtype, tuple(writing.values[node].dims), None, ())
+    try:
+        order = form_like(fake).order
+    except ValueError:  # a size that is known at run time only
+        order = None
+    return Form(fake.dtype, tuple(writing.values[node].dims), order, ())
 
 
 def call(node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
@@ -303,7 +326,7 @@ class Runner:
         self.results: list[Any] = (
             list(output.args[0]) if isinstance(output.args[0], tuple | list) else [output.args[0]]
         )
-        views = views_of_inputs(graph)
+        views = views_by_torch(graph)
         reasons = unlowered(graph)
         self.steps = [
             (step, SegmentRunner(step, options) if isinstance(step, Segment) else None)

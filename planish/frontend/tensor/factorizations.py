@@ -19,11 +19,12 @@ from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import cast_to, mistake, tensor
 from planish.frontend.tensor.pointwise import floating
 from planish.ptir import ops
+from planish.ptir.dims import DimLike
 from planish.ptir.ops.control import CustomCallAttrs, register_custom_call
 from planish.ptir.ops.linalg import CholeskyAttrs, EighAttrs, QrAttrs, SvdAttrs, TriangularSolveAttrs
 from planish.ptir.types import TensorType
 
-_EIG: Final = "planish.linalg.eig"
+EIG: Final = "planish.linalg.eig"
 
 
 def matrices(name: str, x: object, *, square: bool = False) -> Tensor:
@@ -98,10 +99,14 @@ def triangular_solve(
 
 def eig(x: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenvalues and eigenvectors of any square matrix."""
-    dtype = complex_dtype(x.dtype)
-    types = (TensorType(dtype, x.shape[:-1]), TensorType(dtype, x.shape))
-    values, vectors = apply(ops.custom_call, x, attrs=CustomCallAttrs(_EIG, types))
+    values, vectors = apply(ops.custom_call, x, attrs=CustomCallAttrs(EIG, eig_types(x.dtype, x.shape)))
     return values, vectors
+
+
+def eig_types(dtype: DType, dims: Sequence[DimLike]) -> tuple[TensorType, TensorType]:
+    """What `EIG` gives: eigenvalues and eigenvectors, complex."""
+    own = complex_dtype(dtype)
+    return TensorType(own, tuple(dims[:-1])), TensorType(own, tuple(dims))
 
 
 def _eig(arrays: Sequence[Array], attrs: CustomCallAttrs) -> tuple[Array, ...]:
@@ -113,4 +118,4 @@ def _eig(arrays: Sequence[Array], attrs: CustomCallAttrs) -> tuple[Array, ...]:
     return values, vectors
 
 
-register_custom_call(_EIG, _eig)
+register_custom_call(EIG, _eig)

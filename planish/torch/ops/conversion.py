@@ -108,6 +108,11 @@ def conj(at: NodeSite, x: V) -> V:
     return x.conj() if x.dtype.is_complex else x
 
 
+@lowering("aten._neg_view")
+def neg_view(at: NodeSite, x: V) -> V:
+    return x.neg()
+
+
 @lowering("aten.resolve_neg")
 def resolve_neg(at: NodeSite, x: V) -> V:
     return x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planish import dtypes
+from planish.frontend.tensor.factorizations import EIG, eig_types
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import take_along_axis
 from planish.ptir.library.factorizations import (
@@ -93,6 +94,17 @@ def linalg_svd(
 def linalg_eigh(at: NodeSite, x: V, triangle: str = "L", compute_v: bool = True) -> tuple[V, V]:
     values, vectors = x.eigh(triangle.upper() == "L")
     return values, vectors if compute_v else at.full((0,), 0, x.dtype)
+
+
+@lowering("aten.linalg_eig")
+def linalg_eig(at: NodeSite, x: V) -> tuple[V, V]:
+    values, vectors = at.graph.custom_call(EIG, [x], eig_types(x.dtype, x.dims))
+    return values, vectors
+
+
+@lowering("aten._linalg_eigvals")
+def linalg_eigvals(at: NodeSite, x: V) -> V:
+    return linalg_eig(at, x)[0]
 
 
 @lowering("aten.linalg_solve_triangular")

@@ -19,8 +19,16 @@ def product(x: V, y: V, out: DType | None = None) -> V:
     return x.matmul(y, _sums(x.dtype, out))
 
 
+def alike(at: NodeSite, *operands: V) -> None:
+    """Products of several dtypes are a mistake that torch tells when it runs, not when it captures a graph."""
+    kinds = {x.dtype for x in operands}
+    if len(kinds) > 1:
+        raise at.refuse(f"operands of {' and '.join(sorted(map(str, kinds)))}")
+
+
 def _matrices(at: NodeSite, x: V, y: V, out: DType | None = None) -> V:
     """The same of operands as torch lets cuBLAS read them."""
+    alike(at, x, y)
     left, right = shortened(at, cuda.matmul, x, y)
     return product(left, right, out or x.dtype)
 
@@ -45,6 +53,7 @@ def bmm(at: NodeSite, x: V, y: V, out_dtype: Any = None) -> V:
 
 @lowering("aten.dot")
 def dot(at: NodeSite, x: V, y: V) -> V:
+    alike(at, x, y)
     return x.dot_general(y, ops.DotDims((), (0,), (0,)), _sums(x.dtype, None))
 
 
@@ -55,11 +64,13 @@ def vdot(at: NodeSite, x: V, y: V) -> V:
 
 @lowering("aten.mv")
 def mv(at: NodeSite, x: V, vec: V) -> V:
+    alike(at, x, vec)
     return x.dot_general(vec, ops.DotDims((), (1,), (0,)), _sums(x.dtype, None))
 
 
 @lowering("aten.linear")
 def linear(at: NodeSite, x: V, weight: V, bias: V | None = None) -> V:
+    alike(at, x, weight)
     sums = _sums(x.dtype, x.dtype)
     x, weight = shortened(at, cuda.matmul, x, weight)
     found = x.dot_general(weight, ops.DotDims((), (x.rank - 1,), (weight.rank - 1,)), sums)
