@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 import planish.onnx as ours
 from planish.errors import PlanishError
+from planish.onnx.status import InvalidArgument
 
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((17, 5)).astype(np.float32)
@@ -249,3 +250,64 @@ def test_nodes_may_stand_in_any_order():
     assert model(x=np.ones(3, np.float32))[0].tolist() == [0, 0, 0]
     with pytest.raises(PlanishError, match="'b'"):
         ours.load(onnx.parser.parse_model(UNSORTED.replace("Exp(x)", "Exp(y)")))
+
+
+def reader(op: str, key: int, value: int, element: int, **attributes: Any) -> bytes:
+    """A model of one node that reads a dictionary."""
+    port = onnx.ValueInfoProto(name="x")
+    port.type.map_type.key_type = key
+    port.type.map_type.value_type.tensor_type.elem_type = value
+    node = helper.make_node(op, ["x"], ["y"], domain="ai.onnx.ml", **attributes)
+    graph = helper.make_graph([node], "m", [port], [helper.make_tensor_value_info("y", element, None)])
+    versions = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    data: bytes = helper.make_model(graph, opset_imports=versions, ir_version=8).SerializeToString()
+    return data
+
+
+@pytest.mark.parametrize("given", [{"c": 2.5, "a": 1.0, "z": 3.0}, {"b": 2}])
+def test_a_dictionary_is_an_input_by_its_words(given: dict[str, float]):
+    data = reader("DictVectorizer", TEXT, FLOAT, FLOAT, string_vocabulary=["a", "b", "c"])
+    compare(data, {"x": given})
+    assert ours.InferenceSession(data).get_inputs()[0].type == "map(string,tensor(float))"
+
+
+def test_a_dictionary_is_an_input_by_its_numbers():
+    compare(reader("DictVectorizer", INT, FLOAT, FLOAT, int64_vocabulary=[9, 5, 7]), {"x": {5: 1.0, 9: 2.5}})
+
+
+@pytest.mark.parametrize("form", ["DENSE", "SPARSE"])
+@pytest.mark.parametrize(("to", "element"), [("TO_FLOAT", FLOAT), ("TO_INT64", INT), ("TO_STRING", TEXT)])
+def test_what_a_dictionary_has_is_cast(form: str, to: str, element: int):
+    data = reader("CastMap", INT, FLOAT, element, cast_to=to, map_form=form, max_map=5)
+    compare(data, {"x": {3: 2.75, 1: 1.0}})
+    compare(data, {"x": {7: -2.5, 0: 4.0} if form == "SPARSE" else {7: -2.5, -2: 1.0}})
+
+
+def test_rows_of_a_dictionary_are_what_later_nodes_read():
+    words = helper.make_node(
+        "DictVectorizer", ["x"], ["v"], domain="ai.onnx.ml", string_vocabulary=["a", "b"]
+    )
+    scaled = helper.make_node(
+        "Scaler", ["v"], ["y"], domain="ai.onnx.ml", offset=[1.0, 2.0], scale=[2.0, 3.0]
+    )
+    model = onnx.load_from_string(reader("DictVectorizer", TEXT, FLOAT, FLOAT, string_vocabulary=["a", "b"]))
+    del model.graph.node[:]
+    model.graph.node.extend([words, scaled])
+    compare(model.SerializeToString(), {"x": {"a": 5.0}})
+    compare(model.SerializeToString(), {"x": {"b": -1.0, "q": 2.0}})
+
+
+def test_what_is_no_such_dictionary_is_told():
+    session = ours.InferenceSession(
+        reader("DictVectorizer", TEXT, FLOAT, FLOAT, string_vocabulary=["a", "b"])
+    )
+    for wrong in (X, {1: 2.0}, {"a": "word"}, [1.0]):
+        with pytest.raises(InvalidArgument, match="input x"):
+            session.run(None, {"x": wrong})
+    with pytest.raises(ValueError, match="missing"):
+        session.run(None, {})
+    places = ours.InferenceSession(reader("CastMap", INT, FLOAT, FLOAT, map_form="SPARSE", max_map=3))
+    with pytest.raises(InvalidArgument, match="no place"):
+        places.run(None, {"x": {-2: 1.0}})
+    with pytest.raises(PlanishError, match="elements"):
+        ours.InferenceSession(reader("CastMap", INT, FLOAT, FLOAT, map_form="SPARSE", max_map=1 << 40))
