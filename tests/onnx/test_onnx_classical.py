@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 import planish.onnx as ours
 from planish.errors import PlanishError
+from planish.onnx.ops import ml_trees
 from planish.onnx.status import InvalidArgument
 
 RNG = np.random.default_rng(11)
@@ -311,3 +312,52 @@ def test_what_is_no_such_dictionary_is_told():
         places.run(None, {"x": {-2: 1.0}})
     with pytest.raises(PlanishError, match="elements"):
         ours.InferenceSession(reader("CastMap", INT, FLOAT, FLOAT, map_form="SPARSE", max_map=1 << 40))
+
+
+@pytest.mark.parametrize("mode", ALL)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_machine_code_walks_as_numpy_does(mode: str, dtype: str, monkeypatch: pytest.MonkeyPatch):
+    made = trees("target", [0, 2], [mode], False, count=9)
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    data = model_of("TreeEnsembleRegressor", element, {"y": FLOAT}, n_targets=3, **made)
+    x = X.astype(dtype)
+    x[::3, 1] = np.nan
+    x[1] = made["nodes_values"][:5]  # on the edge
+    walked = ours.InferenceSession(data).run(None, {"x": x})[0]
+    monkeypatch.setattr(ml_trees, "call_routine", lambda *_: False)
+    np.testing.assert_allclose(walked, ours.InferenceSession(data).run(None, {"x": x})[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("nodes_truenodeids", 70), ("nodes_falsenodeids", -9), ("tree_roots", 5), ("leaf_targetids", -4)],
+)
+def test_trees_that_lead_out_of_their_tables_are_no_memory_fault(name: str, value: int):
+    whole = {
+        "nodes_featureids": [0],
+        "nodes_truenodeids": [0],
+        "nodes_falsenodeids": [1],
+        "nodes_trueleafs": [1],
+    }
+    whole |= {
+        "nodes_falseleafs": [1],
+        "tree_roots": [0],
+        "leaf_targetids": [0, 0],
+        name: [value, 0][: 1 + (name[0] == "l")],
+    }
+    floats = {"nodes_splits": np.zeros(1, np.float32), "leaf_weights": np.ones(2, np.float32)}
+    tensors = {n: onnx.numpy_helper.from_array(v, n) for n, v in floats.items()}
+    modes = onnx.numpy_helper.from_array(np.zeros(1, np.uint8), "modes")
+    node = helper.make_node(
+        "TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, nodes_modes=modes, **whole, **tensors
+    )
+    graph = helper.make_graph(
+        [node],
+        "m",
+        [helper.make_tensor_value_info("x", FLOAT, [None, 5])],
+        [helper.make_tensor_value_info("y", FLOAT, None)],
+    )
+    versions = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 5)]
+    model = helper.make_model(graph, opset_imports=versions, ir_version=8)
+    with pytest.raises(PlanishError):
+        ours.InferenceSession(model.SerializeToString()).run(None, {"x": X})
