@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -208,15 +208,11 @@ def _forest(at: NodeSite, kind: str) -> Forest:
 
 
 def _floats(at: NodeSite, name: str) -> Array:
-    listed, held = at.attr(name), at.attr(f"{name}_as_tensor")
-    return np.asarray(held) if held is not None else np.array(listed or [], np.float32)
+    def make() -> Array:
+        listed, held = at.attr(name), at.attr(f"{name}_as_tensor")
+        return np.asarray(held) if held is not None else np.array(listed or [], np.float32)
 
-
-def _remembered(at: NodeSite, make: Any, *given: Any) -> Any:
-    """What is made of attributes alone, made once."""
-    if "made" not in at.attributes.memory:
-        at.attributes.memory["made"] = make(at, *given)
-    return at.attributes.memory["made"]
+    return at.once(name, make)
 
 
 def _samples(at: NodeSite, x: Array, forest: Forest) -> Array:
@@ -229,7 +225,7 @@ def _samples(at: NodeSite, x: Array, forest: Forest) -> Array:
 
 @op("TreeEnsembleRegressor", domain=_DOMAIN, host=True)
 def tree_ensemble_regressor(at: NodeSite, x: Array) -> Array:
-    forest = _remembered(at, _forest, "target")
+    forest = at.once("forest", lambda: _forest(at, "target"))
     base, width = _floats(at, "base_values"), at.attr("n_targets", 1)
     scores = forest.scores(_samples(at, x, forest), width, at.attr("aggregate_function", "SUM"))
     if base.size:
@@ -239,7 +235,7 @@ def tree_ensemble_regressor(at: NodeSite, x: Array) -> Array:
 
 @op("TreeEnsembleClassifier", domain=_DOMAIN, host=True)
 def tree_ensemble_classifier(at: NodeSite, x: Array) -> tuple[Array, Array]:
-    forest = _remembered(at, _forest, "class")
+    forest = at.once("forest", lambda: _forest(at, "class"))
     labels, base = labels_of(at, "classlabels_int64s"), _floats(at, "base_values")
     how = at.attr("post_transform", "NONE")
     rows = _samples(at, x, forest)
@@ -268,7 +264,7 @@ _TRANSFORMS: Final = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 @op("TreeEnsemble", domain=_DOMAIN, since=5, host=True)
 def tree_ensemble(at: NodeSite, x: Array) -> Array:
     """The newer form: nodes and leaves in tables of their own."""
-    forest = _remembered(at, _numbered_forest)
+    forest = at.once("forest", lambda: _numbered_forest(at))
     width = at.attr("n_targets")
     width = int(forest.target.max()) + 1 if width is None else width
     scores = forest.scores(_samples(at, x, forest), width, _AGGREGATES[at.attr("aggregate_function", 1)])
