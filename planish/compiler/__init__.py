@@ -300,16 +300,17 @@ def compile(
         ProgressLine(f"compiling {entry.name}"),
         reproducible(function, target, "" if passes is None else _text(passes)),
     ):
-        lowered = kept(function, target, passes, donated)
+        text = _text(passes)
+        written = "" if text is None else ptir.print(function)
+        lowered = kept(function, target, passes, donated, written)
         if lowered is None:
             from planish.compiler.lowering import lower_for
 
             made_for = None if target.is_gpu else processor(target)
             lowered = lower_for(function, target, passes, donated, True, made_for)
-            text = _text(passes)
             if text is not None:
                 # asked for now: searches may have added to what the key follows from
-                compilation_cache.save(compilation_cache.key(function, target, text, donated), lowered)
+                compilation_cache.save(compilation_cache.key(written, target, text, donated), lowered)
         object.__setattr__(lowered, "source", entry)
         made = lowered.compile(device=device if target.is_gpu else None)
         if current().debug == "kernels":
@@ -319,15 +320,18 @@ def compile(
 
 
 def kept(
-    function: ptir.Function | ptir.Program, target: Target, passes: Passes | None, donate: Iterable[int]
+    function: ptir.Function | ptir.Program,
+    target: Target,
+    passes: Passes | None,
+    donate: Iterable[int],
+    written: str = "",
 ) -> Lowered | None:
-    """What the compilation cache has of a function."""
+    """What the compilation cache has of a function; `written` is its text, where that is at hand."""
     text = _text(passes)
-    return (
-        None
-        if text is None
-        else compilation_cache.load(compilation_cache.key(function, target, text, donate), function, target)
-    )
+    if text is None:
+        return None
+    where = compilation_cache.key(written or function, target, text, donate)
+    return compilation_cache.load(where, function, target)
 
 
 def _text(passes: Passes | None) -> str | None:

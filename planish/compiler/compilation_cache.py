@@ -71,11 +71,12 @@ _NOW: Final = {
 
 
 def key(
-    function: ptir.Function | ptir.Program, target: Target, passes: str | None, donate: Iterable[int]
+    function: ptir.Function | ptir.Program | str, target: Target, passes: str | None, donate: Iterable[int]
 ) -> str:
-    """Under which a lowered function is kept."""
+    """Under which a lowered function is kept; of a large one the text, if it is at hand, is quicker than the function."""
+    written = function if isinstance(function, str) else ptir.print(function)
     return key_of(
-        "lowered", ptir.print(function), str(passes), ",".join(map(str, sorted(donate))), surroundings(target)
+        "lowered", written, str(passes), ",".join(map(str, sorted(donate))), surroundings(target)
     )  # fmt: skip
 
 
@@ -117,8 +118,8 @@ def load(where: str, function: ptir.Function | ptir.Program, target: Target) -> 
     return _read(raw, Arguments(function.entry if isinstance(function, ptir.Program) else function), target)
 
 
-def standard_key(function: ptir.Function) -> str:
-    """Under which `compile(function)` keeps it, for the target of the settings."""
+def standard_key(function: ptir.Function | str) -> str:
+    """Under which `compile(function)` keeps it, for the target of the settings; a text is that of the function."""
     from planish.compiler import PIPELINE
 
     return key(function, find_target(current().target), PIPELINE, ())

@@ -16,6 +16,7 @@ from planish.errors import InternalError
 
 if TYPE_CHECKING:
     from planish.onnx.attributes import Attributes
+    from planish.onnx.registry import OpForm
     from planish.onnx.site import NodeSite
 
 Array = NDArray[Any]
@@ -31,20 +32,27 @@ class HostCall:
         self.version = version
         self.places = tuple(places)
         self._attributes = attributes
-        self._at: NodeSite | None = None
+        self._inputs = len(node.input)
+        self._names = [node.input[place] for place in self.places]
+        self._found: tuple[NodeSite, OpForm] | None = None
 
     def __call__(self, *arrays: Array) -> list[Array]:
         """What the op makes of them."""
+        if self._found is None:
+            self._found = self._find()
+        at, entry = self._found
+        values: list[Array | None] = [None] * self._inputs
+        names = at.scope.names
+        for place, name, array in zip(self.places, self._names, arrays, strict=True):
+            values[place] = names[name] = array
+        return [np.asarray(result) for result in at.engine.on_arrays(entry, at, values)]
+
+    def _find(self) -> tuple[NodeSite, OpForm]:
+        """What calls it: looked for once."""
         from planish.onnx import registry
         from planish.onnx.importing import site_of
 
-        if self._at is None:
-            self._at = site_of(self.node, self.version, self._attributes)
-        values: list[Array | None] = [None] * len(self.node.input)
-        for place, array in zip(self.places, arrays, strict=True):
-            values[place] = array
-            self._at.scope.names[self.node.input[place]] = array
         entry = registry.find(self.node.domain, self.node.op_type, self.version)
         if entry is None:
             raise InternalError(f"there is no import of {self.node.op_type} any more")
-        return [np.asarray(result) for result in self._at.engine.on_arrays(entry, self._at, values)]
+        return site_of(self.node, self.version, self._attributes), entry

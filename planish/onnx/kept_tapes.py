@@ -59,9 +59,9 @@ class Signature:
     results: tuple[TensorType, ...]
 
     @staticmethod
-    def of(function: ptir.Function) -> Signature:
-        """Of a function that `compile` has compiled."""
-        where = compilation_cache.standard_key(function)
+    def of(function: ptir.Function, text: str) -> Signature:
+        """Of a function that `compile` has compiled, and that prints so."""
+        where = compilation_cache.standard_key(text)
         return Signature(where, function.name, function.param_types, function.result_types)
 
 

@@ -30,7 +30,7 @@ from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import kept_tapes, wire
 from planish.onnx.any_size import AnySize
 from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
-from planish.onnx.maps import take_maps, zipped
+from planish.onnx.maps import take_map_inputs, take_maps, zipped
 from planish.onnx.preparing import Prepared
 from planish.onnx.status import InvalidArgument, InvalidProtobuf, MissingInput, NoSuchFile
 from planish.onnx.tape import Call, Tape, fetched
@@ -64,6 +64,9 @@ class Model:
         told = tuple(describe(o) for o in proto.graph.output)
         self._maps = take_maps(proto)
         """The outputs that are lists of dictionaries, and their keys."""
+        ports = tuple(describe(i) for i in proto.graph.input)
+        self._rows = take_map_inputs(proto, ports)
+        """The inputs that are dictionaries, and what is read of them."""
         self._data = data
         self._files = files
         """At most so many tensors are in other files, those inside of nodes counted."""
@@ -85,11 +88,9 @@ class Model:
             t.name: to_array(t, folder, kept.get(n)) for n, t in enumerate(graph.initializer)
         }
         self.initial |= {s.values.name: dense(s, folder) for s in graph.sparse_initializer}
-        self.inputs: tuple[PortInfo, ...] = tuple(
-            describe(i) for i in graph.input if i.name not in self.initial
-        )  # fmt: skip
+        self.inputs: tuple[PortInfo, ...] = tuple(port for port in ports if port.name not in self.initial)
         self.optional_inputs: tuple[PortInfo, ...] = tuple(
-            describe(i) for i in graph.input if i.name in self.initial
+            port for port in ports if port.name in self.initial
         )
         """Inputs that need not be given: the model has values for them."""
         self.outputs: tuple[PortInfo, ...] = told
@@ -214,7 +215,7 @@ class Model:
             self.compilations += 1
             call = self._compiled[text] = self.make(function)
             if self.make is compile:
-                self._made[id(call)] = kept_tapes.Signature.of(function)
+                self._made[id(call)] = kept_tapes.Signature.of(function, text)
         return call
 
     # -- what earlier processes have found out -----------------------------------------------------------------------
@@ -276,7 +277,9 @@ class Model:
         self.complete(feeds)
         given: dict[str, Any] = {}
         for name, info in (wanted | optional).items():
-            if name in feeds:
+            if name in self._rows:
+                given |= {row.name: row.of(info, feeds[name]) for row in self._rows[name]}
+            elif name in feeds:
                 given[name] = checked(info, feeds[name], self.dims)
             elif name in wanted:
                 given[name] = None

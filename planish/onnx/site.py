@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from planish.onnx.engine import Importer
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
 
 class CannotTrace(PlanishError):
@@ -44,6 +46,13 @@ class NodeSite:
     def attr(self, name: str, default: Any = None) -> Any:
         """An attribute of the node."""
         return self.attributes.get(name, default)
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What is made of attributes alone: made by the first call, the same for those that follow."""
+        memory: dict[str, T] = self.attributes.memory
+        if name not in memory:
+            memory[name] = make()
+        return memory[name]
 
     def constant(self, value: Any, dtype: Any = None) -> GraphValue:
         """A small constant."""

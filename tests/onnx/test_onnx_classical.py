@@ -11,6 +11,8 @@ from onnx import TensorProto, helper
 
 import planish.onnx as ours
 from planish.errors import PlanishError
+from planish.onnx.ops import ml_trees
+from planish.onnx.status import InvalidArgument
 
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((17, 5)).astype(np.float32)
@@ -249,3 +251,113 @@ def test_nodes_may_stand_in_any_order():
     assert model(x=np.ones(3, np.float32))[0].tolist() == [0, 0, 0]
     with pytest.raises(PlanishError, match="'b'"):
         ours.load(onnx.parser.parse_model(UNSORTED.replace("Exp(x)", "Exp(y)")))
+
+
+def reader(op: str, key: int, value: int, element: int, **attributes: Any) -> bytes:
+    """A model of one node that reads a dictionary."""
+    port = onnx.ValueInfoProto(name="x")
+    port.type.map_type.key_type = key
+    port.type.map_type.value_type.tensor_type.elem_type = value
+    node = helper.make_node(op, ["x"], ["y"], domain="ai.onnx.ml", **attributes)
+    graph = helper.make_graph([node], "m", [port], [helper.make_tensor_value_info("y", element, None)])
+    versions = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    data: bytes = helper.make_model(graph, opset_imports=versions, ir_version=8).SerializeToString()
+    return data
+
+
+@pytest.mark.parametrize("given", [{"c": 2.5, "a": 1.0, "z": 3.0}, {"b": 2}])
+def test_a_dictionary_is_an_input_by_its_words(given: dict[str, float]):
+    data = reader("DictVectorizer", TEXT, FLOAT, FLOAT, string_vocabulary=["a", "b", "c"])
+    compare(data, {"x": given})
+    assert ours.InferenceSession(data).get_inputs()[0].type == "map(string,tensor(float))"
+
+
+def test_a_dictionary_is_an_input_by_its_numbers():
+    compare(reader("DictVectorizer", INT, FLOAT, FLOAT, int64_vocabulary=[9, 5, 7]), {"x": {5: 1.0, 9: 2.5}})
+
+
+@pytest.mark.parametrize("form", ["DENSE", "SPARSE"])
+@pytest.mark.parametrize(("to", "element"), [("TO_FLOAT", FLOAT), ("TO_INT64", INT), ("TO_STRING", TEXT)])
+def test_what_a_dictionary_has_is_cast(form: str, to: str, element: int):
+    data = reader("CastMap", INT, FLOAT, element, cast_to=to, map_form=form, max_map=5)
+    compare(data, {"x": {3: 2.75, 1: 1.0}})
+    compare(data, {"x": {7: -2.5, 0: 4.0} if form == "SPARSE" else {7: -2.5, -2: 1.0}})
+
+
+def test_rows_of_a_dictionary_are_what_later_nodes_read():
+    words = helper.make_node(
+        "DictVectorizer", ["x"], ["v"], domain="ai.onnx.ml", string_vocabulary=["a", "b"]
+    )
+    scaled = helper.make_node(
+        "Scaler", ["v"], ["y"], domain="ai.onnx.ml", offset=[1.0, 2.0], scale=[2.0, 3.0]
+    )
+    model = onnx.load_from_string(reader("DictVectorizer", TEXT, FLOAT, FLOAT, string_vocabulary=["a", "b"]))
+    del model.graph.node[:]
+    model.graph.node.extend([words, scaled])
+    compare(model.SerializeToString(), {"x": {"a": 5.0}})
+    compare(model.SerializeToString(), {"x": {"b": -1.0, "q": 2.0}})
+
+
+def test_what_is_no_such_dictionary_is_told():
+    session = ours.InferenceSession(
+        reader("DictVectorizer", TEXT, FLOAT, FLOAT, string_vocabulary=["a", "b"])
+    )
+    for wrong in (X, {1: 2.0}, {"a": "word"}, [1.0]):
+        with pytest.raises(InvalidArgument, match="input x"):
+            session.run(None, {"x": wrong})
+    with pytest.raises(ValueError, match="missing"):
+        session.run(None, {})
+    places = ours.InferenceSession(reader("CastMap", INT, FLOAT, FLOAT, map_form="SPARSE", max_map=3))
+    with pytest.raises(InvalidArgument, match="no place"):
+        places.run(None, {"x": {-2: 1.0}})
+    with pytest.raises(PlanishError, match="elements"):
+        ours.InferenceSession(reader("CastMap", INT, FLOAT, FLOAT, map_form="SPARSE", max_map=1 << 40))
+
+
+@pytest.mark.parametrize("mode", ALL)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_machine_code_walks_as_numpy_does(mode: str, dtype: str, monkeypatch: pytest.MonkeyPatch):
+    made = trees("target", [0, 2], [mode], False, count=9)
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    data = model_of("TreeEnsembleRegressor", element, {"y": FLOAT}, n_targets=3, **made)
+    x = X.astype(dtype)
+    x[::3, 1] = np.nan
+    x[1] = made["nodes_values"][:5]  # on the edge
+    walked = ours.InferenceSession(data).run(None, {"x": x})[0]
+    monkeypatch.setattr(ml_trees, "call_routine", lambda *_: False)
+    np.testing.assert_allclose(walked, ours.InferenceSession(data).run(None, {"x": x})[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("nodes_truenodeids", 70), ("nodes_falsenodeids", -9), ("tree_roots", 5), ("leaf_targetids", -4)],
+)
+def test_trees_that_lead_out_of_their_tables_are_no_memory_fault(name: str, value: int):
+    whole = {
+        "nodes_featureids": [0],
+        "nodes_truenodeids": [0],
+        "nodes_falsenodeids": [1],
+        "nodes_trueleafs": [1],
+    }
+    whole |= {
+        "nodes_falseleafs": [1],
+        "tree_roots": [0],
+        "leaf_targetids": [0, 0],
+        name: [value, 0][: 1 + (name[0] == "l")],
+    }
+    floats = {"nodes_splits": np.zeros(1, np.float32), "leaf_weights": np.ones(2, np.float32)}
+    tensors = {n: onnx.numpy_helper.from_array(v, n) for n, v in floats.items()}
+    modes = onnx.numpy_helper.from_array(np.zeros(1, np.uint8), "modes")
+    node = helper.make_node(
+        "TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, nodes_modes=modes, **whole, **tensors
+    )
+    graph = helper.make_graph(
+        [node],
+        "m",
+        [helper.make_tensor_value_info("x", FLOAT, [None, 5])],
+        [helper.make_tensor_value_info("y", FLOAT, None)],
+    )
+    versions = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 5)]
+    model = helper.make_model(graph, opset_imports=versions, ir_version=8)
+    with pytest.raises(PlanishError):
+        ours.InferenceSession(model.SerializeToString()).run(None, {"x": X})

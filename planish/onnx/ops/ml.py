@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def label_encoder(at: NodeSite, x: Array) -> Array:
     else:
         kind = type(values[0])
         dtype, default = {str: (object, texts), int: (np.int64, whole)}.get(kind, (np.float32, broken))
-    table = {_key(k): v for k, v in zip(list(keys), list(values), strict=True)}
+    table = at.once("table", lambda: {_key(k): v for k, v in zip(list(keys), list(values), strict=True)})
     flat = [table.get(_key(v), default) for v in x.reshape(-1).tolist()]
     result = np.empty(len(flat), dtype)
     result[:] = flat
@@ -68,7 +69,10 @@ def binarizer(at: NodeSite, x: Array) -> Array:
 
 @op("Scaler", domain=_DOMAIN, host=True)
 def scaler(at: NodeSite, x: Array) -> Array:
-    offset, scale = (np.array(at.attr(name) or [], np.float32) for name in ("offset", "scale"))
+    def table(name: str) -> Array:
+        return at.once(name, lambda: np.array(at.attr(name) or [], np.float32))
+
+    offset, scale = table("offset"), table("scale")
     return np.asarray((x - offset) * scale, np.float32)
 
 
@@ -92,22 +96,31 @@ def label_encoder_early(at: NodeSite, x: Array) -> Array:
     """The old form: texts to their places in a list, or back."""
     classes = at.attr("classes_strings") or []
     texts, whole = at.attr("default_string", "_Unused"), at.attr("default_int64", -1)
-    return _mapped(x, dict(zip(classes, range(len(classes)), strict=True)), whole, texts)
+    table = at.once("table", lambda: _both_ways(classes, range(len(classes))))
+    return _mapped(x, table, whole, texts)
 
 
 @op("CategoryMapper", domain=_DOMAIN, host=True)
 def category_mapper(at: NodeSite, x: Array) -> Array:
     names, numbers = at.attr("cats_strings") or [], at.attr("cats_int64s") or []
     texts, whole = at.attr("default_string", "_Unused"), at.attr("default_int64", -1)
-    return _mapped(x, dict(zip(names, numbers, strict=True)), whole, texts)
+    return _mapped(x, at.once("table", lambda: _both_ways(names, numbers)), whole, texts)
 
 
-def _mapped(x: Array, table: dict[str, int], whole: int, texts: str) -> Array:
-    """Texts as numbers by a table, or numbers as texts by the same."""
-    flat = x.reshape(-1).tolist()
+_Tables: TypeAlias = tuple[dict[str, int], dict[int, str]]
+
+
+def _both_ways(names: Sequence[str], numbers: Sequence[int]) -> _Tables:
+    """Numbers by texts, and texts by numbers."""
+    table = dict(zip(names, numbers, strict=True))
+    return table, {number: name for name, number in table.items()}
+
+
+def _mapped(x: Array, tables: _Tables, whole: int, texts: str) -> Array:
+    """Texts as numbers by a table, or numbers as texts by the other."""
+    flat, (table, back) = x.reshape(-1).tolist(), tables
     if x.dtype == object:
         return np.array([table.get(_key(v), whole) for v in flat], np.int64).reshape(x.shape)
-    back = {number: name for name, number in table.items()}
     result = np.empty(len(flat), object)
     result[:] = [back.get(v, texts) for v in flat]
     return result.reshape(x.shape)
@@ -121,7 +134,7 @@ def one_hot_encoder(at: NodeSite, x: Array) -> Array:
         other = next((v for v in x.reshape(-1).tolist() if _category(v) not in known), None)
         if other is not None:
             raise at.refuse(f"{other!r} is none of its categories")
-    place = {_key(c): n for n, c in enumerate(names or numbers or [])}
+    place = at.once("place", lambda: {_key(c): n for n, c in enumerate(names or numbers or [])})
     result = np.zeros((x.size, len(place)), np.float32)
     for row, value in enumerate(x.reshape(-1).tolist()):
         column = place.get(_category(value))

@@ -13,7 +13,7 @@ _DOMAIN = "ai.onnx.ml"
 
 
 def _table(at: NodeSite, name: str) -> Array:
-    return np.array(at.attr(name) or [], np.float64)
+    return at.once(name, lambda: np.array(at.attr(name) or [], np.float64))
 
 
 def _samples(x: Array) -> Array:

@@ -15,10 +15,12 @@ from planish.onnx.site import NodeSite
 
 def labels_of(at: NodeSite, ints: str) -> Array:
     """The labels of the classes, numbers or texts."""
-    texts, numbers = at.attr("classlabels_strings"), at.attr(ints)
-    if texts:
-        return np.array(texts, object)
-    return np.array(numbers or [], np.int64)
+
+    def make() -> Array:
+        texts, numbers = at.attr("classlabels_strings"), at.attr(ints)
+        return np.array(texts, object) if texts else np.array(numbers or [], np.int64)
+
+    return at.once("labels", make)
 
 
 def logistic(x: Array) -> Array:

@@ -1,17 +1,20 @@
-"""Ensembles of trees (ai.onnx.ml), on the host: all samples walk down all trees at once."""
+"""Ensembles of trees (ai.onnx.ml), on the host: by machine code, or, if nodes ask various things, all samples walk at once in NumPy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import cached_property
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from planish.compiler.object_code import call_routine
 from planish.onnx.ops.common import Array
 from planish.onnx.ops.ml_scores import labels_of, one_of, second_class, transformed
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.records import dataclass
+from planish.runtime.routines.trees import TESTS
 
 _DOMAIN = "ai.onnx.ml"
 _MODES: Final = {
@@ -23,7 +26,19 @@ _AT_ONCE: Final = 1 << 20
 """Pairs of a sample and a tree that walk together."""
 
 
-@dataclass(frozen=True, slots=True)
+class _Tables(NamedTuple):
+    """A forest as machine code walks through it, and how much it asks of samples and sums."""
+
+    nodes: Array
+    roots: Array
+    start: Array
+    target: Array
+    weight: Array
+    test: str
+    width: int
+
+
+@dataclass(frozen=True)
 class Forest:
     """Nodes of all trees in one table; a leaf leads to itself."""
 
@@ -40,12 +55,57 @@ class Forest:
     target: Array
     weight: Array
 
+    @cached_property
+    def features(self) -> int:
+        """How many a sample needs."""
+        return int(self.feature.max(initial=-1)) + 1
+
+    @cached_property
+    def targets(self) -> frozenset[int]:
+        """Those that leaves have weights for."""
+        return frozenset(self.target.tolist())
+
+    @cached_property
+    def is_positive(self) -> bool:
+        return bool((self.weight >= 0).all())
+
+    @cached_property
+    def _mode(self) -> int | None:
+        """What all nodes ask, if they ask the same."""
+        modes = set(np.unique(self.mode[self.yes != np.arange(len(self.yes))]).tolist())
+        return modes.pop() if len(modes) == 1 and _MEMBER not in modes else None
+
+    @cached_property
+    def _tables(self) -> _Tables | None:
+        """For machine code, which trusts every number in them: None if one leads out of a table."""
+        count, held = len(self.yes), len(self.weight)
+        places = np.concatenate([self.yes, self.no, self.roots])
+        inside = (
+            max(count, self.features) < 1 << 31
+            and places.min(initial=0) >= 0
+            and places.max(initial=0) < count
+        )
+        entries = len(self.start) == count + 1 and self.start[0] >= 0 and self.start[-1] <= held
+        entries = entries and len(self.target) == held and bool((np.diff(self.start) >= 0).all())
+        same = len({len(each) for each in (self.feature, self.split, self.no, self.missing, self.yes)}) == 1
+        least = min(self.feature.min(initial=0), self.target.min(initial=0))
+        if not (inside and entries and same and least >= 0) or self._mode is None or not count:
+            return None
+        nodes = np.stack([self.feature, self.no, self.yes, self.missing], 1).astype(np.int32)
+        integers = (np.ascontiguousarray(each, np.int64) for each in (self.roots, self.start, self.target))
+        weight = np.ascontiguousarray(self.weight, np.float64)
+        test = f"{[*TESTS][self._mode]}.{'gaps' if self.missing.any() else 'whole'}"
+        return _Tables(nodes, *integers, weight, test, int(self.target.max(initial=-1)) + 1)
+
+    @cached_property
+    def _splits(self) -> dict[str, Array]:
+        """What features are compared with, by dtype."""
+        return {kind: np.ascontiguousarray(self.split, kind) for kind in ("float32", "float64")}
+
     def leaves(self, x: Array) -> Array:
         """The leaf of each sample in each tree."""
         here = np.broadcast_to(self.roots, (len(x), len(self.roots))).copy()
-        rows = np.arange(len(x))[:, None]
-        modes = set(np.unique(self.mode[self.yes != np.arange(len(self.yes))]).tolist())
-        simple = modes.pop() if len(modes) == 1 and _MEMBER not in modes else None
+        rows, simple = np.arange(len(x))[:, None], self._mode
         for _ in range(len(self.feature) + 1):
             value, split = x[rows, self.feature[here]], self.split[here]
             yes = self._tests(here, value, split) if simple is None else _TESTS[simple](value, split)
@@ -67,8 +127,26 @@ class Forest:
             yes[there] = np.isin(value[there], members)
         return yes
 
-    def scores(self, x: Array, width: int, how: str) -> tuple[Array, Array]:
-        """What the leaves say, added up (or the extreme taken) for each target; and where anything was said."""
+    def scores(self, x: Array, width: int, how: str) -> Array:
+        """What the leaves say, added up (or the extreme taken) for each target; 0 where nothing is said."""
+        sums = self._sums(x, width) if how in ("SUM", "AVERAGE") else None
+        if sums is None:
+            sums = self._walked(x, width, how)
+        return sums / len(self.roots) if how == "AVERAGE" else sums
+
+    def _sums(self, x: Array, width: int) -> Array | None:
+        """The sums, by machine code, if it knows what the nodes ask."""
+        tables = self._tables
+        if tables is None or width < tables.width or not 0 < self.features <= x.shape[1]:
+            return None
+        wide = "float64" if np.float64 in (x.dtype, self.split.dtype) else "float32"
+        result = np.zeros((len(x), width))
+        given = (np.ascontiguousarray(x, wide), tables.nodes, self._splits[wide])
+        buffers = (*given, tables.roots, tables.start, tables.target, tables.weight, result)
+        integers = (len(x), x.shape[1], len(tables.roots), width, len(tables.nodes))
+        return result if call_routine(f"trees.{wide}.{tables.test}", buffers, integers) else None
+
+    def _walked(self, x: Array, width: int, how: str) -> Array:
         extreme = {"MIN": np.inf, "MAX": -np.inf}.get(how, 0.0)
         result = np.full((len(x), width), extreme, np.float64)
         said = np.zeros((len(x), width), bool)
@@ -84,9 +162,7 @@ class Forest:
                 weight = self.weight[entry[there]]
                 {"MIN": np.minimum, "MAX": np.maximum}.get(how, np.add).at(result, place, weight)
                 said[place] = True
-        if how == "AVERAGE":
-            result /= len(self.roots)
-        return np.where(said, result, 0.0), said
+        return np.where(said, result, 0.0)
 
 
 def _forest(at: NodeSite, kind: str) -> Forest:
@@ -132,30 +208,26 @@ def _forest(at: NodeSite, kind: str) -> Forest:
 
 
 def _floats(at: NodeSite, name: str) -> Array:
-    listed, held = at.attr(name), at.attr(f"{name}_as_tensor")
-    return np.asarray(held) if held is not None else np.array(listed or [], np.float32)
+    def make() -> Array:
+        listed, held = at.attr(name), at.attr(f"{name}_as_tensor")
+        return np.asarray(held) if held is not None else np.array(listed or [], np.float32)
 
-
-def _remembered(at: NodeSite, make: Any, *given: Any) -> Any:
-    """What is made of attributes alone, made once."""
-    if "made" not in at.attributes.memory:
-        at.attributes.memory["made"] = make(at, *given)
-    return at.attributes.memory["made"]
+    return at.once(name, make)
 
 
 def _samples(at: NodeSite, x: Array, forest: Forest) -> Array:
     rows = x.reshape(1, -1) if x.ndim == 1 else x
     rows = rows if rows.dtype.kind == "f" else rows.astype(np.float32)
-    if forest.feature.size and int(forest.feature.max()) >= rows.shape[1]:
-        raise at.refuse(f"it asks for feature {int(forest.feature.max())} of {rows.shape[1]}")
+    if forest.features > rows.shape[1]:
+        raise at.refuse(f"it asks for feature {forest.features - 1} of {rows.shape[1]}")
     return rows
 
 
 @op("TreeEnsembleRegressor", domain=_DOMAIN, host=True)
 def tree_ensemble_regressor(at: NodeSite, x: Array) -> Array:
-    forest = _remembered(at, _forest, "target")
+    forest = at.once("forest", lambda: _forest(at, "target"))
     base, width = _floats(at, "base_values"), at.attr("n_targets", 1)
-    scores, _ = forest.scores(_samples(at, x, forest), width, at.attr("aggregate_function", "SUM"))
+    scores = forest.scores(_samples(at, x, forest), width, at.attr("aggregate_function", "SUM"))
     if base.size:
         scores = scores + base
     return transformed(at, scores, at.attr("post_transform", "NONE")).astype(np.float32)
@@ -163,20 +235,20 @@ def tree_ensemble_regressor(at: NodeSite, x: Array) -> Array:
 
 @op("TreeEnsembleClassifier", domain=_DOMAIN, host=True)
 def tree_ensemble_classifier(at: NodeSite, x: Array) -> tuple[Array, Array]:
-    forest = _remembered(at, _forest, "class")
+    forest = at.once("forest", lambda: _forest(at, "class"))
     labels, base = labels_of(at, "classlabels_int64s"), _floats(at, "base_values")
     how = at.attr("post_transform", "NONE")
     rows = _samples(at, x, forest)
-    one = len(labels) == 2 and len(set(forest.target.tolist())) == 1
+    one = len(labels) == 2 and len(forest.targets) == 1
     if not one:
-        scores, _ = forest.scores(rows, len(labels), "SUM")
+        scores = forest.scores(rows, len(labels), "SUM")
         scores = scores + base if base.size else scores
         return one_of(labels, scores.argmax(-1)), transformed(at, scores, how).astype(np.float32)
     # the weights are those of one class: the other has what is left, if they are the first one's
-    which = int(forest.target.max())
-    held, _ = forest.scores(rows, 2, "SUM")
+    (which,) = forest.targets
+    held = forest.scores(rows, 2, "SUM")
     score = held[:, which] + (base[-1] if base.size else 0.0)
-    positive = bool((forest.weight >= 0).all())
+    positive = forest.is_positive
     chosen = (score > (0.5 if positive else 0.0)).astype(np.int64)
     if which:
         both = transformed(at, np.stack([np.zeros_like(score), score], -1), how)
@@ -192,10 +264,10 @@ _TRANSFORMS: Final = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 @op("TreeEnsemble", domain=_DOMAIN, since=5, host=True)
 def tree_ensemble(at: NodeSite, x: Array) -> Array:
     """The newer form: nodes and leaves in tables of their own."""
-    forest = _remembered(at, _numbered_forest)
+    forest = at.once("forest", lambda: _numbered_forest(at))
     width = at.attr("n_targets")
     width = int(forest.target.max()) + 1 if width is None else width
-    scores, _ = forest.scores(_samples(at, x, forest), width, _AGGREGATES[at.attr("aggregate_function", 1)])
+    scores = forest.scores(_samples(at, x, forest), width, _AGGREGATES[at.attr("aggregate_function", 1)])
     return transformed(at, scores, _TRANSFORMS[at.attr("post_transform", 0)]).astype(x.dtype)
 
 

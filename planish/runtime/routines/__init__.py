@@ -35,6 +35,7 @@ ROUTINES: Final = {
     "qr": RoutineWriter("lapack", "qr"),
     "triangular_solve": RoutineWriter("lapack", "triangular_solve"),
     "suppress": RoutineWriter("suppression", "suppress"),
+    "trees": RoutineWriter("trees", "trees"),
     "top_k_few": RoutineWriter("selection", "top_k_few"),
     "top_k_many": RoutineWriter("selection", "top_k_many"),
 }
