@@ -17,6 +17,7 @@ from math import gcd
 from typing import Final, cast
 
 from planish.actions.window_maps import windows
+from planish.uop.nest import next_root, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import Box, Ops
 from planish.uop.rewrite import substitute
@@ -62,6 +63,17 @@ def fetched(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: 
     return windows(value, first, second, at, copied, box) if found is None else found
 
 
+def _cut(
+    value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], box: Box
+) -> tuple[UOp, UOp, UOp, dict[UOp, UOp]]:
+    """A read whose first axis is several that were joined: what one box has of it is an axis of its own, which starts at 0."""
+    run, root = box.sizes[0] * box.panels, next_root(value.toposort())
+    inner, outer = value.table.range(run, root), value.table.range(-(-size_of(first) // run), root + 1)
+    cut = simplify(substitute(value.src[1], {first: outer * run + inner}))
+    places = {inner: value.table.const(0), outer: at[first] // run, second: at[second]}
+    return value.replace(src=(value.src[0], cut)), inner, second, places
+
+
 def _box(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: UOp, box: Box) -> UOp | None:
     found = _limits(value.src[1])
     if found is None or not found[1].keys() <= {first, second}:
@@ -74,6 +86,9 @@ def _box(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: UOp
     others = {
         term: factor for term, factor in terms.terms.items() if term is not first and term is not second
     }
+    if any(first in term.ranges for term in others) and first not in limits:
+        several = size_of(first) > box.sizes[0] * box.panels
+        return _box(*_cut(value, first, second, at, box), copied, box) if several else None
     if terms.terms.get(first) != 1 or pitch < 1 or pitch % unit:
         return None
     if any(first in term.ranges or second in term.ranges for term in others):

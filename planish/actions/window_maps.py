@@ -186,23 +186,25 @@ def windows(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: 
     found, gates = affine(simplify(substitute(index, exchange))), _gates(conditions, exchange)
     if found is None or gates is None:
         return None
-    if any(digit is pixels.ranges[-1] for key in gates.sums for digit, _ in key):  # the rows of one image
-        pixels = pixels.longer(second.table.range(1, root + 2 * _MOST_DIGITS))
     digits = {*pixels.ranges, *terms.ranges}
-    if len(pixels.ranges) - 1 not in _CORNERS:
-        return None
     if any(term not in digits and not digits.isdisjoint(term.ranges) for term in found.terms):
         return None
-    dims = _dims(found, gates, pixels, terms, run)
-    if dims is None:
-        return None
-    *slid, images = dims[1:]
-    if size < size_of(second) and (images.beside.terms or images.place.constant):
-        return None  # beyond the last image is another, and not nothing
-    unit = _ALIGNED // gcd(_ALIGNED, value.dtype.itemsize)
-    if any(dim.pitch % unit or dim.step < 1 for dim in (*slid, images)) or images.step != 1:
-        return None
-    return _fetch(value, copied, box, dims, {**pixels.at(at[second]), **terms.at(at[first])}, run)
+    # where windows slide along the slowest digit, too, all is one image
+    for counted in (pixels, pixels.longer(second.table.range(1, root + 2 * _MOST_DIGITS))):
+        dims = _dims(found, gates, counted, terms, run) if len(counted.ranges) - 1 in _CORNERS else None
+        if dims is None or not _is_aligned(dims, value.dtype.itemsize):
+            continue
+        if size < size_of(second) and (dims[-1].beside.terms or dims[-1].place.constant):
+            continue  # beyond the last image is another, and not nothing
+        made = _fetch(value, copied, box, dims, {**counted.at(at[second]), **terms.at(at[first])})
+        if made is not None:
+            return made
+    return None
+
+
+def _is_aligned(dims: list[_Dim], itemsize: int) -> bool:
+    unit = _ALIGNED // gcd(_ALIGNED, itemsize)
+    return all(dim.pitch % unit == 0 and dim.step >= 1 for dim in dims[1:]) and dims[-1].step == 1
 
 
 def _dims(index: Affine, gates: _Gates, pixels: _Digits, terms: _Digits, run: int) -> list[_Dim] | None:
@@ -223,11 +225,8 @@ def _dims(index: Affine, gates: _Gates, pixels: _Digits, terms: _Digits, run: in
         index = index.plus(slid[mine[0]].place, -pitch)
     for digit in pixels.ranges:
         if digit not in slid:
-            pitch = (
-                index.terms.get(digit, 0)
-                if digit.vmax
-                else max(d.pitch * (d.size or 1) for d in slid.values())
-            )
+            beyond = 2 * sum(dim.reach + dim.pitch for dim in slid.values())
+            pitch = index.terms.get(digit, 0) if digit.vmax else beyond
             slid[digit] = _Dim(pitch, Affine({digit: 1}, 0), digit)
             index = index.plus(Affine({digit: index.terms.get(digit, 0)}, 0), -1)
     dims = [slid[digit] for digit in pixels.ranges]
@@ -263,9 +262,7 @@ def _below(dim: _Dim, dims: Iterable[_Dim], extent: int) -> int:
     return max((other.reach for other in dims if other.pitch < dim.pitch), default=extent - 1)
 
 
-def _fetch(
-    value: UOp, copied: UOp, box: Box, dims: list[_Dim], digits: Mapping[UOp, UOp], run: int
-) -> UOp | None:
+def _fetch(value: UOp, copied: UOp, box: Box, dims: list[_Dim], digits: Mapping[UOp, UOp]) -> UOp | None:
     channels, *slid, images = dims
     most = _CORNERS[len(slid)]
     sizes, lower, upper, offsets, places = [], [], [], [], []

@@ -106,7 +106,7 @@ class FetchSteps:
             self._inside(t, memory, start + ahead)
             source, is_open = np.zeros(elements, np.int64), np.ones(elements, np.bool_)
             begin = [int(t.registers[first]) for first in at]
-            places = [begin[0] + inside[0], begin[1] + inside[1], *begin[2:]]
+            places: list[Any] = [begin[0] + inside[0], begin[1] + inside[1], *begin[2:]]
             if aside:
                 pixels = _pixels(box, begin, inside[1])
                 if pixels is None:

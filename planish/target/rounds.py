@@ -71,7 +71,7 @@ WARPS: Final = Engine(16 * 700, half=3.0, resident=8)
 THREADS: Final = Engine(32 * 108, half=1.8, resident=16)
 
 WARPGROUP_TILES: Final = tuple(
-    BlockTile(64 * groups, columns, speed=0.92 if columns == 192 else 1.0)
+    BlockTile(64 * groups, columns, speed=0.92 if columns & (columns - 1) else 1.0)
     for columns in WARPGROUP_COLUMNS
     for groups in (2, 1)
 )

@@ -389,9 +389,9 @@ def _is_box(arg: Box) -> bool:
     return (
         _integers(counts)
         and all(type(t) is tuple and _integers(t) for t in tuples)
-        and len(arg.sizes) == 2
-        and all(type(t) is tuple and all(type(n) is int for n in t) for t in corners)
+        and all(type(n) is int for t in corners for n in t)
         and len(arg.lower) == len(arg.upper) == len(arg.steps) in {0, len(arg.dims) - 2}
+        and len(arg.sizes) == 2
     )
 
 
