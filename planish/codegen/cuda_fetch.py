@@ -24,6 +24,8 @@ _MOST: Final = 240
 
 MAP: Final = """// a tensor as the copy engine knows it
 struct __align__(64) tensor_map { uint64_t word[16]; };"""
+KNOWN: Final = """// a tensor map will be used soon
+static inline void known_map(const tensor_map &map) { asm volatile("prefetch.tensormap [%0];" :: "l"(&map) : "memory"); }"""
 RING: Final = """// barriers in shared memory: how many arrive in a phase, one arrival (with bytes that are to come), and the wait for a phase
 static inline void barrier_count(uint64_t *at, uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"((uint32_t)__cvta_generic_to_shared(at)), "r"(count) : "memory");
@@ -95,7 +97,10 @@ class FetchWriter(CudaValues):
         self.helpers.setdefault("ring", RING)
         for ring, buffers in rings.items():
             self.emit(f"__shared__ uint64_t full{ring}[{buffers}], empty{ring}[{buffers}];")
+        self.helpers.setdefault("known_map", KNOWN)
         self.emit("if (threadIdx.x == 0) {")
+        for number in range(len(maps_of(self.program))):
+            self.emit(f"known_map({MAPS}.at[{number}]);")
         for ring, buffers in rings.items():
             counts = (
                 f"barrier_count(full{ring} + k, 1), barrier_count(empty{ring} + k, {self.threads // GROUP})"
