@@ -91,12 +91,12 @@ def numbers(split: CoreTiling, elements: int, wide: int) -> UOp:
     threads, number = split.core.threads * split.groups, cast("UOp", split.thread)
     if split.group is not None:
         number = split.group * split.core.threads + number
-    wide = max(min(wide, elements // threads), 1)
-    rounds = max(elements // (threads * wide), 1)
-    if elements > threads * wide * rounds:
-        raise Refusal(f"{threads} threads do not share {elements} elements evenly")
+    wide = next(w for w in _RUNS if w <= max(min(wide, elements // threads), 1))
+    rounds = max(-(-elements // (threads * wide)), 1)
     if rounds > 1:
         number = split.fresh(rounds, AxisType.LOOP) * threads + number
+    if elements < threads * wide * rounds:  # the first ones once more, which is as right
+        number = number % (elements // wide)
     return number * wide + split.fresh(wide, AxisType.UPCAST) if wide > 1 else number
 
 

@@ -3,7 +3,7 @@
 A copy engine is told of a tensor once (its dims and the strides between them, in a *tensor map*), and then to bring the box that starts at
 some coordinates; whatever of it is beyond the dims is zeros. A read is an element of such a box where its index is a sum of one axis
 along which elements are neighbours, one along which rows are a multiple of 16 bytes apart, and the rest, which is a third dim; and where
-nothing but the end of an axis makes it nowhere.
+nothing but the end of an axis makes it nowhere. Where it is not so, it may be one of windows (`window_maps.py`).
 
 Before → after::
 
@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from math import gcd
 from typing import Final, cast
 
+from planish.actions.window_maps import windows
+from planish.uop.nest import next_root, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import Box, Ops
 from planish.uop.rewrite import substitute
@@ -55,18 +57,39 @@ def fetched(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: 
     """
     if value.op is not Ops.INDEX or value.src[0].op is not Ops.DEFINE_GLOBAL or len(value.src) != 2:
         return None
+    if any(axis.src[0].op is not Ops.CONST for axis in (first, second)) or box.sizes[1] > _MOST_ROWS:
+        return None
+    found = _box(value, first, second, at, copied, box)
+    return windows(value, first, second, at, copied, box) if found is None else found
+
+
+def _cut(
+    value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], box: Box
+) -> tuple[UOp, UOp, UOp, dict[UOp, UOp]]:
+    """A read whose first axis is several that were joined: what one box has of it is an axis of its own, which starts at 0."""
+    run, root = box.sizes[0] * box.panels, next_root(value.toposort())
+    inner, outer = value.table.range(run, root), value.table.range(-(-size_of(first) // run), root + 1)
+    cut = simplify(substitute(value.src[1], {first: outer * run + inner}))
+    places = {inner: value.table.const(0), outer: at[first] // run, second: at[second]}
+    return value.replace(src=(value.src[0], cut)), inner, second, places
+
+
+def _box(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: UOp, box: Box) -> UOp | None:
     found = _limits(value.src[1])
     if found is None or not found[1].keys() <= {first, second}:
         return None
     index, limits = found
     terms = affine(simplify(index))
-    if terms is None or any(axis.src[0].op is not Ops.CONST for axis in (first, second)):
+    if terms is None:
         return None
     pitch, unit = terms.terms.get(second, 0), _ALIGNED // gcd(_ALIGNED, value.dtype.itemsize)
     others = {
         term: factor for term, factor in terms.terms.items() if term is not first and term is not second
     }
-    if terms.terms.get(first) != 1 or pitch < 1 or pitch % unit or box.sizes[1] > _MOST_ROWS:
+    if any(first in term.ranges for term in others) and first not in limits:
+        several = size_of(first) > box.sizes[0] * box.panels
+        return _box(*_cut(value, first, second, at, box), copied, box) if several else None
+    if terms.terms.get(first) != 1 or pitch < 1 or pitch % unit:
         return None
     if any(first in term.ranges or second in term.ranges for term in others):
         return None

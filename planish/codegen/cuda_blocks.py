@@ -22,6 +22,8 @@ _SHARED: Final = 227 << 10
 """Bytes of shared memory that the blocks of a multiprocessor have together."""
 _OTHERS: Final = 64
 """Registers of a thread for what is no sum: operands, addresses."""
+_FEWEST: Final = 24
+"""Registers of a thread beside its sums at least, of all threads before those that fetch leave theirs to the others."""
 _BLOCKS: Final = 8
 """Blocks that are asked for at most."""
 
@@ -84,7 +86,10 @@ def blocks_at_once(program: Program, threads: int) -> int:
     if fetches(program):
         needed += cuda_fetch.FETCHER * ir.GROUP
         shared = shared_memory(program)
-        return min(
-            max(cuda_fetch.REGISTERS // needed, 1), max(_SHARED // (shared.nbytes + shared.alignment), 1)
+        fitting = (
+            cuda_fetch.REGISTERS // needed,
+            cuda_fetch.REGISTERS // ((sums + _FEWEST) * (threads + ir.GROUP)),
+            _SHARED // (shared.nbytes + shared.alignment),
         )
+        return max(min(fitting), 1)
     return min(max(cuda_fetch.REGISTERS // needed, 1), _BLOCKS)

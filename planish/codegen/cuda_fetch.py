@@ -24,6 +24,8 @@ _MOST: Final = 240
 
 MAP: Final = """// a tensor as the copy engine knows it
 struct __align__(64) tensor_map { uint64_t word[16]; };"""
+KNOWN: Final = """// a tensor map will be used soon
+static inline void known_map(const tensor_map &map) { asm volatile("prefetch.tensormap [%0];" :: "l"(&map) : "memory"); }"""
 RING: Final = """// barriers in shared memory: how many arrive in a phase, one arrival (with bytes that are to come), and the wait for a phase
 static inline void barrier_count(uint64_t *at, uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"((uint32_t)__cvta_generic_to_shared(at)), "r"(count) : "memory");
@@ -66,14 +68,18 @@ def budget(threads: int, blocks: int) -> tuple[int, int] | None:
     return (FETCHER, others) if each < others else None
 
 
-def _copy(rank: int) -> str:
-    """The function that begins the copy of a box."""
-    coordinates = "".join(f", int32_t c{k}" for k in range(rank))
-    places = ", ".join(f"%{k + 3}" for k in range(rank))
+def _copy(name: str, rank: int, aside: int) -> str:
+    """The function that begins the copy of a box, or of windows that are read some steps aside."""
+    coordinates = "".join(f", int32_t c{k}" for k in range(rank + aside))
+    places, offsets = (
+        ", ".join(f"%{k + 3}" for k in part) for part in (range(rank), range(rank, rank + aside))
+    )
     inputs = "".join(f', "r"(c{k})' for k in range(rank))
+    inputs += "".join(f', "h"((uint16_t)c{k})' for k in range(rank, rank + aside))
+    mode, behind = (".im2col", f", {{{offsets}}}") if aside else ("", "")
     return (
-        f"static inline void copy_box_{rank}d(void *to, const tensor_map &from, uint64_t *full{coordinates}) {{\n"
-        f'  asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {{{places}}}], [%2];"\n'
+        f"static inline void {name}(void *to, const tensor_map &from, uint64_t *full{coordinates}) {{\n"
+        f'  asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global{mode}.mbarrier::complete_tx::bytes [%0], [%1, {{{places}}}], [%2]{behind};"\n'
         f'               :: "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(&from), "r"((uint32_t)__cvta_generic_to_shared(full)){inputs} : "memory");\n'
         f"}}"
     )
@@ -91,7 +97,10 @@ class FetchWriter(CudaValues):
         self.helpers.setdefault("ring", RING)
         for ring, buffers in rings.items():
             self.emit(f"__shared__ uint64_t full{ring}[{buffers}], empty{ring}[{buffers}];")
+        self.helpers.setdefault("known_map", KNOWN)
         self.emit("if (threadIdx.x == 0) {")
+        for number in range(len(maps_of(self.program))):
+            self.emit(f"known_map({MAPS}.at[{number}]);")
         for ring, buffers in rings.items():
             counts = (
                 f"barrier_count(full{ring} + k, 1), barrier_count(empty{ring} + k, {self.threads // GROUP})"
@@ -125,17 +134,17 @@ class FetchWriter(CudaValues):
         self.emit(f"barrier_expect(full{i.ring} + {buffer}, {i.nbytes});")
 
     def copy_box(self, i: ir.CopyBox) -> None:
-        rank = len(i.dims)
-        self.helpers.setdefault(f"copy_box_{rank}d", _copy(rank))
+        rank, name = len(i.dims), f"copy_{'windows' if i.offsets else 'box'}_{len(i.dims)}d"
+        self.helpers.setdefault(name, _copy(name, rank, len(i.offsets)))
         number = maps_of(self.program).index(_map(i))
-        first, *others = [self.value(c) for c in i.coordinates]
+        first, *others = [self.value(c) for c in (*i.coordinates, *i.offsets)]
         rest = "".join(f", {c}" for c in others)
         row, rows = i.sizes
         for panel in range(i.box.panels):
             to = self.value(i.address) + (f" + {panel * row * rows}" if panel else "")
             begin = first + (f" + {panel * row}" if panel else "")
             buffer, _ = self._phase(i)
-            self.emit(f"copy_box_{rank}d({to}, {MAPS}.at[{number}], full{i.ring} + {buffer}, {begin}{rest});")
+            self.emit(f"{name}({to}, {MAPS}.at[{number}], full{i.ring} + {buffer}, {begin}{rest});")
 
     def await_boxes(self, i: ir.AwaitBoxes) -> None:
         buffer, parity = self._phase(i)

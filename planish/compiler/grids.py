@@ -37,7 +37,8 @@ def maps_of(program: Program) -> tuple[TensorMap, ...]:
     for param, box in cuda_fetch.maps_of(program):
         dtype, position = param.dtype.scalar, program.params.index(param)
         kind = "tf32" if box.rounded else dtype.short if dtype.bits > 8 else "u8"
-        found.append(TensorMap(position, kind, dtype.itemsize, box.dims, box.strides, box.sizes))
+        corners = (box.lower, box.upper, box.steps)
+        found.append(TensorMap(position, kind, dtype.itemsize, box.dims, box.strides, box.sizes, *corners))
     return tuple(found)
 
 

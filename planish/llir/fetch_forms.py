@@ -60,12 +60,15 @@ class Acquire(Instruction):
 
 @form
 class CopyBox(Instruction):
-    """What is at the address = the box of a parameter that starts at the coordinates, for a step of a ring."""
+    """What is at the address = the box of a parameter that starts at the coordinates, for a step of a ring.
 
-    mnemonic, reads = "copy_box", ("address", "coordinates", "step")
+    With `offsets` its rows are pixels, which run from corner to corner of all dims but the first and the last; each is read so far aside.
+    """
+
+    mnemonic, reads = "copy_box", ("address", "coordinates", "step", "offsets")
     syntax = (
-        "address, step:i32 from param at coordinates:i32 of dims by strides as sizes( panels=panels) ring=ring"
-        " buffers=buffers( rounded)"
+        "address, step:i32 from param at coordinates:i32 of dims by strides as sizes"
+        "( aside offsets:i32 from lower to upper every steps)( panels=panels) ring=ring buffers=buffers( rounded)"
     )
     address: Register
     step: Operand
@@ -78,12 +81,17 @@ class CopyBox(Instruction):
     buffers: int
     panels: int = 0
     rounded: bool = False
+    offsets: tuple[Operand, ...] = ()
+    lower: tuple[int, ...] = ()
+    upper: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
 
     @property
     def box(self) -> Box:
         """What it says to the copy engine, of its own parameter."""
         row, rows = self.sizes
-        return Box(0, self.dims, self.strides, (row, rows), max(self.panels, 1), self.buffers, self.rounded)
+        panels, corners = max(self.panels, 1), (self.lower, self.upper, self.steps)
+        return Box(0, self.dims, self.strides, (row, rows), panels, self.buffers, self.rounded, *corners)
 
     @property
     def element(self) -> DType:
@@ -100,8 +108,17 @@ class CopyBox(Instruction):
             yield "buffer", f"{self.param} is no parameter"
         if not len(self.coordinates) == len(self.dims) == len(self.strides) or len(self.sizes) != 2:
             yield "lanes", "a box has a coordinate and a stride for each dim, and two sizes"
-        if any(c.dtype is not dtypes.int32 for c in self.coordinates):
+        if any(c.dtype is not dtypes.int32 for c in (*self.coordinates, *self.offsets)):
             yield "types", "coordinates are i32"
+        corners = {len(each) for each in (self.offsets, self.lower, self.upper, self.steps)}
+        if corners not in ({0}, {len(self.dims) - 2}):
+            yield (
+                "lanes",
+                "windows have an offset, corners and steps for every dim but the first and the last",
+            )
+        for dim, low, high, step in zip(self.dims[1:], self.lower, self.upper, self.steps, strict=False):
+            if step < 1 or dim + high <= low:
+                yield "lanes", f"there is no pixel from {low} to {dim + high} in steps of {step}"
 
 
 @form

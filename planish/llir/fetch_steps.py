@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -29,6 +30,23 @@ def placed(box: Box, itemsize: int) -> tuple[tuple[Array, Array], Array, int]:
     chunk = _CHUNK // itemsize
     place = panel * (row * rows) + y * row + ((x // chunk) ^ (y % _ROWS)) * chunk + x % chunk
     return (panel * row + x, y), place, box.elements
+
+
+def _pixels(box: Box, begin: Sequence[int], ahead: Array) -> list[Array] | None:
+    """Where pixels are along all dims but the first, counted from the one that a copy begins at; None if none is there."""
+    found: list[Array] = []
+    number = ahead
+    for place, dim, low, high, step in zip(
+        begin[1:-1], box.dims[1:-1], box.lower, box.upper, box.steps, strict=True
+    ):
+        count = (dim + high - low - 1) // step + 1
+        first, odd = divmod(place - low, step)
+        if odd or not 0 <= first < count:
+            return None
+        number = number + first
+        found.append(low + number % count * step)
+        number = number // count
+    return [*found, begin[-1] + number]
 
 
 def rounded_tf32(values: Array) -> Array:
@@ -75,6 +93,7 @@ class FetchSteps:
 
     def copy_box(self, i: ir.CopyBox) -> Step:
         address, at, number = self.slot(i.address), [self.slot(c) for c in i.coordinates], self.slot(i.step)
+        aside = [self.slot(c) for c in i.offsets]
         position, box, groups = self.position, i.box, self.groups
         inside, ahead, elements = placed(box, i.element.itemsize)
 
@@ -86,14 +105,20 @@ class FetchSteps:
                 self._refuse(t, f"step {now} replaces what is not released", "acquire belongs before a copy")
             self._inside(t, memory, start + ahead)
             source, is_open = np.zeros(elements, np.int64), np.ones(elements, np.bool_)
-            for dim, (first, offset) in enumerate(zip(at, inside, strict=False)):
-                along = int(t.registers[first]) + offset
-                source += along * box.strides[dim]
-                is_open &= (along >= 0) & (along < box.dims[dim])
-            for dim in range(2, len(box.dims)):
-                only = int(t.registers[at[dim]])
-                source += only * box.strides[dim]
-                is_open &= 0 <= only < box.dims[dim]
+            begin = [int(t.registers[first]) for first in at]
+            places: list[Any] = [begin[0] + inside[0], begin[1] + inside[1], *begin[2:]]
+            if aside:
+                pixels = _pixels(box, begin, inside[1])
+                if pixels is None:
+                    self._refuse(
+                        t, f"no pixel is at {begin[1:]}", "begin at one of those between the corners"
+                    )
+                places[1:] = pixels
+                for dim, offset in enumerate(aside, 1):
+                    places[dim] = places[dim] + int(t.registers[offset])
+            for along, dim, stride in zip(places, box.dims, box.strides, strict=True):
+                source += along * stride
+                is_open &= (along >= 0) & (along < dim)
             self._inside(t, given, source[is_open])
             given.read += int(is_open.sum())
             given.read_places[source[is_open]] = True

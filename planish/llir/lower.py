@@ -212,6 +212,7 @@ class _Lowering:
         address = self.new(base.pointer)
         self.body.append(ir.Address(address, base, self.operands[offset]))
         at = tuple([self.operands[each] for each in coordinates])
+        at, aside = at[: len(box.dims)], at[len(box.dims) :]
         step = Immediate(0, dtypes.int32) if not self.opened else self.opened[-1]
         several = box.panels if box.panels > 1 else 0
         self.body.append(
@@ -227,6 +228,10 @@ class _Lowering:
                 box.buffers,
                 several,
                 box.rounded,
+                aside,
+                box.lower,
+                box.upper,
+                box.steps,
             )
         )
 

@@ -157,7 +157,7 @@ def _field(part: _TemplatePart, before: str) -> Callable[[Any], str]:
 
     def optional(i: Any) -> str:
         value = getattr(i, name)
-        return "" if value is None or value is False or value == 0 else before + text(i, value)
+        return "" if value is None or value is False or value in (0, ()) else before + text(i, value)
 
     return optional if part.optional else lambda i: before + text(i, getattr(i, name))
 

@@ -17,7 +17,7 @@ from planish.config import current
 from planish.optimize.core_schedule import CoreSchedule, Fit, sizes_of, try_each, upto
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.joined import joined
-from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, cycles
+from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, BlockTile, cycles, rings
 from planish.uop.nest import size_of
 from planish.uop.products import Product, nearly
 from planish.uop.tensor_cores import IN_MEMORY, Core
@@ -28,12 +28,8 @@ _ROWS: Final = 64
 
 _SLOWER: Final = 6.0
 """How many times longer everything takes that waits for an operand which is turned."""
-_MOST_BUFFERS: Final = 6
-"""Tiles of an operand at once: what is fetched so far ahead is there in time."""
 _STRIP: Final = range(4, 33)
 """Tiles below each other that blocks do one after the other, before they go on to the right."""
-_BARRIERS: Final = 2048
-"""Bytes of LOCAL memory that are for barriers, and to begin where tiles have to."""
 _LEAST: Final = 32
 """Columns and terms from which on a product is worth a core of this kind."""
 _LEAST_COLUMNS: Final = 2
@@ -95,16 +91,15 @@ class _Tiles(CoreSchedule):
 
     def take(self) -> bool:
         groups, core = self.fit.groups, self.core
-        tile = (groups * core.m + core.n) * core.k * core.inputs.itemsize
-        room = self.draft.target.local_bytes - _BARRIERS
-        buffers = min(room // tile, _MOST_BUFFERS, self.fit.padded[2] // core.k)
+        tile = BlockTile(groups * core.m, core.n)
+        buffers = rings(self.draft.target, sizes_of(self.fit.product), tile).buffers
         product, what = self.fit.product, f"tiles of {groups * core.m} x {core.n} in registers"
         done = self.pad() and (
             self.draft.do(
                 TensorCore.of(core, product, groups, buffers, engine=True),
                 f"{what}, a copy engine feeds them",
             )
-            or self.draft.do(TensorCore.of(core, product, groups, max(buffers, 1)), what)
+            or self.draft.do(TensorCore.of(core, product, groups, buffers), what)
         )
         if done:
             self.order()

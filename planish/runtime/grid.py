@@ -91,6 +91,10 @@ class TensorMap:
     strides: tuple[int, ...]
     """In elements."""
     sizes: tuple[int, ...]
+    lower: tuple[int, ...] = ()
+    """Of windows: the corners between which pixels run, and how far they are apart."""
+    upper: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

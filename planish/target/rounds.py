@@ -21,10 +21,18 @@ _TOGETHER: Final = 2000
 """Bytes per cycle of what was just written by all multiprocessors, and is read by them."""
 
 
+_MOST_SUMS: Final = 128 * 256
+"""Of a tile: half of the registers of a multiprocessor."""
 _OTHERS: Final = 64
 """Registers of a thread beside its sums."""
-_ROW, _AHEAD = 128, 6
-"""Bytes of a row of an operand, and how many tiles of it there are at most."""
+_ROW, _AHEAD, _WELL_AHEAD = 128, 6, 4
+"""Bytes of a row of an operand, how many tiles of it there are at most, and how many are enough for what is fetched to be there in time."""
+_BARRIERS: Final = 1024
+"""Bytes of LOCAL memory of a block that are for barriers, and to begin where tiles have to."""
+_FETCHER: Final = 40
+"""Registers of a thread that has operands fetched."""
+_FEWEST: Final = 24
+"""Registers of a thread beside its sums without which nothing is done, of all threads before some of them leave theirs to others."""
 
 
 class ProductSizes(NamedTuple):
@@ -62,18 +70,19 @@ class Engine(NamedTuple):
     """With so many warps it is half as fast as with many; 0: that does not matter."""
     resident: int = 0
     """Warps at most: their sums fill the registers."""
-    waits: bool = False
-    """Whether operands may be late."""
+    reads: float = 0.0
+    """Bytes per cycle of operands that a multiprocessor gets from the second cache; 0: they are never late."""
 
 
-WARPGROUPS: Final = Engine(8 * 3072, begin=3000, end=0.085, waits=True)
+WARPGROUPS: Final = Engine(8 * 3680, begin=3000, end=0.15, reads=66.0)
 WARPS: Final = Engine(16 * 700, half=3.0, resident=8)
 THREADS: Final = Engine(32 * 108, half=1.8, resident=16)
 
 WARPGROUP_TILES: Final = tuple(
-    BlockTile(64 * groups, columns, speed=0.92 if columns == 192 else 1.0)
+    BlockTile(64 * groups, columns, speed=0.93 if columns & (columns - 1) else 1.0)
     for columns in WARPGROUP_COLUMNS
-    for groups in (2, 1)
+    for groups in (2, 1, 3, 4)
+    if 64 * groups * columns <= _MOST_SUMS and (groups <= 2 or columns >= 64)
 )
 THREAD_TILES: Final = (
     BlockTile(128, 128, 8),
@@ -86,26 +95,46 @@ THREAD_TILES: Final = (
 """Of threads with 8 x 8 sums each, then 8 x 4 and 4 x 4."""
 
 
-def _neighbours(target: Target, sizes: ProductSizes, tile: BlockTile) -> int:
-    """Blocks that a multiprocessor has at once, of warpgroups that keep a tile of sums and some tiles of operands: they hide each other's waits."""
+class Rings(NamedTuple):
+    """What a multiprocessor holds of warpgroups: blocks at once, and for each so many tiles of operands."""
+
+    blocks: int
+    buffers: int
+
+
+def rings(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int = 1) -> Rings:
+    """As many blocks as there is work and are registers for, if tiles are still fetched well ahead: they hide each other's waits."""
     threads = 2 * tile.rows  # 64 rows for 128 threads
-    registers = threads * (tile.rows * tile.columns // threads + _OTHERS)
-    steps = min(-(-sizes.k * sizes.itemsize // _ROW), _AHEAD)
-    memory = (tile.rows + tile.columns) * _ROW * steps
-    return max(min(target.block_registers // registers, target.local_bytes // memory), 1)
+    steps = max(-(-sizes.k * sizes.itemsize // _ROW) // parts, 1)
+    fetcher = 128 if steps > 1 else 0
+    sums = tile.columns // 2
+    fitting = min(
+        target.block_registers // (threads * (sums + _OTHERS) + _FETCHER * fetcher),
+        target.block_registers // ((threads + fetcher) * (sums + _FEWEST)),
+    )
+    memory, room = (tile.rows + tile.columns) * _ROW, target.local_bytes - _BARRIERS
+    well = max(memory * min(steps, _WELL_AHEAD), 1)
+    blocks = max(min(fitting, room // (well + _BARRIERS), _blocks(target, sizes, tile, parts)), 1)
+    return Rings(blocks, max(min((room // blocks - _BARRIERS) // memory, _AHEAD, steps), 1))
+
+
+def _blocks(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int) -> int:
+    """Blocks that a multiprocessor does, one after the other or at once."""
+    blocks = -(-sizes.m // tile.rows) * -(-sizes.n // tile.columns) * sizes.batch * parts
+    return -(-blocks // target.workers)
 
 
 def cycles(target: Target, sizes: ProductSizes, tile: BlockTile, engine: Engine, parts: int = 1) -> float:
     """The time that a tile takes for everything, its sums cut into so many parts."""
     m, n, k, batch, itemsize = sizes
-    blocks = -(-m // tile.rows) * -(-n // tile.columns) * batch * parts
-    mine = -(-blocks // target.workers)
+    mine = _blocks(target, sizes, tile, parts)
     rate = engine.bits / (8 * itemsize) * tile.speed
     if engine.half:
         rate *= 1 - 2 ** (-min(mine * tile.warps, engine.resident) * tile.busy / engine.half)
     step = tile.rows * tile.columns / rate
-    if engine.waits:
-        step = max(step, (tile.rows + tile.columns) * itemsize / target.bytes_per_cycle[0])
-    ends = engine.begin / _neighbours(target, sizes, tile) ** 2 if engine.begin else 0.0
-    time = mine * (step * -(-k // parts) + ends + engine.end * tile.rows * tile.columns)
+    ends = engine.begin + engine.end * tile.rows * tile.columns
+    if engine.reads:
+        step = max(step, (tile.rows + tile.columns) * itemsize / engine.reads)
+        ends /= rings(target, sizes, tile, parts).blocks
+    time = mine * (step * -(-k // parts) + ends)
     return time if parts == 1 else time + target.launch / 2 + 2 * _SUM * parts * m * n * batch / _TOGETHER

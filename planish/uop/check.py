@@ -384,13 +384,21 @@ def _lane_axes(arg: Lanes) -> bool:
 
 def _is_box(arg: Box) -> bool:
     counts = (arg.slot, arg.panels, arg.buffers)
-    tuples = (arg.dims, arg.strides, arg.sizes)
+    tuples = (arg.dims, arg.strides, arg.sizes, arg.steps)
+    corners = (arg.lower, arg.upper)
     return (
-        _integers(counts) and all(type(t) is tuple and _integers(t) for t in tuples) and len(arg.sizes) == 2
+        _integers(counts)
+        and all(type(t) is tuple and _integers(t) for t in tuples)
+        and all(type(n) is int for t in corners for n in t)
+        and len(arg.lower) == len(arg.upper) == len(arg.steps) in {0, len(arg.dims) - 2}
+        and len(arg.sizes) == 2
     )
 
 
-_BOX_LAW: Final = ("a Box of dims, strides, and the two sizes of a panel", _is_box)
+_BOX_LAW: Final = (
+    "a Box of dims, strides, the two sizes of a panel, and of windows corners and steps for all dims but two",
+    _is_box,
+)
 _ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
     Ops.DEFINE_GLOBAL: ("a slot: an integer from 0", lambda slot: slot >= 0),
     Ops.DEFINE_LOCAL: ("a slot: an integer from 0", lambda slot: slot >= 0),

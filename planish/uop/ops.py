@@ -312,6 +312,12 @@ class Box(NamedTuple):
     """How many of them there are in a ring."""
     rounded: bool = False
     """Whether elements are rounded to tf32 on the way."""
+    lower: tuple[int, ...] = ()
+    """Of windows, whose rows are pixels: where these begin along every dim but the first and the last."""
+    upper: tuple[int, ...] = ()
+    """Where they end, from the end of the dim on; offsets (coordinates behind those of the dims) move all of them aside."""
+    steps: tuple[int, ...] = ()
+    """How far pixels are apart there."""
 
     @property
     def elements(self) -> int:

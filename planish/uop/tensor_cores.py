@@ -333,14 +333,14 @@ def _warpgroup(
     )  # fmt: skip
 
 
-WARPGROUP_COLUMNS: Final = (256, 192, 128, 64, 32, 16, 8)
+WARPGROUP_COLUMNS: Final = (256, 224, 192, 160, 128, 96, 64, 32, 16, 8)
 _HALVES: Final = (("@k", "@k"), ("@k", "@mn"), ("@mn", "@k"), ("@mn", "@mn"))
 HOPPER: Final = tuple(
     _warpgroup(n, inputs, layouts, kind)
     for inputs, kind in ((dtypes.bfloat16, "bf16"), (dtypes.float16, "f16"))
     for layouts in _HALVES
     for n in WARPGROUP_COLUMNS
-    if layouts[1] == "@k" or n * inputs.itemsize >= _ROW_BYTES
+    if layouts[1] == "@k" or n * inputs.itemsize % _ROW_BYTES == 0
 ) + tuple(
     _warpgroup(n, inputs, _HALVES[0], kind, exactness)
     for inputs, kind, exactness in (

@@ -46,17 +46,22 @@ def _encoded(tensor: TensorMap, address: int) -> list[int]:
     rank = len(tensor.dims)
     aligned = all(stride * tensor.itemsize % (2 * _LINE) == 0 for stride in tensor.strides[1:])
     promotion = f"CU_TENSOR_MAP_L2_PROMOTION_L2_{2 * _LINE if aligned else _LINE}B"
-    sizes = [*tensor.sizes, *[1] * (rank - len(tensor.sizes))]
     long, short = driver.cuuint64_t, driver.cuuint32_t
+    row, rows = map(short, tensor.sizes)
+    if tensor.steps:
+        mode, steps = "Im2col", (1, *tensor.steps, 1)
+        parts: tuple[Any, ...] = (list(tensor.lower), list(tensor.upper), row, rows)
+    else:
+        mode, steps, parts = "Tiled", (1,) * rank, ([row, rows, *[short(1)] * (rank - 2)],)
     made: Any = call(
-        "cuTensorMapEncodeTiled",
+        f"cuTensorMapEncode{mode}",
         kind,
         rank,
         address,
         [long(dim) for dim in tensor.dims],
         [long(stride * tensor.itemsize) for stride in tensor.strides[1:]],
-        [short(size) for size in sizes],
-        [short(1)] * rank,
+        *parts,
+        [short(step) for step in steps],
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
         getattr(driver.CUtensorMapL2promotion, promotion),
