@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
+from planish import dtypes
 from planish.errors import ShapeError
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
@@ -59,6 +61,50 @@ def max_pool(
     return x.reduce_window(
         "max", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
     )
+
+
+def max_pool_back(
+    gradient: GraphValue,
+    where: GraphValue,
+    dims: Sequence[int],
+    window: Sequence[int],
+    strides: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> GraphValue:
+    """The derivative of a maximum pool by its input of those dims, from the places in the image where each window found its maximum.
+
+    Every element asks the windows that it is in, one for each tap, whether they chose it: nothing is written twice, and what is added up comes
+    in the same order every time.
+    """
+    sizes, out = dims[2:], gradient.dims[2:]
+    wide = widened(gradient)
+    first = gradient.graph.full(where.dims, 0, dtypes.int64)
+    for axis, (size, step, pad) in enumerate(zip(sizes, strides, padding, strict=True)):
+        start = gradient.graph.iota(where.dims, 2 + axis, dtypes.int64).mul(step).sub(pad)
+        first = first.mul(size).add(start)
+    chosen = converted(where, dtypes.int64).sub(first)
+    found: GraphValue | None = None
+    for tap in itertools.product(*map(range, window)):
+        place, low, high = 0, [0, 0], [0, 0]
+        for size, count, step, pad, gap, offset in zip(
+            sizes, out, strides, padding, dilation, tap, strict=True
+        ):
+            if not isinstance(count, int):
+                raise ShapeError(f"the sizes of {gradient.type} are not known", op="max_pool_back")
+            place = place * size + offset * gap
+            low.append(offset * gap)
+            high.append(max(0, size + 2 * pad - ((count - 1) * step + 1 + offset * gap)))
+        own = chosen.eq(place).select(wide, wide.graph.full(wide.dims, 0, wide.dtype))
+        apart = own.pad(low, high, [0, 0, *(step - 1 for step in strides)])
+        inside = apart.slice(
+            [0, 0, *padding],
+            [*apart.dims[:2], *(pad + size for pad, size in zip(padding, sizes, strict=True))],
+        )
+        found = inside if found is None else found.add(inside)
+    if found is None:
+        raise ShapeError("a window has no elements", op="max_pool_back")
+    return converted(found, gradient.dtype)
 
 
 def average_pool(
