@@ -34,6 +34,7 @@ from planish.target import Target
 from planish.target import find as find_target
 
 if TYPE_CHECKING:
+    from planish.compiler.lowering import CodeMaker
     from planish.compiler.scheduling import ScheduleChoice
     from planish.llir.program import Program
     from planish.optimize.why import Why
@@ -311,9 +312,9 @@ def compile(
     ):
         lowered = kept(function, target, passes, donated)
         if lowered is None:
-            from planish.compiler.lowering import lower_for
+            from planish.compiler.lowering import for_processor, lower_for
 
-            made_for = None if target.is_gpu else processor(target)
+            made_for = _maker_for_gpu(target) if target.is_gpu else for_processor(processor(target))
             lowered = lower_for(function, target, passes, donated, True, made_for)
             text = _text(passes)
             if text is not None:
@@ -325,6 +326,12 @@ def compile(
             made.tell(prepare(function, passes, routines=target.routines))
         observer().compiled(made)
         return made
+
+
+def _maker_for_gpu(target: Target) -> CodeMaker:
+    from planish.compiler.gpu import code_maker
+
+    return code_maker(target)
 
 
 def kept(
