@@ -15,6 +15,8 @@ from torch import fx
 
 _SOURCES: Final = ("aten.convolution", "aten.max_pool2d_with_indices", "aten.max_pool3d_with_indices")
 """What is computed with channels last, whatever it is given; the second and third only of such."""
+_SAME: Final = frozenset({"aten._to_copy", "aten.detach", "aten.alias", "aten.clone"})
+"""What gives the same elements."""
 _IMAGE: Final = 4
 """Axes from which on a tensor is one of images."""
 
@@ -76,7 +78,7 @@ def _images(graph: fx.Graph) -> set[fx.Node]:
             continue
         if name == _SOURCES[0]:
             found.add(node)
-        elif torch.Tag.pointwise in getattr(node.target, "tags", ()) or name == "aten._to_copy":
+        elif torch.Tag.pointwise in getattr(node.target, "tags", ()) or name in _SAME:
             if any(each in found and each.meta["val"].shape == fake.shape for each in node.all_input_nodes):
                 found.add(node)
         elif node.target is operator.getitem and node.args[0] in found:
