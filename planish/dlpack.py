@@ -7,6 +7,7 @@ memory that is does not matter here.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import sys
 from collections.abc import Mapping, Sequence
@@ -111,6 +112,17 @@ def _sweep() -> None:
             _dropped(id(capsule))
 
 
+def _end() -> None:
+    """The interpreter goes: who has an array still keeps it, and when they drop it there is nobody to be told.
+
+    What they hold is not to be freed with this module, so that it is never released.
+    """
+    for record, *_ in _OUT.values():
+        record.deleter = None  # type: ignore[attr-defined]
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_OUT))
+
+
+atexit.register(_end)
 _WAITING: Final[list[object]] = []
 """Capsules in the host's memory that went out. NumPy drops one of a dtype that it does not know while it raises an error, and then no Python may run."""
 _OURS: Final = 4

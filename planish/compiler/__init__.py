@@ -19,7 +19,7 @@ from planish import ptir
 from planish.collector import collector_off
 from planish.compiler import compilation_cache
 from planish.compiler.arguments import Arguments
-from planish.compiler.device_kinds import KINDS, accelerator, kind_of
+from planish.compiler.device_kinds import KINDS, accelerator, kind_for, kind_of
 from planish.compiler.executable import Cost, Executable, KernelInfo
 from planish.compiler.native import Backend
 from planish.compiler.observer import observer
@@ -306,8 +306,7 @@ def compile(
         if lowered is None:
             from planish.compiler.lowering import lower_for
 
-            made_for = None if target.is_gpu else processor(target)
-            lowered = lower_for(function, target, passes, donated, True, made_for)
+            lowered = lower_for(function, target, passes, donated, True, kind_for(target).code_maker(target))
             if text is not None:
                 # asked for now: searches may have added to what the key follows from
                 compilation_cache.save(compilation_cache.key(written, target, text, donated), lowered)

@@ -22,6 +22,7 @@ from planish.target import Target, host, model_name
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
+    from planish.compiler.lowering import CodeMaker
     from planish.llir.program import Program
     from planish.runtime.sandbox import TimedKernel, TrialBuffer
 
@@ -75,6 +76,12 @@ class Processor(DeviceKind):
                 f"unknown back end {backend!r}", remedy=f"one of {', '.join(get_args(Backend))}"
             )
         return Executable(lowered, backend=backend)
+
+    def code_maker(self, target: Target) -> CodeMaker:
+        from planish.compiler.lowering import for_processor
+        from planish.runtime import cpu
+
+        return for_processor(cpu.processor(target))
 
     def code(
         self, program: Program, target: Target, level: str, *, aliased: Sequence[int] = (), scratch: int = 0

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from planish.compiler import Executable, Lowered
+    from planish.compiler.lowering import CodeMaker
     from planish.compiler.native import Backend
     from planish.llir.program import Program
     from planish.runtime.grid import GridKernel
@@ -104,6 +105,10 @@ class DeviceKind(ABC):
     @abstractmethod
     def load(self, lowered: Lowered, number: int, backend: Backend) -> Executable:
         """A lowered function, ready to be called; its events, graphs and launches are its own."""
+
+    @abstractmethod
+    def code_maker(self, target: Target) -> CodeMaker:
+        """How kernels become machine code while others are being lowered."""
 
     @abstractmethod
     def code(

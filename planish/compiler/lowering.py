@@ -63,11 +63,11 @@ def lower_for(
     passes: Passes | None,
     donate: Iterable[int],
     reuse: bool,
-    compiled_for: cpu.Processor | None,
+    compiled_for: CodeMaker | None,
     *,
     loops: bool = True,
 ) -> Lowered:
-    """`compiler.lower` for a target; for a processor, kernels are compiled as they come."""
+    """`compiler.lower` for a target; where code is wanted, kernels are compiled as they come."""
     watching = observer()
     with watching.program(function, target, frozenset(donate)):
         lowered = _lowered(function, target, passes, donate, reuse, compiled_for, loops, watching)
@@ -81,7 +81,7 @@ def _lowered(
     passes: Passes | None,
     donate: Iterable[int],
     reuse: bool,
-    compiled_for: cpu.Processor | None,
+    compiled_for: CodeMaker | None,
     loops: bool,
     watching: CompilationObserver,
 ) -> Lowered:
@@ -136,6 +136,33 @@ def _renumbered(
     return found, replace(sharing, aliased=tuple(aliased[n] for n in numbers), launches=times), tuple(numbers)
 
 
+class CodeMaker(NamedTuple):
+    """How kernels become machine code: their source, the key that it is kept under, and the code."""
+
+    source: Callable[[Program, frozenset[int]], str]
+    key: Callable[[str], str]
+    code: Callable[[str], bytes]
+    hands: int = 1
+    """Threads that compile at a time while others are being lowered."""
+
+
+def for_processor(target: cpu.Processor) -> CodeMaker:
+    """By LLVM, for a processor."""
+
+    def source(program: Program, aliased: frozenset[int]) -> str:
+        return source_of(program, aliased, scratch=scratch_of(program), avx512=target.avx512)
+
+    return CodeMaker(source, partial(_key_for, target), partial(_code_for, target))
+
+
+def _key_for(target: cpu.Processor, text: str) -> str:
+    return object_key(text, target)
+
+
+def _code_for(target: cpu.Processor, text: str) -> bytes:
+    return object_of(text, target)
+
+
 class _LoweredKernel(NamedTuple):
     """A kernel in LLIR, how it was scheduled, and its object code if another process made that too, under its key."""
 
@@ -168,13 +195,13 @@ def _make_kernels(
     plan: Plan,
     sharing: Sharing,
     target: Target,
-    compiled_for: cpu.Processor | None,
+    compiled_for: CodeMaker | None,
     loops: bool,
     *,
     choices: Sequence[ScheduleChoice] | None = None,
     cores: int | None = None,
 ) -> tuple[list[_LoweredKernel], dict[int, Callable[[], bytes]] | None, Rolling]:
-    """The kernels of a plan, then those of its loops, and for a processor their objects: perhaps still in the making.
+    """The kernels of a plan, then those of its loops, and if they are wanted their objects: perhaps still in the making.
 
     What may become part of a loop waits to be compiled until that is known. `choices` are schedules that were chosen before.
     """
@@ -198,21 +225,18 @@ def _make_kernels(
             watching.scheduled(choice, program)
         return _LoweredKernel(program, choice)
 
-    def source(program: Program, aliased: frozenset[int]) -> str:
-        avx512 = compiled_for is not None and compiled_for.avx512
-        return source_of(program, aliased, scratch=scratch_of(program), avx512=avx512)
-
     def complete(number: int) -> _LoweredKernel:
         made = lowered(number)
         made = made._replace(told=observer().told(number))
         if compiled_for is None or number in waiting:
             return made
-        text = source(made.program, sharing.aliased[number])
-        return made._replace(key=object_key(text, compiled_for), image=object_of(text, compiled_for))
+        text = compiled_for.source(made.program, sharing.aliased[number])
+        return made._replace(key=compiled_for.key(text), image=compiled_for.code(text))
 
     found: dict[int, _LoweredKernel] = {}
     images: dict[int, Callable[[], bytes]] = {}
-    beside, started, count = Beside(), thread_time(), len(plan.kernels)
+    beside = Beside(1 if compiled_for is None else compiled_for.hands)
+    started, count = thread_time(), len(plan.kernels)
     waiting = candidates(plan) if loops else frozenset()
 
     def compiled(number: int, aliased: frozenset[int]) -> None:
@@ -223,9 +247,9 @@ def _make_kernels(
         if made.image is not None:
             images[number] = partial(_given, made.image)
             return
-        text = source(made.program, aliased)
-        images[number] = beside.make(partial(object_of, text, compiled_for))
-        found[number] = made._replace(key=object_key(text, compiled_for))
+        text = compiled_for.source(made.program, aliased)
+        images[number] = beside.make(partial(compiled_for.code, text))
+        found[number] = made._replace(key=compiled_for.key(text))
 
     try:
         for number in range(count):
@@ -233,6 +257,7 @@ def _make_kernels(
             # a search measures: nobody else is to work meanwhile
             hands = 1 if current().beam else is_worth_sharing(count - number, number, thread_time() - started)
             if hands > 1:
+                beside.settle()  # a compiler at work in a thread holds locks that a fork would need
                 # the largest first: whoever comes last has little left to wait for
                 sizes = {n: len(plan.kernels[n].sink.toposort()) for n in range(number, count)}
                 order = sorted(sizes, key=lambda n: -sizes[n])

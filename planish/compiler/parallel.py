@@ -16,12 +16,13 @@ import pickle
 import queue
 import signal
 import struct
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from planish.compiler.pickling import dumps
 from planish.config import current
@@ -61,6 +62,10 @@ class Promise(Generic[T]):
             self._error = error
         self._ready.set()
 
+    def wait(self) -> None:
+        """Until it is made, or cannot be."""
+        self._ready.wait()
+
     def __call__(self) -> T:
         """What was made, as soon as it is."""
         self._ready.wait()
@@ -70,25 +75,34 @@ class Promise(Generic[T]):
 
 
 class Beside:
-    """A thread that does one piece of work after another, under the settings of whoever started it."""
+    """Threads that do one piece of work after another, under the settings of whoever started them."""
 
-    def __init__(self) -> None:
+    def __init__(self, hands: int = 1) -> None:
         self._todo: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._hands = hands
+        self._threads: list[threading.Thread] = []
+        self._promised: list[Promise[Any]] = []
 
     def make(self, make: Callable[[], T]) -> Promise[T]:
         """Have something made."""
         promise: Promise[T] = Promise()
-        if self._thread is None:
+        if len(self._threads) < self._hands:
             context = contextvars.copy_context()
-            self._thread = threading.Thread(target=context.run, args=(self._work,), name="planish-compile")
-            self._thread.start()
+            thread = threading.Thread(target=context.run, args=(self._work,), name="planish-compile")
+            self._threads.append(thread)
+            thread.start()
+        self._promised.append(promise)
         self._todo.put(lambda: promise.settle(make))
         return promise
 
+    def settle(self) -> None:
+        """Wait until all that was asked for is made."""
+        for promise in self._promised:
+            promise.wait()
+
     def close(self) -> None:
         """There is no more to do; what was begun is finished."""
-        if self._thread is not None:
+        for _ in self._threads:
             self._todo.put(None)
 
     def _work(self) -> None:
@@ -107,9 +121,8 @@ def is_worth_sharing(left: int, done: int, seconds: float) -> int:
     watched = settings.debug == "ir" or settings.dump_dir is not None or settings.beam or active() is not None
     if watched or not hasattr(os, "memfd_create") or not hasattr(os, "fork"):
         return 1
-    others = [t for t in threading.enumerate() if t is not threading.current_thread()]
-    if not all(t.name.startswith("planish-") for t in others):
-        return 1  # a lock that they hold would be held for ever in a fork; our own hold none
+    if any(_is_at_work(thread) for thread in threading.enumerate()):
+        return 1
     hands = min(wanted_threads(), left, _MOST)
     return 1 if hands > 1 and is_machine_busy() else hands
 
@@ -121,6 +134,21 @@ def is_machine_busy() -> bool:
     except (OSError, ValueError, IndexError):
         return False  # nobody says
     return running - _OWN >= (os.cpu_count() or 1)
+
+
+def _is_at_work(thread: threading.Thread) -> bool:
+    """Whether another thread may hold a lock that a fork of this process needs, and would never see released.
+
+    Our own hold none. Those of others do while they are in code of ours: one that waits for data of its own, or for us, does not.
+    """
+    if thread is threading.current_thread() or thread.name.startswith("planish-"):
+        return False
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] == "planish":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def shared(

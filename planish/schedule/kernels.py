@@ -68,11 +68,24 @@ def is_whole(tensors: Tensors, node: UOp) -> bool:
     return is_memory and node.src[0] not in tensors.counting
 
 
-def _below_reshape(node: UOp) -> UOp:
-    """What has the elements of a tensor in the same order."""
-    while node.op is Ops.RESHAPE:
-        node = node.src[0]
-    return node
+def _below_moves(node: UOp) -> UOp:
+    """The first tensor that has the elements of a tensor in the same order: below reshapes, and below permutations that undo each other."""
+    best, order = node, list(range(len(_long_dims(node))))
+    while node.op in {Ops.RESHAPE, Ops.PERMUTE}:
+        (below,) = node.src
+        if node.op is Ops.PERMUTE:
+            axes = cast("tuple[int, ...]", node.arg)
+            long = [axis for axis in range(len(axes)) if not same_dim(shape(below)[axis], 1)]
+            moved = [long.index(axis) for axis in axes if axis in long]
+            order = [moved[place] for place in order]
+        elif order != sorted(order) and _long_dims(below) != _long_dims(node):
+            break
+        else:
+            order = order if order != sorted(order) else list(range(len(_long_dims(below))))
+        node = below
+        if order == sorted(order):
+            best = node
+    return best
 
 
 def buffer_of(memory: UOp) -> int:
@@ -132,10 +145,13 @@ class _Cut:
         return in_running_order(self.made)
 
     def _stored(self, wanted: UOp, node: UOp) -> UOp:
-        """What is stored of a result: of a reshape, what has the same elements and other results are perhaps made of."""
-        below = _below_reshape(node)
-        alike = walks(self.tensors.target) and wanted.op is Ops.RESHAPE
-        return below if wanted.op in _BELOW or (alike and _long_dims(below) == _long_dims(node)) else node
+        """What is stored of a result: of another view, what has the same elements and other results are perhaps made of."""
+        below = _below_moves(node)
+        if wanted.op in _BELOW:
+            return below
+        alike = walks(self.tensors.target) and wanted.op in {Ops.RESHAPE, Ops.PERMUTE}
+        known = below in self.tensors.realised or is_whole(self.tensors, below)
+        return below if alike and not known and _long_dims(below) == _long_dims(node) else node
 
     def _realise(self, node: UOp, reason: Reason) -> None:
         """Give a tensor memory; a kernel will fill it."""

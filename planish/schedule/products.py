@@ -44,7 +44,7 @@ _LEAST: Final = 32
 """Rows and columns of a product that tiles are worth while for."""
 _PART: Final = 512
 """Terms of a part of a sum, at least."""
-_MOST_PARTS: Final = 16
+_MOST_PARTS: Final = 64
 _FEW_COLUMNS, _LONG_MATRIX, _VECTOR_PART = 256, 1 << 22, 1024
 """Columns of a matrix that a block adds up, its elements, and rows of a part of it, at least."""
 _BLOCKS: Final = 2
@@ -64,7 +64,7 @@ def _sizes(node: UOp) -> ProductSizes | None:
     """The sizes of the product that a sum is; None if it is none."""
     op, axes = cast("ReduceAxes", node.arg)
     source = node.src[0]
-    if op is not Ops.ADD or source.op is not Ops.MUL or len(axes) != 1:
+    if op is not Ops.ADD or source.op is not Ops.MUL:
         return None
     found = [_factor(x) for x in source.src]
     if found[0] is None or found[1] is None or not all(isinstance(dim, int) for dim in shape(source)):
@@ -77,7 +77,7 @@ def _sizes(node: UOp) -> ProductSizes | None:
             mine, other = left[axis] == size, right[axis] == size
             m, n = m * (size if mine and not other else 1), n * (size if other and not mine else 1)
             batch *= size if mine and other else 1
-    return ProductSizes(m, n, dims[axes[0]], batch, found[0][0].dtype.itemsize)
+    return ProductSizes(m, n, most([dims[axis] for axis in axes]), batch, found[0][0].dtype.itemsize)
 
 
 def _cores(target: Target, dtype: DType) -> list[Core]:
@@ -192,10 +192,12 @@ def in_parts(tensors: Tensors, node: UOp) -> UOp | None:
     if not parts:
         return None
     table, x = tensors.table, node.src[0]
-    *outer, k = cast("tuple[int, ...]", shape(x))
-    rank = len(outer)
-    several = reshape(x, (*outer, parts, k // parts))
-    sums = table.make(Ops.REDUCE_AXIS, x.dtype, (several,), ReduceAxes(Ops.ADD, (rank + 1,)))
+    rank = len(shape(x)) - len(cast("ReduceAxes", node.arg).axes)
+    dims = cast("tuple[int, ...]", shape(x))
+    outer, (k, *inner) = dims[:rank], dims[rank:]
+    several = reshape(x, (*outer, parts, k // parts, *inner))
+    axes = tuple(range(rank + 1, len(dims) + 1))
+    sums = table.make(Ops.REDUCE_AXIS, x.dtype, (several,), ReduceAxes(Ops.ADD, axes))
     behind = permute(reshape(sums, (*outer, parts)), (rank, *range(rank)))
     kept = table.make(Ops.CONTIGUOUS, x.dtype, (behind,))
     total = table.make(Ops.REDUCE_AXIS, x.dtype, (kept,), ReduceAxes(Ops.ADD, (0,)))
@@ -208,14 +210,17 @@ def _parts(tensors: Tensors, node: UOp) -> int:
     sizes = _sizes(node) if target.is_gpu and node.op is Ops.REDUCE_AXIS else None
     if sizes is None or min(sizes.m, sizes.n) < _LEAST or sizes.k < 2 * _PART:
         return 0
-    if cast("ReduceAxes", node.arg).axes != (len(shape(node)) - 1,):
+    axes = cast("ReduceAxes", node.arg).axes
+    if sorted(axes) != list(range(len(shape(node)) - len(axes), len(shape(node)))):
         return 0
+    # parts are those of the first of several axes
+    cut = cast("int", shape(node.src[0])[min(axes)])
     factor = _factor(node.src[0].src[0])
     on_core = factor is not None and bool(_cores(target, factor[0].dtype))
     if not on_core and node.src[0].dtype.itemsize != sizes.itemsize:
         return 0  # of other tensor cores nothing is known here
     engine, tiles = (WARPGROUPS, WARPGROUP_TILES) if on_core else (THREADS, THREAD_TILES)
-    ways = [1, *(p for p in range(2, _MOST_PARTS + 1) if sizes.k % p == 0 and sizes.k // p >= _PART)]
+    ways = [1, *(p for p in range(2, _MOST_PARTS + 1) if cut % p == 0 and sizes.k // p >= _PART)]
     times = {
         p: min(cycles(target, sizes, tile, engine, p) for tile in tiles)
         for p in ways

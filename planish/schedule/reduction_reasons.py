@@ -96,12 +96,20 @@ def _is_across(case: Case) -> bool:
     fusion, (place,) = case.fusion, case.places
     if not fusion.tensors.target.is_gpu or case.is_product or not place.ranges < fusion.nest.outputs:
         return False
+    if _is_small_beside(case) and fusion.nest.indices[-1] in place.ranges:
+        return True
     if case.terms < _LONG or count(place.ranges) >= _MANY or count(place.ranges) * case.terms <= SMALL:
         return False
     if fusion.nest.indices[-1] in place.ranges:
         return True  # results lie along the sums: no block writes what it has of one row
     axis = innermost(case.node.src[0], fusion.around.realised.__contains__)
     return axis is not None and axis not in cast("ReduceAxes", case.node.arg).axes
+
+
+def _is_small_beside(case: Case) -> bool:
+    """Whether a sum has far fewer terms than there are elements that need it (a norm of channels, from parts): made first, it costs nothing."""
+    (place,), outputs = case.places, count(case.fusion.nest.outputs)
+    return case.terms >= _SHARED and outputs > SMALL and count(place.ranges) * case.terms * _SHARED <= outputs
 
 
 def _is_beside_a_product(case: Case) -> bool:

@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from planish.errors import PlanishError
-from planish.torch import decompositions
+from planish.torch import decompositions, saved
 from planish.torch.options import Options
 from planish.torch.running import Runner
 
@@ -45,7 +45,11 @@ def planish_backend(
             from planish.torch.checking import CheckedRunner
 
             return boxed(CheckedRunner(graph, chosen))
-        return boxed(Runner(graph, chosen))
+        saved.take_orders(graph.graph, examples)
+        saved.choose_orders(graph.graph)
+        made = Runner(graph, chosen)
+        saved.report(graph.graph)
+        return boxed(made)
 
     compiled: Callable[..., Any] = aot_autograd(
         fw_compiler=compile_graph,

@@ -115,6 +115,9 @@ class Toy(Accelerator):
     def load(self, lowered: compiler.Lowered, number: int, backend: str) -> Executable:
         return ToyExecutable(lowered, number)  # type: ignore[return-value]  # it hands on all else
 
+    def code_maker(self, target: Target) -> Any:
+        return None
+
     def code(
         self, program: Any, target: Target, level: str, *, aliased: Sequence[int] = (), scratch: int = 0
     ) -> str:

@@ -130,3 +130,50 @@ def test_programs_and_results_are_the_same(monkeypatch: pytest.MonkeyPatch) -> N
 def test_records_come_back() -> None:
     programs = compiler.lower(_function(), "x86-64-v3").programs
     assert pickle.loads(dumps(programs)) == programs
+
+
+def test_threads_of_others_are_no_hindrance_unless_they_are_in_code_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parallel, "is_machine_busy", lambda: False)
+    done, begun = threading.Event(), threading.Event()
+
+    def elsewhere() -> None:
+        begun.set()
+        done.wait()
+
+    def in_ours() -> None:
+        beside = Beside()
+        promise = beside.make(elsewhere)
+        promise()
+        beside.close()
+
+    with settings(threads=2):
+        for work, hands in ((elsewhere, 2), (in_ours, 1)):
+            done.clear()
+            begun.clear()
+            thread = threading.Thread(target=work)
+            thread.start()
+            begun.wait()
+            found = is_worth_sharing(100, 1, 1.0)
+            done.set()
+            thread.join()
+            assert found == hands
+
+
+def test_helpers_make_the_machine_code_of_a_gpu_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    from planish.compiler import lowering
+    from planish.compiler.cuda import KIND
+    from planish.target import TARGETS
+
+    monkeypatch.setattr(lowering, "is_worth_sharing", lambda *_: 2)
+    target = TARGETS["sm_90"]
+    with settings(cache=False):
+        made = lowering.lower_for(
+            _function(), target, compiler.PIPELINE, (), True, KIND.code_maker(target), loops=False
+        )
+        alone = compiler.lower(_function(), target)
+    assert made.images is not None
+    assert all(image().startswith(b"\x7fELF") for image in made.images)
+    assert [launch.key for launch in made.launches] == [launch.key for launch in alone.launches]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -141,3 +143,14 @@ def test_what_is_no_array_of_numbers_is_told() -> None:
         for call in (pn.asarray, pn.jit(lambda a: a), pn.exp):
             with pytest.raises(pn.PlanishError):
                 call(given)
+
+
+def test_a_tensor_that_outlives_the_interpreter_takes_nothing_with_it() -> None:
+    script = """
+import sys, numpy, torch
+from planish import dlpack
+kept = numpy.arange(8.0)
+capsule = dlpack.capsule_of(kept.ctypes.data, kept.dtype, kept.shape, (1, 0), kept, versioned=False, read_only=False)
+sys.kept = torch.utils.dlpack.from_dlpack(capsule)  # freed after all modules
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

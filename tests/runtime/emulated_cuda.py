@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from planish.compiler import lowering
 from planish.compiler.cuda import call as gpu_call
 from planish.compiler.cuda import executable as compiler_gpu
 from planish.frontend import devices
@@ -316,6 +317,8 @@ def emulated(monkeypatch: pytest.MonkeyPatch, memory: int = 1 << 30) -> Iterator
         monkeypatch.setattr(module, "bindings", lambda: found)
     monkeypatch.setattr(native, "addresses", addresses)
     monkeypatch.setattr(compiler_gpu, "source_of", source_of)
+    # what a helper renders, only the helper would know
+    monkeypatch.setattr(lowering, "is_worth_sharing", lambda *_: 1)
 
     def cubin_of(source: str, *_: object) -> bytes:
         return found.cubins.setdefault(build.cubin_key(source, "emulated", ()), source.encode())

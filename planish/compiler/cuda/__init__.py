@@ -31,6 +31,7 @@ from planish.target import TARGETS, Target
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
+    from planish.compiler.lowering import CodeMaker
     from planish.compiler.native import Backend
 
 _OLDEST: Final = 8
@@ -128,6 +129,9 @@ class Cuda(Accelerator):
         from planish.compiler.cuda.collectives import carried
 
         return GpuExecutable(lowered, own, carried(lowered, own))
+
+    def code_maker(self, target: Target) -> CodeMaker:
+        return executable.code_maker(target)
 
     def code(
         self, program: Program, target: Target, level: str, *, aliased: Sequence[int] = (), scratch: int = 0

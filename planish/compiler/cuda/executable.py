@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -30,11 +31,15 @@ from planish.schedule.plan import Role
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
+    from planish.compiler.lowering import CodeMaker
     from planish.compiler.profile import TimedWalk
     from planish.llir.program import Program
+    from planish.target import Target
 
 _SIZES: Final = 64
 """Sets of sizes of one function that are kept: as many as a server sees in turn."""
+_HANDS: Final = 8
+"""Kernels that NVRTC compiles at a time in one process."""
 
 
 def source_of(program: Program, aliased: Sequence[int] | frozenset[int]) -> str:
@@ -42,17 +47,34 @@ def source_of(program: Program, aliased: Sequence[int] | frozenset[int]) -> str:
     return cuda.render(program, aliased=[f"arg{slot}" for slot in aliased])
 
 
+def code_maker(target: Target) -> CodeMaker:
+    """By NVRTC, for a GPU; it works outside of the interpreter's lock."""
+    from planish.compiler.lowering import CodeMaker
+
+    return CodeMaker(source_of, partial(_key_for, target.arch), partial(_code_for, target.arch), _HANDS)
+
+
+def _key_for(arch: str, source: str) -> str:
+    return cubin_key(source, arch, cuda.FLAGS)
+
+
+def _code_for(arch: str, source: str) -> bytes:
+    return cubin_of(source, arch, cuda.FLAGS)
+
+
 def launches_of(lowered: Lowered) -> tuple[GridKernel, ...]:
     """What the driver is told of each kernel."""
+    arch = lowered.target.arch
+    keys = lowered.keys or [cubin_key(source, arch, cuda.FLAGS) for source in sources_of(lowered)]
     return tuple(
         GridKernel(
             symbols.kernel(program.name),
-            cubin_key(source, lowered.target.arch, cuda.FLAGS),
+            key,
             grid_of(program),
             shared_memory(program).dynamic,
             maps_of(program),
         )
-        for program, source in zip(lowered.programs, sources_of(lowered), strict=True)
+        for program, key in zip(lowered.programs, keys, strict=True)
     )
 
 
@@ -64,7 +86,9 @@ def sources_of(lowered: Lowered) -> list[str]:
 
 
 def _cubin(lowered: Lowered, number: int, arch: str) -> bytes:
-    """The machine code of a kernel: by its key from the cache, or compiled."""
+    """The machine code of a kernel: made on the way, by its key from the cache, or compiled."""
+    if lowered.images is not None:
+        return lowered.images[number]()
     found = kept_cubin(lowered.launches[number].key)
     if found is None:
         source = source_of(lowered.programs[number], lowered.sharing.aliased[number])
@@ -95,7 +119,7 @@ class GpuExecutable(Executable):
         self._code, self._sizes, self._results = assembled.code, assembled.sizes, assembled.results
         self._native = self._fast = self._kept = self._told = None
         self._backend, self._threads = gpu.name, alone
-        with ThreadPoolExecutor(max_workers=8) as pool:  # NVRTC works outside of the interpreter's lock
+        with ThreadPoolExecutor(max_workers=_HANDS) as pool:  # NVRTC works outside of the interpreter's lock
             numbers = range(len(lowered.launches))
             cubins = list(pool.map(lambda number: _cubin(lowered, number, gpu.arch), numbers))
         kernels = [

@@ -63,7 +63,9 @@ def report_all(namespace: dict[str, Any], names: Iterable[str], hot: Iterable[st
             home = sys.modules.get(found.__module__)
             if home is not None and getattr(home, name, None) is found:
                 setattr(home, name, made)  # pickles look for it there
-        elif isinstance(found, type) and found.__module__.startswith("planish.") and "__init__" in vars(found):
+        elif (
+            isinstance(found, type) and found.__module__.startswith("planish.") and "__init__" in vars(found)
+        ):
             if not issubclass(found, BaseException):
                 found.__init__ = reporting(found.__init__)  # type: ignore[misc] # the same signature
 
@@ -103,7 +105,9 @@ def _is_of_ours(trace: TracebackType | None) -> bool:
 def _is_library(code: CodeType) -> bool:
     file = code.co_filename
     is_made = file == "<string>" and code.co_name == "__init__"  # by a dataclass: nobody's line
-    return is_made or file.startswith(_LIBRARIES) or (file.startswith(_STANDARD) and "site-packages" not in file)
+    return (
+        is_made or file.startswith(_LIBRARIES) or (file.startswith(_STANDARD) and "site-packages" not in file)
+    )
 
 
 def _is_called_by_another() -> bool:
@@ -117,14 +121,17 @@ def _is_called_by_another() -> bool:
     return False
 
 
-def _given(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], is_method: bool) -> str:
+def _given(
+    function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], is_method: bool
+) -> str:
     """Every argument with the name of its parameter."""
     try:
         names = list(inspect.signature(function).parameters)[int(is_method) :]
     except (TypeError, ValueError):
         names = []
     shown = [
-        f"{names[number]}={_shown(arg)}" if number < len(names) else _shown(arg) for number, arg in enumerate(args)
+        f"{names[number]}={_shown(arg)}" if number < len(names) else _shown(arg)
+        for number, arg in enumerate(args)
     ]
     return ", ".join([*shown, *(f"{name}={_shown(arg)}" for name, arg in options.items())]) or "no arguments"
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
+from planish import dtypes
 from planish.errors import ShapeError
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
@@ -59,6 +61,62 @@ def max_pool(
     return x.reduce_window(
         "max", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
     )
+
+
+def _of_windows(
+    x: GraphValue, sizes: Sequence[int], strides: Sequence[int], starts: Sequence[int]
+) -> GraphValue:
+    """For each element of an image what its window has, where a window begins every so many elements, from a place on."""
+    apart, together, whole = list(x.dims[:2]), list(x.dims[:2]), list(x.dims[:2])
+    for count, step in zip(x.dims[2:], strides, strict=True):
+        apart += [count, 1]
+        together += [count, step]
+        whole.append(count * step)
+    repeated = x.reshape(tuple(apart)).broadcast_to(tuple(together)).reshape(tuple(whole))
+    ends = [start + size for start, size in zip(starts, sizes, strict=True)]
+    return repeated.slice([0, 0, *starts], [*x.dims[:2], *ends])
+
+
+def max_pool_back(
+    gradient: GraphValue,
+    where: GraphValue,
+    dims: Sequence[int],
+    window: Sequence[int],
+    strides: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> GraphValue:
+    """The derivative of a maximum pool by its input of those dims, from the places in the image where each window found its maximum.
+
+    Every element asks the few windows that it may be in whether they chose it: nothing is written twice, and what is added up comes in the
+    same order every time. Along an axis these are the windows that begin at or before it, less the first, the second and so on.
+    """
+    sizes, out = dims[2:], gradient.dims[2:]
+    if not all(isinstance(count, int) for count in out):
+        raise ShapeError(f"the sizes of {gradient.type} are not known", op="max_pool_back")
+    before = [(wide - 1) * gap // step for wide, gap, step in zip(window, dilation, strides, strict=True)]
+    low = [0, 0, *before]
+    high = [
+        max(0, -(-(size + pad) // step) - int(str(count)))
+        for size, pad, step, count in zip(sizes, padding, strides, out, strict=True)
+    ]
+    places = converted(where, dtypes.int64).pad(low, [0, 0, *high], value=-1)
+    given = gradient.pad(low, [0, 0, *high])
+    own = gradient.graph.full(tuple(dims), 0, dtypes.int64)
+    for axis, size in enumerate(sizes):
+        own = own.mul(size).add(gradient.graph.iota(tuple(dims), 2 + axis, dtypes.int64))
+    found: GraphValue | None = None
+    for back in itertools.product(*(range(count + 1) for count in before)):
+        starts = [
+            pad + step * (count - less)
+            for pad, step, count, less in zip(padding, strides, before, back, strict=True)
+        ]
+        chosen, share = (_of_windows(x, sizes, strides, starts) for x in (places, given))
+        mine = chosen.eq(own).select(widened(share), 0.0)
+        found = mine if found is None else found.add(mine)
+    if found is None:
+        raise ShapeError("a window has no elements", op="max_pool_back")
+    return converted(found, gradient.dtype)
 
 
 def average_pool(

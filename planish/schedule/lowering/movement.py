@@ -59,7 +59,10 @@ def _broadcast(tensors: Tensors, inst: Inst) -> UOp:
     dims = tensors.dims(cast("BroadcastToAttrs", inst.attrs).dims)
     old = tensors.dims_of(inst.operands[0])
     x = full(x, old)
-    return expand(reshape(x, (*(1,) * (len(dims) - len(old)), *old)), dims)
+    if len(dims) > len(old):
+        return expand(reshape(x, (*(1,) * (len(dims) - len(old)), *old)), dims)
+    x, of = lying(tensors, x)
+    return permute(expand(x, tuple(dims[axis] for axis in inverse(of))), of)
 
 
 def _slice(tensors: Tensors, inst: Inst) -> UOp:
@@ -161,9 +164,14 @@ def _pad(tensors: Tensors, inst: Inst) -> UOp:
     x, value = (tensors.values[operand] for operand in inst.operands)
     attrs, dims = cast("PadAttrs", inst.attrs), tensors.dims_of(inst.operands[0])
     sizes = tensors.dims_of(inst.results[0])
-    x = full(x, dims)
     if not sizes:
-        return x
+        return full(x, dims)
+    x, of = lying(tensors, full(x, dims))
+    order = inverse(of)
+    dims, sizes = (tuple(each[axis] for axis in order) for each in (dims, sizes))
+    attrs = PadAttrs(
+        *(tuple(each[axis] for axis in order) for each in (attrs.low, attrs.high, attrs.interior))
+    )
     fills = value is not value.const_like(False if value.dtype.is_bool else 0)
     if _is_plain(dims, attrs):
         padded = _spread(x, dims, attrs)
@@ -182,8 +190,8 @@ def _pad(tensors: Tensors, inst: Inst) -> UOp:
         ]
         padded, mask = elements(x, axes)
     if not fills or mask is None:
-        return padded
-    return mask.where(padded, value if value.op is Ops.CONST else full(value, sizes))
+        return permute(padded, of)
+    return permute(mask.where(padded, value if value.op is Ops.CONST else full(value, sizes)), of)
 
 
 # -- concat ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
 from planish.ptir.library.common import take_along_axis
-from planish.ptir.library.pooling import adaptive_average_pool, average_pool
+from planish.ptir.library.pooling import adaptive_average_pool, average_pool, max_pool_back
 from planish.torch.registry import Lowering, lowering
 from planish.torch.site import NodeSite, cast, sizes, spread, wide_kind
 
@@ -210,7 +210,16 @@ def max_pool_backward(
     ceil_mode: bool,
     indices: V,
 ) -> V:
-    return _scattered(at, gradient, x, indices, 3 if "3d" in str(at.node.target) else 2)
+    space = 3 if "3d" in str(at.node.target) else 2
+    window = _each(kernel_size, space)
+    if at.fakes[0].device.type == "cpu" or math.prod(window) > _FEW:
+        return _scattered(at, gradient, x, indices, space)
+    # on a GPU everybody who scatters reads the whole list of places
+    steps = window if isinstance(stride, list | tuple) and not stride else _each(stride, space)
+    (rows, single), (places, _) = _batched(gradient, space), _batched(indices, space)
+    dims = sizes(at, x if x.rank == space + 2 else x.expand_dims(0))
+    found = max_pool_back(rows, places, dims, window, steps, _each(padding, space), _each(dilation, space))
+    return found.squeeze([0]) if single else found
 
 
 @lowering("aten.adaptive_max_pool2d_backward", "aten.adaptive_max_pool3d_backward")

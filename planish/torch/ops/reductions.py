@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue as V
@@ -64,11 +66,31 @@ def mean(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: 
     return cast(_over(at, wide.reduce_sum(axes, keepdim), count), value.dtype)
 
 
+def _is_coarse(at: NodeSite) -> bool:
+    """Whether elements on a GPU were bfloat16.
+
+    Their own rounding, 2⁻⁹ of the value, weighs more in a variance than what Σ x² - (Σ x)² / n loses in float32 does. Rows are read once in two
+    passes, too; what lies across them, as channels of a batch, would be read twice.
+    """
+    source: Any = at.node.args[0]
+    is_cast = str(getattr(source, "target", "")) in (
+        "aten._to_copy.default",
+        "prims.convert_element_type.default",
+    )
+    fake = (source.args[0] if is_cast else source).meta["val"]
+    return bool(fake.dtype is torch.bfloat16 and fake.device.type == "cuda")
+
+
 def _variance(at: NodeSite, x: V, axes: Sequence[int], correction: float, keepdims: bool) -> tuple[V, V]:
-    """Variance and mean, in two passes."""
+    """Variance and mean, in two passes, or in one where the elements are no more exact than that."""
     count = count_of(at, x, axes)
     wide = cast(x, wide_kind(x.dtype))
     middle = _over(at, wide.reduce_sum(axes, True), count)
+    if _is_coarse(at) and list(axes) != list(range(x.rank - len(axes), x.rank)):
+        whole = wide.reduce_sum(axes, True)
+        around = wide.mul(wide).reduce_sum(axes, True).sub(middle.mul(whole)).max(0.0)
+        total = _over(at, around, count, correction)
+        return (total, middle) if keepdims else (total.squeeze(list(axes)), middle.squeeze(list(axes)))
     apart = wide.sub(spread(middle, x.dims))
     if wide.dtype.is_complex:
         squares = apart.real().mul(apart.real()).add(apart.imag().mul(apart.imag()))

@@ -1,0 +1,103 @@
+"""What forward keeps for backward, in the order in which it is computed: torch is told how it lies, and hands it on as it is.
+
+Nobody but the backward graph reads such a result, which is planish's as well. On a GPU convolutions compute with their channels last, and so does all that is
+made of them element by element; stored in the order of the program, each of these tensors would be turned by the one graph and back by the other.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+_SOURCES: Final = ("aten.convolution", "aten.max_pool2d_with_indices", "aten.max_pool3d_with_indices")
+"""What is computed with channels last, whatever it is given; the second and third only of such."""
+_SAME: Final = frozenset({"aten._to_copy", "aten.detach", "aten.alias", "aten.clone"})
+"""What gives the same elements."""
+_IMAGE: Final = 4
+"""Axes from which on a tensor is one of images."""
+
+
+def choose_orders(graph: fx.Graph) -> None:
+    """Give each result that only backward reads the strides that it is best stored with, in `meta`; told to torch by `report`."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = None if context is None else context.fw_metadata
+    if context is None or metadata is None or context.output_strides is None:
+        return
+    results = results_of(graph)
+    shown = {node for node in results[: metadata.num_forward] if isinstance(node, fx.Node)}
+    images = _images(graph)
+    for node in results[metadata.num_forward :]:
+        if isinstance(node, fx.Node) and node in images and node not in shown:
+            node.meta["val"] = _channels_last(node.meta["val"])
+
+
+def report(graph: fx.Graph) -> None:
+    """Tell torch the strides of all results."""
+    context = torch._guards.TracingContext.try_get()
+    if context is None or context.output_strides is None:
+        return
+    fakes = [node.meta.get("val") if isinstance(node, fx.Node) else None for node in results_of(graph)]
+    strides = [fake.stride() if isinstance(fake, torch.Tensor) else None for fake in fakes]
+    known = [s is None or all(isinstance(size, int) for size in s) for s in strides]
+    if all(known):
+        context.output_strides.extend(strides)
+
+
+def take_orders(graph: fx.Graph, examples: Sequence[Any]) -> None:
+    """Inputs as they will lie in memory: what forward kept may have other strides than those it was traced with."""
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    for node, example in zip(inputs, examples, strict=False):
+        if isinstance(example, torch.Tensor) and isinstance(node.meta.get("val"), torch.Tensor):
+            node.meta["val"] = example
+
+
+def results_of(graph: fx.Graph) -> list[Any]:
+    """What a graph gives."""
+    output = next(node for node in graph.nodes if node.op == "output")
+    found = output.args[0]
+    return list(found) if isinstance(found, tuple | list) else [found]
+
+
+def _images(graph: fx.Graph) -> set[fx.Node]:
+    """Tensors on a GPU that are computed with their channels last."""
+    found: set[fx.Node] = set()
+    for node in graph.nodes:
+        name = str(node.target).removesuffix(".default")
+        fake = node.meta.get("val")
+        if node.op != "call_function":
+            continue
+        if name in _SOURCES[1:]:
+            if node.args[0] in found:
+                found.add(node)
+            continue
+        if not isinstance(fake, torch.Tensor) or not _is_image(fake):
+            continue
+        if name == _SOURCES[0]:
+            found.add(node)
+        elif torch.Tag.pointwise in getattr(node.target, "tags", ()) or name in _SAME:
+            if any(each in found and each.meta["val"].shape == fake.shape for each in node.all_input_nodes):
+                found.add(node)
+        elif node.target is operator.getitem and node.args[0] in found:
+            found.add(node)
+    return found
+
+
+def _is_image(fake: torch.Tensor) -> bool:
+    is_static = all(isinstance(size, int) for size in (*fake.shape, *fake.stride()))
+    return is_static and fake.device.type == "cuda" and fake.ndim >= _IMAGE and fake.is_contiguous()
+
+
+def _channels_last(fake: Any) -> torch.Tensor:
+    """The same tensor without data, stored with its second axis last."""
+    batch, channels, *space = fake.shape
+    stored = torch.empty((batch, *space, channels), dtype=fake.dtype, device="meta")
+    strides = stored.permute(0, fake.ndim - 1, *range(1, fake.ndim - 1)).stride()
+    mode = getattr(fake, "fake_mode", None)
+    if mode is None:
+        return torch.empty_strided(fake.shape, strides, dtype=fake.dtype, device=fake.device)
+    with mode:
+        return torch.empty_strided(fake.shape, strides, dtype=fake.dtype, device=fake.device)
