@@ -18,7 +18,7 @@ from planish.frontend.callbacks import effect
 from planish.frontend.expression import LazyValue
 from planish.frontend.flat import is_data
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tree import flatten
+from planish.frontend.tree import flatten, map_tree
 from planish.records import dataclass
 
 
@@ -46,8 +46,10 @@ class _Print:
 
 
 def _shown(value: Any) -> Any:
-    """Single elements are numbers, so that they can be formatted as such."""
-    return value[()] if getattr(value, "shape", None) == () else value
+    """Single elements are numbers, so that they can be formatted as such; in a shape or a list they read as Python's."""
+    if getattr(value, "shape", None) == ():
+        return value[()]
+    return map_tree(lambda leaf: leaf.item() if getattr(leaf, "shape", None) == () else leaf, value)
 
 
 class _Fields(string.Formatter):
