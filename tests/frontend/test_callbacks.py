@@ -133,9 +133,7 @@ def test_kernels_interpreted_print_too(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_trees_and_words_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     pn.jit(lambda t: pn.debug.print("{} {who!r} {n}", t, who="me", n=t["b"][0]))({"b": (x(), 2)})
-    assert capsys.readouterr().out == (
-        "{'b': (array([0., 1., 2.], dtype=float32), 2)} 'me' [0. 1. 2.]\n"
-    )
+    assert capsys.readouterr().out == ("{'b': (array([0., 1., 2.], dtype=float32), 2)} 'me' [0. 1. 2.]\n")
 
 
 @pytest.mark.parametrize(
@@ -302,5 +300,5 @@ def test_shapes_and_lists_of_numbers_read_as_pythons(capfd: pytest.CaptureFixtur
         pn.debug.print("{} {} {}", x.shape, [pn.sum(x), 2.5], x)
         return x * 2
 
-    f(np.ones(3, np.float32)).realize()
+    f(pn.ones(3)).realize()
     assert capfd.readouterr().out == "(3,) [3.0, 2.5] [1. 1. 1.]\n"
