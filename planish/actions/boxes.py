@@ -159,7 +159,12 @@ def _backwards(found: Boxed, axis: UOp, step: Step, fresh: Fresh) -> _Group:
 def _joined(found: Boxed, group: _Group, one: _Group, fresh: Fresh, neighbours: bool) -> bool:
     """Whether a loop becomes part of an axis of the box: it moves by a multiple, and less far than what is there."""
     times, rest = divmod(one.step.count, group.step.count)
-    if one.step.unit is not group.step.unit or rest or times > group.size or (times == group.size and not neighbours):
+    if (
+        one.step.unit is not group.step.unit
+        or rest
+        or times > group.size
+        or (times == group.size and not neighbours)
+    ):
         return False
     longer = fresh(simplify((one.bound + -1) * times + group.bound))
     read = _simplified(substitute(found.read, {group.axis: longer - one.axis * times}))

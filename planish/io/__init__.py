@@ -75,4 +75,5 @@ def save(path: PathLike, tensors: Mapping[str, Tensor]) -> None:
     else:
         save_safetensors(path, tensors)
 
+
 report_all(globals(), __all__)

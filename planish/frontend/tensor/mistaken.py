@@ -63,9 +63,14 @@ def report_all(namespace: dict[str, Any], names: Iterable[str], hot: Iterable[st
             home = sys.modules.get(found.__module__)
             if home is not None and getattr(home, name, None) is found:
                 setattr(home, name, made)  # pickles look for it there
-        elif isinstance(found, type) and found.__module__.startswith("planish.") and "__init__" in vars(found):
-            if not issubclass(found, BaseException):
-                found.__init__ = reporting(found.__init__)  # type: ignore[misc] # the same signature
+        elif isinstance(found, type) and _is_constructed(found):
+            found.__init__ = reporting(found.__init__)  # type: ignore[misc] # the same signature
+
+
+def _is_constructed(kind: type) -> bool:
+    """Whether users construct objects of a class of ours, and it says how itself."""
+    is_ours = kind.__module__.startswith("planish.") and not issubclass(kind, BaseException)
+    return is_ours and "__init__" in vars(kind)
 
 
 def _report(
@@ -103,7 +108,9 @@ def _is_of_ours(trace: TracebackType | None) -> bool:
 def _is_library(code: CodeType) -> bool:
     file = code.co_filename
     is_made = file == "<string>" and code.co_name == "__init__"  # by a dataclass: nobody's line
-    return is_made or file.startswith(_LIBRARIES) or (file.startswith(_STANDARD) and "site-packages" not in file)
+    return (
+        is_made or file.startswith(_LIBRARIES) or (file.startswith(_STANDARD) and "site-packages" not in file)
+    )
 
 
 def _is_called_by_another() -> bool:
@@ -117,14 +124,17 @@ def _is_called_by_another() -> bool:
     return False
 
 
-def _given(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], is_method: bool) -> str:
+def _given(
+    function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], is_method: bool
+) -> str:
     """Every argument with the name of its parameter."""
     try:
         names = list(inspect.signature(function).parameters)[int(is_method) :]
     except (TypeError, ValueError):
         names = []
     shown = [
-        f"{names[number]}={_shown(arg)}" if number < len(names) else _shown(arg) for number, arg in enumerate(args)
+        f"{names[number]}={_shown(arg)}" if number < len(names) else _shown(arg)
+        for number, arg in enumerate(args)
     ]
     return ", ".join([*shown, *(f"{name}={_shown(arg)}" for name, arg in options.items())]) or "no arguments"
 

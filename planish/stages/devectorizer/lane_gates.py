@@ -109,7 +109,9 @@ def _vector(lanes: list[UOp]) -> UOp | None:
         constants = first.table.lanes(form.constants, first.dtype)
         if not form.terms:
             return constants
-        base = Affine({term: factors[0] for term, factors in form.terms.items()}, 0).build(first.const_like(0))
+        base = Affine({term: factors[0] for term, factors in form.terms.items()}, 0).build(
+            first.const_like(0)
+        )
         return make(Ops.VECTORIZE, dtype, (base,) * count) + constants
     if first.op not in ELEMENTWISE or any(lane.op is not first.op or lane.arg != first.arg for lane in lanes):
         return None

@@ -121,7 +121,9 @@ def _merge(root: UOp, ctx: Tried) -> UOp | None:
         merged = outer.replace(src=(simplified(outer.src[0] * size),))
         exchange = {outer: merged // size, inner: merged % size}
         rows = _rows_apart(nodes, outer, size)
-        if not _splits_a_reduce(nodes, outer, inner) and _adds_no_division(nodes, outer, inner, exchange, rows):
+        if not _splits_a_reduce(nodes, outer, inner) and _adds_no_division(
+            nodes, outer, inner, exchange, rows
+        ):
             return rewrite(substitute(substitute(root, rows), exchange), kernel_sym)
         ctx.pairs.add((outer, inner))
     return None
