@@ -43,6 +43,7 @@ def _numbers(names: Sequence[UOp], sizes: Sequence[UOp]) -> dict[UOp, UOp]:
     chosen: dict[UOp, UOp] = {}
     for name in names:
         most, own = min(cast("NamedSize", name.arg).high, _LARGEST), [s for s in sizes if _depends(s, name)]
+        best = name.const_like(most)
         fewest = len(own) * len(_SMALL_PRIMES) + 1
         for number in range(most, max(most - _TRIED, 0), -1):
             tried = name.const_like(number)

@@ -46,7 +46,7 @@ def reporting(function: F) -> F:
                 raise
             raise told from error
 
-    _REPORTING.add(call.__code__)
+    _REPORTING.add(cast("FunctionType", call).__code__)
     return cast("F", call)
 
 
@@ -64,7 +64,7 @@ def report_all(namespace: dict[str, Any], names: Iterable[str], hot: Iterable[st
             if home is not None and getattr(home, name, None) is found:
                 setattr(home, name, made)  # pickles look for it there
         elif isinstance(found, type) and _is_constructed(found):
-            found.__init__ = reporting(found.__init__)  # type: ignore[misc] # the same signature
+            found.__init__ = reporting(found.__init__)  # type: ignore[method-assign] # the same signature
 
 
 def _is_constructed(kind: type) -> bool:
