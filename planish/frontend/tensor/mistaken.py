@@ -64,7 +64,7 @@ def report_all(namespace: dict[str, Any], names: Iterable[str], hot: Iterable[st
             if home is not None and getattr(home, name, None) is found:
                 setattr(home, name, made)  # pickles look for it there
         elif isinstance(found, type) and _is_constructed(found):
-            found.__init__ = reporting(found.__init__)  # type: ignore[method-assign] # the same signature
+            type.__setattr__(found, "__init__", reporting(vars(found)["__init__"]))
 
 
 def _is_constructed(kind: type) -> bool:
