@@ -67,7 +67,7 @@ def _path(axis: UOp) -> tuple[int, ...]:
 class Step(NamedTuple):
     """How far a read moves from one value of a loop to the next: a number of elements, or of rows whose length has only a name."""
 
-    count: int
+    elements: int
     unit: UOp | None = None
 
 
@@ -128,13 +128,13 @@ def boxed(read: UOp, inner: Sequence[UOp], lanes: UOp | None, fresh: Fresh, targ
     moving: list[_Group] = []
     for axis in inner:
         step = steps.get(axis)
-        if axis is turned or step is None or not step.count:
+        if axis is turned or step is None or not step.elements:
             found.at[axis] = axis
-        elif step.count > 0:
+        elif step.elements > 0:
             moving.append(_Group(axis, step, axis))
         else:
             moving.append(_backwards(found, axis, step, fresh))
-    for one in sorted(moving, key=lambda group: (group.step.count, group.size)):
+    for one in sorted(moving, key=lambda group: (group.step.elements, group.size)):
         if not any(_joined(found, group, one, fresh, turned is not None) for group in groups):
             groups.append(one)
     for group in groups:
@@ -153,12 +153,12 @@ def _backwards(found: Boxed, axis: UOp, step: Step, fresh: Fresh) -> _Group:
     bound = axis.src[0]
     up, last = fresh(bound), simplify(bound + -1)
     found.read = _simplified(substitute(found.read, {axis: up * -1 + last}))
-    return _Group(up, Step(-step.count, step.unit), axis * -1 + last)
+    return _Group(up, Step(-step.elements, step.unit), axis * -1 + last)
 
 
 def _joined(found: Boxed, group: _Group, one: _Group, fresh: Fresh, neighbours: bool) -> bool:
     """Whether a loop becomes part of an axis of the box: it moves by a multiple, and less far than what is there."""
-    times, rest = divmod(one.step.count, group.step.count)
+    times, rest = divmod(one.step.elements, group.step.elements)
     if (
         one.step.unit is not group.step.unit
         or rest

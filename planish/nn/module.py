@@ -121,7 +121,7 @@ class Module:
             call = accepting(vars(cls)["__call__"], lists=ours)
             cls.__call__ = reporting(call) if ours else call  # type: ignore[method-assign]
         if ours and "__init__" in vars(cls):
-            cls.__init__ = reporting(vars(cls)["__init__"])  # type: ignore[misc] # the same signature
+            cls.__init__ = reporting(vars(cls)["__init__"])  # type: ignore[method-assign] # the same signature
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -181,12 +181,13 @@ def _max_pool(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest of each window over `space` axes, with their places if `return_indices`."""
+) -> Tensor:
+    """The largest of each window over `space` axes; `return_indices`: a pair of them and their places."""
     if return_indices:
         from planish.nn.windows import max_pool  # which stands on this module
 
-        return max_pool(space, x, kernel_size, stride, padding, dilation, ceil_mode)
+        pair = max_pool(space, x, kernel_size, stride, padding, dilation, ceil_mode)
+        return cast("Tensor", pair)  # as PyTorch's own types have it: most callers want one
     op = f"max_pool{space}d"
     x, alone = batched(op, x, space, integers=True)
     window, strides, ends, gaps = pooling_windows(op, space, kernel_size, stride, padding, dilation)

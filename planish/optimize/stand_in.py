@@ -39,12 +39,13 @@ _TRIED: Final = 256
 
 
 def _numbers(names: Sequence[UOp], sizes: Sequence[UOp]) -> dict[UOp, UOp]:
-    """A number for each name: up to its bound the largest that leaves sizes the fewest small divisors, mostly none."""
+    """A number for each name: near its bound the largest that leaves sizes the fewest small divisors, mostly none."""
     chosen: dict[UOp, UOp] = {}
     for name in names:
         most, own = min(cast("NamedSize", name.arg).high, _LARGEST), [s for s in sizes if _depends(s, name)]
+        best = name.const_like(most)
         fewest = len(own) * len(_SMALL_PRIMES) + 1
-        for number in range(most, max(most - _TRIED, 0), -1):
+        for number in range(most, max(most - _TRIED, most // 2), -1):
             tried = name.const_like(number)
             divisors = sum(_divisors(size, {**chosen, name: tried}) for size in own)
             if divisors < fewest:

@@ -154,3 +154,36 @@ capsule = dlpack.capsule_of(kept.ctypes.data, kept.dtype, kept.shape, (1, 0), ke
 sys.kept = torch.utils.dlpack.from_dlpack(capsule)  # freed after all modules
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "writes",
+    [
+        lambda x: np.negative.at(x, [0]),
+        lambda x: np.copyto(x, 1.0),
+        lambda x: np.putmask(x, [True, False, True], 1),
+    ],
+)
+def test_what_numpy_would_write_into_a_tensor_is_not_lost_in_silence(writes: Any) -> None:
+    x = pn.zeros(3)
+    with pytest.raises(pn.PlanishError, match="writes into a tensor"):
+        writes(x)
+    np.testing.assert_array_equal(x, [0, 0, 0])
+    np.add.at(x, [0, 0], 1)
+    np.testing.assert_array_equal(x, [2, 0, 0])
+    array = np.zeros(3)
+    np.add.at(array, pn.asarray([0, 0]), 1)
+    np.testing.assert_array_equal(array, [2, 0, 0])
+
+
+def test_data_that_is_no_number_is_told_by_its_kind() -> None:
+    with pytest.raises(TypeError, match="int64"):
+        pn.asarray(np.array(["2020-01-01"], dtype="datetime64[D]"))
+    with pytest.raises(TypeError, match="codes"):
+        pn.asarray(np.array(["a", "b"]))
+
+
+def test_an_array_that_is_nowhere_is_refused() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(pn.PlanishError, match="cannot be taken over"):
+        pn.asarray(torch.ones(2, device="meta"))

@@ -20,7 +20,7 @@ MISTAKES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "gamma": (TypeError, lambda: pn.random.gamma(KEY, 1.0, (2,), (-1,))),  # type: ignore[arg-type]
     "ReflectionPad3d": (TypeError, lambda: nn.ReflectionPad3d(pn.float32)),  # type: ignore[arg-type]
     "layer_norm": (TypeError, lambda: nn.layer_norm(X, None)),  # type: ignore[arg-type]
-    "pad": (TypeError, lambda: pn.pad(X, float("nan"))),
+    "pad": (TypeError, lambda: pn.pad(X, float("nan"))),  # type: ignore[arg-type]
     "fft": (TypeError, lambda: pn.fft.fft(X, [])),  # type: ignore[arg-type]
     "round": (TypeError, lambda: pn.round(X, [])),  # type: ignore[arg-type]
     "select": (TypeError, lambda: pn.select(X, int)),  # type: ignore[arg-type]
@@ -46,18 +46,20 @@ def test_arguments_that_nothing_can_be_done_with(name: str) -> None:
 
 def test_arguments_are_shown_by_name_shape_and_dtype() -> None:
     with pytest.raises(PlanishError, match=r"x=f32\[2, 3\], pad_width=nan"):
-        pn.pad(X, float("nan"))
+        pn.pad(X, float("nan"))  # type: ignore[arg-type]
 
 
 def test_errors_of_the_users_own_functions_pass() -> None:
+    nothing: dict[object, object] = {}
+
     def fails(x: object) -> object:
-        return {}[x]
+        return nothing[x]
 
     with pytest.raises(KeyError) as caught:
         pn.tree.map(fails, {"a": "key"})
     assert not isinstance(caught.value, PlanishError)
     with pytest.raises(KeyError):
-        pn.apply_along_axis(lambda x: {}["missing"], 0, X)
+        pn.apply_along_axis(lambda x: nothing["missing"], 0, X)
 
 
 def test_an_argument_too_many_is_pythons_to_tell() -> None:

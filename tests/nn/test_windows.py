@@ -259,3 +259,11 @@ def test_windows_that_reach_beyond_the_end(size: int, stride: int):
         assert np.array_equal(np.asarray(ours), theirs.numpy())
     alone = nn.max_pool1d_with_indices(there[..., :1], 3, 3, ceil_mode=True)[0]
     assert np.array_equal(np.asarray(alone), x[..., :1])
+
+
+def test_the_function_gives_places_as_the_layer_does() -> None:
+    x = pn.asarray(np.random.default_rng(0).standard_normal((2, 3, 8, 6)).astype(np.float32))
+    values, places = nn.max_pool2d(x, 2, return_indices=True)
+    wanted = torch.nn.functional.max_pool2d(torch.asarray(x.numpy()), 2, return_indices=True)
+    np.testing.assert_array_equal(values, wanted[0])
+    np.testing.assert_array_equal(places, wanted[1])

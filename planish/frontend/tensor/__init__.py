@@ -10,11 +10,11 @@ from planish.frontend.tensor.functions import *  # noqa: F403
 from planish.frontend.tensor.mistaken import report_all
 from planish.frontend.tensor.transfer import realize
 
-report_all(vars(functions), functions.__all__, hot={*elementwise.__all__, "matmul"} - {"clip", "round"})
-bind(functions, apply_one)
-
 if not TYPE_CHECKING:
     # a type checker takes no list but a literal one, and without one what is imported
     __all__ = ["Tensor", "devices", "realize", "stream"]
     __all__ += functions.__all__
+    report_all(vars(functions), functions.__all__, hot={*elementwise.__all__, "matmul"} - {"clip", "round"})
     globals().update({name: getattr(functions, name) for name in functions.__all__})
+
+bind(functions, apply_one)

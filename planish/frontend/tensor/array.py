@@ -53,8 +53,9 @@ class Tensor(ArrayMethods):
     __hash__ = None  # type: ignore[assignment] # == is elementwise
 
     def __init__(self, value: LazyValue | Array | Nested) -> None:
-        # who writes Tensor([1, 2]), as other libraries have it, means asarray
-        self._value = value if isinstance(value, LazyValue) else functions.asarray(value)._value
+        if not isinstance(value, LazyValue):  # who writes Tensor([1, 2]), as other libraries have it
+            value = functions.asarray(value)._value
+        self._value: LazyValue = value
         self._scope = current_scope()
         """The trace that the name was made in."""
 

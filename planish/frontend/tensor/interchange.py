@@ -30,7 +30,10 @@ _IN_NUMPY: Final = frozenset({
 def is_on_gpu(x: object) -> bool:
     """Whether it is an array of another library that says it is on a GPU."""
     asked = None if isinstance(x, np.ndarray) else getattr(x, "__dlpack_device__", None)
-    return asked is not None and kind_of_memory(int(asked()[0])) not in {None, HOST}
+    try:
+        return asked is not None and kind_of_memory(int(asked()[0])) not in {None, HOST}
+    except (ValueError, RuntimeError, BufferError):  # it is nowhere that DLPack knows: taking it over says so
+        return False
 
 
 def of_gpu(x: Any, copy: bool | None) -> Tensor:

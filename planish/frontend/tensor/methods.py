@@ -15,12 +15,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from planish.errors import DTypeError, Location
+
 if TYPE_CHECKING:
     from planish.dtypes import DType
     from planish.frontend.tensor.array import Axis, Scalar, Tensor
     from planish.frontend.tensor.operands import DTypeLike
 
 _PACKAGE: Final = __name__.split(".", maxsplit=1)[0]
+_UPDATES: Final = {"add": "add", "multiply": "multiply", "maximum": "max", "minimum": "min"}
+"""NumPy's functions whose `.at` is an update of `x.at[i]`."""
 _REDUCTIONS: Final = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
 }  # fmt: skip
@@ -51,6 +55,8 @@ class ArrayMethods:
         elif method == "accumulate":
             name = _ACCUMULATIONS.get(ufunc.__name__)
             options.setdefault("axis", 0)
+        elif method == "at" and isinstance(inputs[0], ArrayMethods):
+            return _update_at(ufunc.__name__, *inputs)
         elif method != "__call__":
             name = None
         given = {key: value for key, value in options.items() if key != "out"}
@@ -59,7 +65,7 @@ class ArrayMethods:
         ours: Any = getattr(_api(), name, None) if name else None
         if _takes(ours, inputs, given):
             return ours(*inputs, **given)
-        return getattr(ufunc, method)(*_elements(inputs), **_elements(given))
+        return _on_elements(getattr(ufunc, method), f"{ufunc.__name__}.{method}", inputs, given)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -69,7 +75,7 @@ class ArrayMethods:
             ours: Any = getattr(importlib.import_module(_PACKAGE + room), function.__name__, None)
             if _takes(ours, args, kwargs):
                 return ours(*args, **kwargs)
-        return function(*_elements(args), **_elements(kwargs))
+        return _on_elements(function, function.__name__, args, kwargs)
 
     # --- methods ---
 
@@ -251,10 +257,40 @@ def _takes(ours: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return True
 
 
+def _update_at(name: str, x: Any, at: Any, *values: Any) -> None:
+    """`np.add.at(x, i, v)`: the name stands for the updated tensor from now on. (NumPy would write even where it may not.)"""
+    update = _UPDATES.get(name)
+    if update is None or len(values) != 1:
+        raise DTypeError(
+            f"numpy.{name}.at writes into a tensor, which has no such update",
+            op=name,
+            location=Location.caller(),
+            remedy=f"numpy.{', '.join(_UPDATES)} have; x.numpy().copy() is an array to write into",
+        )
+    x[...] = getattr(x.at[at], update)(*values)
+
+
+def _on_elements(function: Callable[..., Any], name: str, args: Any, options: Any) -> Any:
+    """A function of NumPy on the elements of tensors. One that writes into its argument would write where nobody looks."""
+    try:
+        return function(*_elements(args), **_elements(options))
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        raise DTypeError(
+            f"numpy.{name} writes into a tensor, which NumPy cannot",
+            op=name,
+            location=Location.caller(),
+            remedy="x[i] = v and x.at[i].add(v) do; x.numpy().copy() is an array to write into",
+        ) from error
+
+
 def _elements(given: Any) -> Any:
-    """Tensors in arguments as arrays."""
+    """Tensors in arguments as arrays that cannot be written to."""
     if isinstance(given, ArrayMethods):
-        return np.asarray(given)
+        array = np.asarray(given).view()
+        array.flags.writeable = False
+        return array
     if isinstance(given, list | tuple):
         return type(given)([_elements(one) for one in given])
     if isinstance(given, dict):

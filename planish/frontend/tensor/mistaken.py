@@ -46,7 +46,7 @@ def reporting(function: F) -> F:
                 raise
             raise told from error
 
-    _REPORTING.add(call.__code__)
+    _REPORTING.add(cast("FunctionType", call).__code__)
     return cast("F", call)
 
 
@@ -63,11 +63,14 @@ def report_all(namespace: dict[str, Any], names: Iterable[str], hot: Iterable[st
             home = sys.modules.get(found.__module__)
             if home is not None and getattr(home, name, None) is found:
                 setattr(home, name, made)  # pickles look for it there
-        elif (
-            isinstance(found, type) and found.__module__.startswith("planish.") and "__init__" in vars(found)
-        ):
-            if not issubclass(found, BaseException):
-                found.__init__ = reporting(found.__init__)  # type: ignore[misc] # the same signature
+        elif isinstance(found, type) and _is_constructed(found):
+            type.__setattr__(found, "__init__", reporting(vars(found)["__init__"]))
+
+
+def _is_constructed(kind: type) -> bool:
+    """Whether users construct objects of a class of ours, and it says how itself."""
+    is_ours = kind.__module__.startswith("planish.") and not issubclass(kind, BaseException)
+    return is_ours and "__init__" in vars(kind)
 
 
 def _report(

@@ -31,6 +31,14 @@ from planish.ptir import ops
 API_VERSION: Final = "2025.12"
 VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
+_REMEDIES: Final = {
+    "M": "dates as numbers: x.astype('int64') counts them in their unit",
+    "m": "spans of time as numbers: x.astype('int64') counts them in their unit",
+    "U": "text is no number: a table gives its words some (columns of pandas: x.astype('category').cat.codes)",
+    "O": "all rows must have the same length and hold numbers; of a column of categories take x.cat.codes, without missing values x.dropna()",
+}
+"""What to do with data that is none, by NumPy's kind."""
+
 
 class SupportsDLPack(Protocol):
     """An array of another library."""
@@ -70,7 +78,7 @@ def asarray(
             DTypeError,
             "asarray",
             f"the data is not a rectangular array of numbers (NumPy calls it {array.dtype})",
-            "all rows must have the same length and hold numbers",
+            _REMEDIES.get(array.dtype.kind, "all rows must have the same length and hold numbers"),
         )
     is_python = not isinstance(obj, np.ndarray | np.generic) and not hasattr(obj, "__array__")
     is_python = is_python and not hasattr(obj, "__dlpack__") and not _is_buffer(obj)
