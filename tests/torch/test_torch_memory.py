@@ -162,3 +162,27 @@ def test_an_exported_program_takes_its_names_in_any_order_and_its_constants_as_t
     assert program(x, flag=True, scale=3.0).tolist() == [3, 3]
     with pytest.raises(planish.PlanishError, match=r"scale is 4.0; the program was exported for 3.0"):
         program(x, scale=4.0, flag=True)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_the_cross_entropy_of_a_linear_layer_a_few_rows_at_a_time(reduction):
+    call = getattr(torch.nn.functional, "linear_cross_entropy", None)
+    if call is None:
+        pytest.skip("this torch has no linear_cross_entropy")
+    torch.manual_seed(0)
+    given = [torch.randn(*shape, requires_grad=True) for shape in ((7, 4), (5, 4), (5,))]
+    target = torch.tensor([0, 4, -100, 2, 2, 1, 3])
+    weight = torch.rand(5)
+    from torch.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
+
+    options = LinearCrossEntropyOptions(batch_chunk_size=3, allow_retain_graph=True)
+
+    def function(x, matrix, bias):
+        return call(x, matrix, target, linear_bias=bias, weight=weight, reduction=reduction, options=options)
+
+    fast = compiled(function, device="interpreter")
+    found, wanted = fast(*given), function(*given)
+    torch.testing.assert_close(found, wanted)
+    slopes = [torch.autograd.grad(y.square().sum(), given) for y in (found, wanted)]
+    torch.testing.assert_close(*slopes)
+    assert planish.torch.report().fallbacks == {}
