@@ -186,3 +186,23 @@ def test_the_cross_entropy_of_a_linear_layer_a_few_rows_at_a_time(reduction):
     slopes = [torch.autograd.grad(y.square().sum(), given) for y in (found, wanted)]
     torch.testing.assert_close(*slopes)
     assert planish.torch.report().fallbacks == {}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128], ids=str)
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_symmetric_matrices_are_factorised_with_pivots(dtype, hermitian):
+    torch.manual_seed(0)
+    x = torch.randn(2, 5, 5, dtype=dtype)
+    x = x + (x.mH if hermitian else x.mT)
+    x[0].diagonal().zero_()  # no pivot of one row there
+    b = torch.randn(5, 3, dtype=dtype)
+
+    def function(x, b):
+        found = torch.linalg.ldl_factor_ex(x, hermitian=hermitian)
+        return *found, torch.linalg.ldl_solve(found.LD, found.pivots, b, hermitian=hermitian)
+
+    ours, theirs = compiled(function, device="interpreter")(x, b), function(x, b)
+    assert bool((theirs[1] < 0).any())
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(x @ ours[3], b.expand(2, 5, 3), rtol=1e-3, atol=1e-3)
+    assert planish.torch.report().fallbacks == {}
