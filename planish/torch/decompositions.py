@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from planish.torch import lists, losses
 from planish.torch import ops as _filled  # noqa: F401
-from planish.torch.lists import written_out
 from planish.torch.registry import find
 
 
@@ -28,7 +28,8 @@ def table() -> dict[Any, Callable[..., Any]]:
         for op, written in decomposition_table.items()
         if isinstance(op, torch._ops.OpOverload) and find(op) is None and not _is_random(op)
     }
-    found |= {op: written for op, written in written_out().items() if find(op) is None}
+    for more in (lists.written_out(), losses.written_out()):
+        found |= {op: written for op, written in more.items() if find(op) is None}
     found[torch.ops.aten.native_dropout.default] = _native_dropout
     return found
 

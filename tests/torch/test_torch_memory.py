@@ -162,3 +162,47 @@ def test_an_exported_program_takes_its_names_in_any_order_and_its_constants_as_t
     assert program(x, flag=True, scale=3.0).tolist() == [3, 3]
     with pytest.raises(planish.PlanishError, match=r"scale is 4.0; the program was exported for 3.0"):
         program(x, scale=4.0, flag=True)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_the_cross_entropy_of_a_linear_layer_a_few_rows_at_a_time(reduction):
+    call = getattr(torch.nn.functional, "linear_cross_entropy", None)
+    if call is None:
+        pytest.skip("this torch has no linear_cross_entropy")
+    torch.manual_seed(0)
+    given = [torch.randn(*shape, requires_grad=True) for shape in ((7, 4), (5, 4), (5,))]
+    target = torch.tensor([0, 4, -100, 2, 2, 1, 3])
+    weight = torch.rand(5)
+    from torch.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
+
+    options = LinearCrossEntropyOptions(batch_chunk_size=3, allow_retain_graph=True)
+
+    def function(x, matrix, bias):
+        return call(x, matrix, target, linear_bias=bias, weight=weight, reduction=reduction, options=options)
+
+    fast = compiled(function, device="interpreter")
+    found, wanted = fast(*given), function(*given)
+    torch.testing.assert_close(found, wanted)
+    slopes = [torch.autograd.grad(y.square().sum(), given) for y in (found, wanted)]
+    torch.testing.assert_close(*slopes)
+    assert planish.torch.report().fallbacks == {}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128], ids=str)
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_symmetric_matrices_are_factorised_with_pivots(dtype, hermitian):
+    torch.manual_seed(0)
+    x = torch.randn(2, 5, 5, dtype=dtype)
+    x = x + (x.mH if hermitian else x.mT)
+    x[0].diagonal().zero_()  # no pivot of one row there
+    b = torch.randn(5, 3, dtype=dtype)
+
+    def function(x, b):
+        found = torch.linalg.ldl_factor_ex(x, hermitian=hermitian)
+        return *found, torch.linalg.ldl_solve(found.LD, found.pivots, b, hermitian=hermitian)
+
+    ours, theirs = compiled(function, device="interpreter")(x, b), function(x, b)
+    assert bool((theirs[1] < 0).any())
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(x @ ours[3], b.expand(2, 5, 3), rtol=1e-3, atol=1e-3)
+    assert planish.torch.report().fallbacks == {}

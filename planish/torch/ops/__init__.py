@@ -20,6 +20,7 @@ from planish.torch.ops import (
     segments,
     shapes,
     special,
+    symmetric,
 )
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "segments",
     "shapes",
     "special",
+    "symmetric",
 ]
