@@ -28,7 +28,6 @@ from planish.compiler.reproducers import reproducible
 from planish.config import current
 from planish.errors import PassError, PlanishError
 from planish.records import dataclass
-from planish.runtime.processors import processor
 from planish.schedule.memory import Memory, Sharing, layout
 from planish.schedule.plan import Plan, Rolled
 from planish.target import Target

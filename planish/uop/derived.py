@@ -121,6 +121,7 @@ _START: Final = (
 
 def fill_orders(root: UOp) -> None:
     innermost: dict[frozenset[UOp], tuple[int, ...]] = {_NO_RANGES: (-1,)}
+    _ = root.ranges  # all below have them from now on
     for node in _without(root, _order_of):
         node._order = _order(node, innermost)
 
@@ -147,7 +148,8 @@ def _order(node: UOp, innermost: dict[frozenset[UOp], tuple[int, ...]]) -> tuple
     name = _NAME_ORDER[op]
     digest = hash((name, number, crc32(node.dtype.short.encode()), *[s._order for s in src]))
     start = cast("tuple[int, ...]", src[0]._order)[:_START] if src else ()
-    inside = innermost.get(ranges := node.ranges)
+    ranges = cast("frozenset[UOp]", node._ranges)
+    inside = innermost.get(ranges)
     if inside is None:
-        inside = innermost[ranges] = max(r.order for r in ranges)[1:]
+        inside = innermost[ranges] = max([r.order for r in ranges])[1:]
     return (5, *inside, name, *start, digest)

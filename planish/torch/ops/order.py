@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from planish import dtypes
@@ -66,39 +67,50 @@ def _at(x: V, dim: int, place: int, keepdim: bool) -> V:
     return part if keepdim else part.squeeze([axis])
 
 
+Find = Callable[[NodeSite, V, int], tuple[V, V]]
+"""What finds a value along an axis, and its place; the axis stays."""
+
+
+def _found_along(find: Find) -> Callable[..., tuple[V, V]]:
+    """The lowering of such a function: a number is found at place 0, and the axis goes unless it is to stay."""
+
+    def found(at: NodeSite, x: V, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
+        if not x.rank:
+            return x, at.full((), 0, dtypes.int64)
+        axis = axis_of(dim, x.rank)
+        value, place = find(at, x, axis)
+        return (value, place) if keepdim else (value.squeeze([axis]), place.squeeze([axis]))
+
+    return found
+
+
 @lowering("aten.median.dim")
-def median_dim(at: NodeSite, x: V, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
+@_found_along
+def median_dim(at: NodeSite, x: V, axis: int) -> tuple[V, V]:
     """The lower of the two in the middle; the first NaN where there is one."""
-    if not x.rank:
-        return x, at.full((), 0, dtypes.int64)
-    axis = axis_of(dim, x.rank)
     count = sizes(at, x)[axis]
-    values, places = sort(at, x, dim=dim)
-    value, place = (_at(found, dim, (count - 1) // 2, True) for found in (values, places))
+    value, place = (_at(found, axis, (count - 1) // 2, True) for found in sort(at, x, dim=axis))
     if x.dtype.is_float:
         wrong = x.is_nan()
         bad = wrong.reduce_or([axis], True)
         first = wrong.cast(dtypes.int8).argmax(axis, True, dtypes.int64)
         place = bad.select(first, place)
         value = take_along_axis(x, place, axis)
-    return (value, place) if keepdim else (value.squeeze([axis]), place.squeeze([axis]))
+    return value, place
+
+
+@lowering("aten.nanmedian.dim")
+@_found_along
+def nanmedian_dim(at: NodeSite, x: V, axis: int) -> tuple[V, V]:
+    values, places = sort(at, x, dim=axis)
+    seen = values.is_nan().not_() if x.dtype.is_float else at.full(x.dims, True, dtypes.bool_)
+    middle = seen.cast(dtypes.int64).reduce_sum([axis], True).sub(1).max(0).floor_div(2)
+    return take_along_axis(values, middle, axis), take_along_axis(places, middle, axis)
 
 
 @lowering("aten.median.default")
 def median(at: NodeSite, x: V) -> V:
     return median_dim(at, x.reshape((x.type.size,)), 0)[0]
-
-
-@lowering("aten.nanmedian.dim")
-def nanmedian_dim(at: NodeSite, x: V, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
-    if not x.rank:
-        return x, at.full((), 0, dtypes.int64)
-    axis = axis_of(dim, x.rank)
-    values, places = sort(at, x, dim=dim)
-    seen = values.is_nan().not_() if x.dtype.is_float else at.full(x.dims, True, dtypes.bool_)
-    middle = seen.cast(dtypes.int64).reduce_sum([axis], True).sub(1).max(0).floor_div(2)
-    value, place = (take_along_axis(found, middle, axis) for found in (values, places))
-    return (value, place) if keepdim else (value.squeeze([axis]), place.squeeze([axis]))
 
 
 @lowering("aten.nanmedian.default")
@@ -107,12 +119,10 @@ def nanmedian(at: NodeSite, x: V) -> V:
 
 
 @lowering("aten.mode")
-def mode(at: NodeSite, x: V, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
+@_found_along
+def mode(at: NodeSite, x: V, axis: int) -> tuple[V, V]:
     """The most frequent, the smallest of those; the last place it stands at."""
-    if not x.rank:
-        return x, at.full((), 0, dtypes.int64)
-    axis = axis_of(dim, x.rank)
-    values, _ = sort(at, x, dim=dim)
+    values, _ = sort(at, x, dim=axis)
     size = sizes(at, x)[axis]
     square = (*x.dims[: axis + 1], size, *x.dims[axis + 1 :])
     left = values.expand_dims(axis + 1).broadcast_to(square)
@@ -122,7 +132,7 @@ def mode(at: NodeSite, x: V, dim: int = -1, keepdim: bool = False) -> tuple[V, V
     value = take_along_axis(values, best, axis)
     here = x.eq(value.broadcast_to(x.dims))
     place = here.select(at.graph.iota(x.dims, axis, dtypes.int64), -1).reduce_max([axis], True)
-    return (value, place) if keepdim else (value.squeeze([axis]), place.squeeze([axis]))
+    return value, place
 
 
 @lowering("aten.searchsorted")
