@@ -73,9 +73,11 @@ class Import:
     def value(self, argument: Any) -> Value:
         """An argument, its nodes replaced by what they stand for."""
         if isinstance(argument, fx.Node):
-            if argument not in self.values:
+            found = self.values.get(argument)
+            is_told = argument in self.values and (found is not None or argument.meta.get("val") is None)
+            if not is_told:
                 raise Unsupported(f"{argument.name} is known at run time only")
-            return self.values[argument]
+            return found
         if isinstance(argument, list | tuple):
             return [self.value(item) for item in argument]
         return argument

@@ -5,6 +5,8 @@ The rows of a step are a product of their own, so that the whole matrix of logit
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -18,6 +20,8 @@ _STEPS: Final = 32
 
 def written_out() -> dict[Any, Callable[..., Any]]:
     """Decompositions by op, where this torch has the ops."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("torch.nn.modules.linear_cross_entropy")  # which registers them
     space = torch.ops.torch_nn
     return {
         getattr(space, name).default: written

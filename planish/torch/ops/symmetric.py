@@ -5,29 +5,13 @@ PTIR has no such op: these are calls of functions outside of it, a matrix at a t
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Sequence
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
-
 from planish import dtypes
+from planish.compiler.symmetric import FACTOR, SOLVE, has_ldl
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.shaping import broadcast_dims
-from planish.ptir.ops.control import CustomCallAttrs, register_custom_call
 from planish.ptir.types import TensorType
-from planish.runtime.libraries import PREFIX, addresses, wide_integers
 from planish.torch.registry import lowering
 from planish.torch.site import NodeSite, spread
-
-Array = NDArray[Any]
-
-FACTOR: Final = "planish.torch.ldl_factor"
-SOLVE: Final = "planish.torch.ldl_solve"
-_LETTERS: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
-_BLOCK: Final = 64
-"""Columns that LAPACK takes at once: the workspace has so many."""
 
 
 @lowering("aten.linalg_ldl_factor_ex")
@@ -58,54 +42,7 @@ def linalg_ldl_solve(at: NodeSite, packed: V, pivots: V, rhs: V, *, hermitian: b
 
 
 def _check(at: NodeSite, x: V) -> None:
-    letter = _LETTERS.get(np.dtype(x.dtype.numpy).name)
-    if letter is None or addresses([f"{PREFIX}{letter}sytrf", f"{PREFIX}{letter}sytrs"]) is None:
+    if not has_ldl(x.dtype):
         raise at.refuse(f"NumPy's LAPACK has none for {x.dtype}")
     if not all(isinstance(size, int) for size in x.dims):
         raise at.refuse("matrices whose size has a name")
-
-
-def _call(name: str, x: Array, hermitian: bool, *given: Any) -> None:
-    """A function of LAPACK on lower triangles: arrays by address, integers by the address of one as wide as it has them."""
-    kind = "he" if hermitian and x.dtype.kind == "c" else "sy"
-    whole = f"{PREFIX}{_LETTERS[x.dtype.name]}{kind}{name}"
-    found = addresses([whole])
-    if found is None:
-        raise RuntimeError(f"NumPy's LAPACK has no {whole}")
-    integer = ctypes.c_int64 if wide_integers() else ctypes.c_int32
-    ready = [each.ctypes.data_as(ctypes.c_void_p) if isinstance(each, np.ndarray) else ctypes.byref(integer(each))
-             for each in given]  # fmt: skip
-    ctypes.CFUNCTYPE(None)(found[whole])(ctypes.byref(ctypes.c_char(b"L")), *ready, ctypes.c_size_t(1))
-
-
-def _factor(arrays: Sequence[Array], attrs: CustomCallAttrs) -> tuple[Array, ...]:
-    x = arrays[0]
-    packed, pivots, info = (np.zeros(type.shape, type.dtype.numpy) for type in attrs.results)
-    count = x.shape[-1]
-    whole = np.int64 if wide_integers() else np.int32
-    for index in np.ndindex(*x.shape[:-2]):
-        own = np.asfortranarray(np.tril(x[index]))
-        places, told = np.zeros(count, whole), np.zeros(1, whole)
-        work = np.zeros(max(1, count * _BLOCK), x.dtype)
-        hermitian = bool(dict(attrs.config)["hermitian"])
-        _call("trf", x, hermitian, count, own, max(1, count), places, work, work.size, told)
-        packed[index], pivots[index], info[index] = own, places, told[0]
-    return packed, pivots, info
-
-
-def _solve(arrays: Sequence[Array], attrs: CustomCallAttrs) -> tuple[Array, ...]:
-    packed, pivots, rhs = arrays
-    found = np.zeros(rhs.shape, rhs.dtype)
-    count, columns = rhs.shape[-2:]
-    whole = np.int64 if wide_integers() else np.int32
-    for index in np.ndindex(*rhs.shape[:-2]):
-        own, mine = np.asfortranarray(packed[index]), np.asfortranarray(rhs[index]).copy(order="F")
-        places, told = np.ascontiguousarray(pivots[index], whole), np.zeros(1, whole)
-        hermitian = bool(dict(attrs.config)["hermitian"])
-        _call("trs", packed, hermitian, count, columns, own, max(1, count), places, mine, max(1, count), told)
-        found[index] = mine
-    return (found,)
-
-
-register_custom_call(FACTOR, _factor)
-register_custom_call(SOLVE, _solve)
