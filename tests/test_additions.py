@@ -241,7 +241,7 @@ class Swap(Instruction):
         ),
         Insertion(
             "codegen/c.py",
-            "class _CWriter(CValues):\n",
+            "class _CWriter(OneThread, CValues):\n",
             '''    def swap(self, i: ir.Swap) -> None:
         """The lanes, the last one first."""
         self.each_lane(i.result, self.lane(i.operand, f"{i.result.dtype.lanes - 1} - l"))
