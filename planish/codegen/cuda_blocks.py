@@ -95,7 +95,7 @@ def residency(program: Program, threads: int) -> Residency:
     if not fetches(program):
         return Residency(min(max(cuda_fetch.REGISTERS // needed, 1), _BLOCKS))
     shared = shared_memory(program)
-    fitting = max(_SHARED // (shared.nbytes + shared.alignment), 1)
+    fitting = min(max(_SHARED // (shared.nbytes + shared.alignment), 1), _BLOCKS)
     several = fitting
     while several > 1 and fetched_registers(cuda_fetch.REGISTERS, several, threads) < sums + BESIDE:
         several -= 1

@@ -34,6 +34,8 @@ _ROW: Final = 128
 """Bytes of a row of an operand."""
 _AHEAD, _WELL_AHEAD, _LEAST_AHEAD = 6, 4, 3
 """Tiles of it that there are at most, that are enough for what is fetched to be there in time, and below which several blocks do not help."""
+_WIDE: Final = 64
+"""Columns of a tile from which on several blocks were measured."""
 _SHALLOW: Final = 1.31
 """How many times longer products take if fewer are fetched ahead."""
 _BARRIERS: Final = 1024
@@ -81,12 +83,14 @@ class Engine(NamedTuple):
     """Cycles of a tile of operands at least, of a block that is alone."""
 
 
-WARPGROUPS: Final = Engine(8 * 3620, begin=2640, end=0.154, reads=60.0, step=446)
+WARPGROUPS: Final = Engine(8 * 3620, begin=2640, end=0.154, reads=60.0, step=400)
 WARPS: Final = Engine(16 * 700, half=3.0, resident=8)
 THREADS: Final = Engine(32 * 108, half=1.8, resident=16)
 
+_SPEED: Final = {224: 0.9, 192: 0.95, 96: 0.95, 64: 0.88}
+"""Of products by their columns: few of them read the left operand again and again."""
 WARPGROUP_TILES: Final = tuple(
-    BlockTile(64 * groups, columns, speed=0.95 if columns & (columns - 1) else 1.0)
+    BlockTile(64 * groups, columns, speed=_SPEED.get(columns, 1.0))
     for columns in WARPGROUP_COLUMNS
     for groups in (2, 1, 3, 4)
     if 64 * groups * columns <= _MOST_SUMS and (groups <= 2 or columns >= 64)
@@ -127,7 +131,7 @@ def _rings(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int) -> 
             fits = target.block_registers // blocks >= threads * (sums + _OTHERS)
         else:
             fits = fetched_registers(target.block_registers, blocks, threads) >= sums + BESIDE
-        if blocks > 1 and (buffers < min(steps, _LEAST_AHEAD) or not fits):
+        if blocks > 1 and (buffers < min(steps, _LEAST_AHEAD) or not fits or tile.columns < _WIDE):
             return
         yield Rings(blocks, max(buffers, 1))
 

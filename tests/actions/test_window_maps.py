@@ -71,11 +71,11 @@ def _pair(value: Any) -> tuple[int, int]:
     return value if isinstance(value, tuple) else (value, value)
 
 
-def exact(x: Any, w: Any, options: dict[str, Any]) -> Any:
+def exact(arrays: list[Any], options: dict[str, Any]) -> Any:
     """The sum over taps, in float64."""
     (top, left), (down, right) = _pair(options.get("padding", 0)), _pair(options.get("stride", 1))
     apart, groups = options.get("dilation", 1), options.get("groups", 1)
-    x, w = (np.asarray(each, np.float64) for each in (x, w))
+    x, w = (np.asarray(each, np.float64) for each in arrays)
     x = np.pad(x, ((0, 0), (top, top), (left, left), (0, 0)))
     high, wide = (
         (size - apart * (taps - 1) - 1) // step + 1
@@ -110,7 +110,7 @@ def test_windows_are_found_and_right(name: str) -> None:
     (box,) = _windows(lowered)
     assert (box.dims, box.lower, box.upper, box.steps) == expected
     (found,) = lowered.interpreted()(*arrays)
-    np.testing.assert_array_equal(found, exact(*arrays, options).astype(ml_dtypes.bfloat16))
+    np.testing.assert_array_equal(found, exact(arrays, options).astype(ml_dtypes.bfloat16))
     text = lowered.as_text("cuda")
     assert f"cp.async.bulk.tensor.{len(box.dims)}d.shared::cluster.global.im2col" in text
 
@@ -151,7 +151,7 @@ def test_whatever_slides(seed: int) -> None:
     arrays = _data(sizes)
     lowered = _lowered(arrays, options)
     (found,) = lowered.interpreted()(*arrays)
-    np.testing.assert_array_equal(found, exact(*arrays, options).astype(ml_dtypes.bfloat16))
+    np.testing.assert_array_equal(found, exact(arrays, options).astype(ml_dtypes.bfloat16))
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def _program() -> tuple[Program, list[Any], Any]:
     sizes, options, _ = CASES["strided"]
     arrays = _data(sizes)
     (program,) = _lowered(arrays, options).programs
-    wanted = exact(*arrays, options).astype(ml_dtypes.bfloat16)
+    wanted = exact(arrays, options).astype(ml_dtypes.bfloat16)
     return program, arrays, wanted
 
 
