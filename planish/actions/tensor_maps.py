@@ -63,15 +63,13 @@ def fetched(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: 
     return windows(value, first, second, at, copied, box) if found is None else found
 
 
-def _cut(
-    value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], box: Box
-) -> tuple[UOp, UOp, UOp, dict[UOp, UOp]]:
-    """A read whose first axis is several that were joined: what one box has of it is an axis of its own, which starts at 0."""
-    run, root = box.sizes[0] * box.panels, next_root(value.toposort())
-    inner, outer = value.table.range(run, root), value.table.range(-(-size_of(first) // run), root + 1)
-    cut = simplify(substitute(value.src[1], {first: outer * run + inner}))
-    places = {inner: value.table.const(0), outer: at[first] // run, second: at[second]}
-    return value.replace(src=(value.src[0], cut)), inner, second, places
+def _cut(value: UOp, axis: UOp, run: int, at: Mapping[UOp, UOp]) -> tuple[UOp, UOp, dict[UOp, UOp]]:
+    """A read along an axis that is several which were joined: what one box has of it is an axis of its own, which starts at 0."""
+    root = next_root(value.toposort())
+    inner, outer = value.table.range(run, root), value.table.range(size_of(axis) // run, root + 1)
+    cut = simplify(substitute(value.src[1], {axis: outer * run + inner}))
+    places = {**at, inner: value.table.const(0), outer: at[axis] // run}
+    return value.replace(src=(value.src[0], cut)), inner, places
 
 
 def _box(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: UOp, box: Box) -> UOp | None:
@@ -86,9 +84,13 @@ def _box(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: UOp
     others = {
         term: factor for term, factor in terms.terms.items() if term is not first and term is not second
     }
-    if any(first in term.ranges for term in others) and first not in limits:
-        several = size_of(first) > box.sizes[0] * box.panels
-        return _box(*_cut(value, first, second, at, box), copied, box) if several else None
+    for axis, run in ((first, box.sizes[0] * box.panels), (second, box.sizes[1])):
+        if any(axis in term.ranges for term in others) and axis not in limits:
+            if size_of(axis) <= run or size_of(axis) % run:
+                return None
+            cut, inner, places = _cut(value, axis, run, at)
+            axes = (inner, second) if axis is first else (first, inner)
+            return _box(cut, *axes, places, copied, box)
     if terms.terms.get(first) != 1 or pitch < 1 or pitch % unit:
         return None
     if any(first in term.ranges or second in term.ranges for term in others):

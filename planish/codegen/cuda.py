@@ -21,8 +21,8 @@ from planish.codegen.c_table import memory_type, scalar_type
 from planish.codegen.cuda_blocks import (
     DYNAMIC_ALIGNED,
     block_sizes,
-    blocks_at_once,
     launched_threads,
+    residency,
     shared_memory,
     threads_of,
 )
@@ -58,7 +58,7 @@ class _Writer(FetchWriter):
         self.program = program
         self.aliased = frozenset(aliased)
         self.threads = threads
-        self.blocks = blocks_at_once(program, threads)
+        self.blocks, self.fetching = residency(program, threads)
         self.has_fetcher = fetches(program)
         self.reads_shared = any(tile.in_memory(matrix) for tile in program.tiles for matrix in "ab")
         """Whether tensor cores read shared memory by themselves."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 from planish.codegen import cuda_fetch
 from planish.codegen.cuda_fetch import fetches
@@ -13,6 +13,7 @@ from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.layout import pack
 from planish.llir.program import Immediate, Program
+from planish.target.rounds import BESIDE, FETCHER, fetched_registers
 
 STATIC_SHARED: Final = 48 << 10
 """More shared memory than this has to be asked for at the launch."""
@@ -22,8 +23,6 @@ _SHARED: Final = 227 << 10
 """Bytes of shared memory that the blocks of a multiprocessor have together."""
 _OTHERS: Final = 64
 """Registers of a thread for what is no sum: operands, addresses."""
-_FEWEST: Final = 24
-"""Registers of a thread beside its sums at least, of all threads before those that fetch leave theirs to the others."""
 _BLOCKS: Final = 8
 """Blocks that are asked for at most."""
 
@@ -66,30 +65,41 @@ def threads_of(program: Program) -> int:
 
 def launched_threads(program: Program) -> int:
     """How many threads a block is launched with."""
-    return threads_of(program) + (ir.GROUP if fetches(program) else 0)
+    threads = threads_of(program)
+    return threads + residency(program, threads).fetching
 
 
-def blocks_at_once(program: Program, threads: int) -> int:
+class Residency(NamedTuple):
+    """What a multiprocessor runs at once: so many blocks, each with threads that fetch beside its own."""
+
+    blocks: int
+    fetching: int = 0
+
+
+def residency(program: Program, threads: int) -> Residency:
     """How many blocks a multiprocessor should run at once: of a pipeline, as many as there are registers for.
 
-    While one waits for its tile another computes. Asked for more, the compiler would spill.
+    While one waits for its tile, or writes its results, another computes. Asked for more, the compiler would spill. A warp is
+    enough to fetch; it is a warpgroup where that can leave its registers to the others.
     """
     if not any(isinstance(i, ir.CopyAsync | ir.CopyBox) for i in program.body):
-        return 1
+        return Residency(1)
     sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG) // 4
-    if any(tile.in_memory("b") and not tile.in_memory("a") for tile in program.tiles):
+    chained = any(tile.in_memory("b") and not tile.in_memory("a") for tile in program.tiles)
+    if chained:
         # their left operands are made of the sums of others, each begun from nothing, which no accumulator holds
         products = [i for i in program.body if isinstance(i, ir.Tile) and i.tile.in_memory("a")]
         made = {i.result for i in products}
         sums += sum(i.tile.lanes("c") for i in products if i.c not in made)
     needed = (sums + _OTHERS) * threads
-    if fetches(program):
-        needed += cuda_fetch.FETCHER * ir.GROUP
-        shared = shared_memory(program)
-        fitting = (
-            cuda_fetch.REGISTERS // needed,
-            cuda_fetch.REGISTERS // ((sums + _FEWEST) * (threads + ir.GROUP)),
-            _SHARED // (shared.nbytes + shared.alignment),
-        )
-        return max(min(fitting), 1)
-    return min(max(cuda_fetch.REGISTERS // needed, 1), _BLOCKS)
+    if not fetches(program):
+        return Residency(min(max(cuda_fetch.REGISTERS // needed, 1), _BLOCKS))
+    shared = shared_memory(program)
+    fitting = min(max(_SHARED // (shared.nbytes + shared.alignment), 1), _BLOCKS)
+    several = fitting
+    while several > 1 and fetched_registers(cuda_fetch.REGISTERS, several, threads) < sums + BESIDE:
+        several -= 1
+    if several > 1 and not chained:
+        return Residency(several, FETCHER)
+    most = cuda_fetch.REGISTERS // (needed + cuda_fetch.FETCHER * ir.GROUP)
+    return Residency(min(max(most, 1), fitting), ir.GROUP)

@@ -1,7 +1,7 @@
 """The copy engine of NVIDIA GPUs since Hopper in CUDA C++: bulk tensor copies that complete on barriers in shared memory, by inline PTX.
 
 A block has a warpgroup more than its program says, whose first thread is the fetcher; with `setmaxnreg` it leaves its registers to the others,
-which wait for each other at a barrier of their own. A ring is two barriers for each buffer: *full*, which counts the bytes that arrive, and
+which wait for each other at a barrier of their own. Where a multiprocessor runs several blocks it is a warp, and all have the same. A ring is two barriers for each buffer: *full*, which counts the bytes that arrive, and
 *empty*, which counts the groups that have released it. Step s waits for a phase by its parity, s / buffers % 2.
 The last parameter of the kernel is the tensor maps, as the driver encodes them (`runtime/cuda/tensor_maps.py`).
 """
@@ -91,6 +91,7 @@ class FetchWriter(CudaValues):
     program: Program
     threads: int
     blocks: int
+    fetching: int
 
     def fetcher(self, i: ir.Fetcher) -> None:
         rings = {each.ring: each.buffers for each in self.program.body if isinstance(each, ir.Acquire)}
@@ -120,7 +121,7 @@ class FetchWriter(CudaValues):
 
     def _registers(self, how: str, which: int) -> None:
         found = budget(self.threads, self.blocks)
-        if found is not None:
+        if found is not None and self.fetching == GROUP:
             self.emit(f'asm volatile("setmaxnreg.{how}.sync.aligned.u32 {found[which]};");')
 
     def _phase(self, i: ir.Acquire | ir.AwaitBoxes | ir.Release | ir.CopyBox) -> tuple[str, str]:

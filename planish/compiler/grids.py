@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from planish.codegen import cuda_fetch
+from planish.codegen.cuda_blocks import launched_threads
 from planish.errors import LoweringError
-from planish.llir.program import GROUP, Compute, Convert, Immediate, Operand, Program, Special
+from planish.llir.program import Compute, Convert, Immediate, Operand, Program, Special
 from planish.runtime.grid import OPERATIONS, Grid, TensorMap
 
 _AXES: Final = 3
@@ -27,7 +27,7 @@ def grid_of(program: Program) -> Grid:
         else:
             raise LoweringError(f"{program.name}: a block of varying size", op="SPECIAL")
     if cuda_fetch.fetches(program):  # who fetches comes behind the others
-        threads = [math.prod(threads) + GROUP, 1, 1]
+        threads = [launched_threads(program), 1, 1]
     return Grid(tuple(blocks), tuple(threads))
 
 

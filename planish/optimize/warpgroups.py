@@ -28,6 +28,8 @@ _ROWS: Final = 64
 
 _SLOWER: Final = 6.0
 """How many times longer everything takes that waits for an operand which is turned."""
+_NEAR, _WORTH = 4, 1.4
+"""Tiles that are tried with a copy engine before any without, and how much longer they may take by what is known of them."""
 _STRIP: Final = range(4, 33)
 """Tiles below each other that blocks do one after the other, before they go on to the right."""
 _LEAST: Final = 32
@@ -67,13 +69,16 @@ def _use(draft: Draft, cores: list[Core], product: Product) -> bool:
         if core is not None:
             time = cycles(draft.target, sizes, tile, WARPGROUPS)
             found.append((time * _SLOWER ** _turned(core, product), tile, core))
-    for _, tile, core in sorted(found, key=lambda each: each[0]):
+    ranked = sorted(found, key=lambda each: each[0])
+    # what a copy engine brings is worth a tile that is not quite the best
+    near = [each for each in ranked[:_NEAR] if each[0] <= _WORTH * ranked[0][0]]
+    for (_, tile, core), kind in (*((each, _Fetched) for each in near), *((each, _Tiles) for each in ranked)):
         padded = (
             upto(size_of(product.m), tile.rows),
             upto(size_of(product.n), tile.columns),
             upto(size_of(product.k), core.k),
         )
-        if try_each(draft, core, [Fit(product, padded, tile.rows // _ROWS)], _Tiles):
+        if try_each(draft, core, [Fit(product, padded, tile.rows // _ROWS)], kind):
             return True
     return False
 
@@ -87,19 +92,19 @@ def _turned(core: Core, product: Product) -> int:
 
 
 class _Tiles(CoreSchedule):
-    """A block of warpgroups."""
+    """A block of warpgroups, whose threads copy operands."""
+
+    engine = False
 
     def take(self) -> bool:
         groups, core = self.fit.groups, self.core
         tile = BlockTile(groups * core.m, core.n)
         buffers = rings(self.draft.target, sizes_of(self.fit.product), tile).buffers
-        product, what = self.fit.product, f"tiles of {groups * core.m} x {core.n} in registers"
-        done = self.pad() and (
-            self.draft.do(
-                TensorCore.of(core, product, groups, buffers, engine=True),
-                f"{what}, a copy engine feeds them",
-            )
-            or self.draft.do(TensorCore.of(core, product, groups, buffers), what)
+        how = ", a copy engine feeds them" if self.engine else ""
+        done = (buffers > 1 or not self.engine) and self.pad()
+        done = done and self.draft.do(
+            TensorCore.of(core, self.fit.product, groups, buffers, engine=self.engine),
+            f"tiles of {groups * core.m} x {core.n} in registers{how}",
         )
         if done:
             self.order()
@@ -120,3 +125,9 @@ class _Tiles(CoreSchedule):
             rows, columns = self.draft.innermost(self.m), self.draft.outermost(self.n)
             if rows is not None and columns is not None and rows.order < columns.order:
                 self.draft.swap(rows, columns, why)
+
+
+class _Fetched(_Tiles):
+    """The same, fed by a copy engine."""
+
+    engine = True

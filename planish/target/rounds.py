@@ -1,7 +1,7 @@
 """How long a product of matrices takes on a GPU, by the tile that a block does: rounds of blocks, each as long as its work.
 
 All multiprocessors together do a round. A round multiplies, or waits for its operands to come from the second cache, whichever takes
-longer, and begins and ends; with few warps a multiprocessor waits for each of them. The larger tile reads less for each product, the smaller one
+longer, and begins and ends; several blocks of a multiprocessor hide that from each other; with few warps it waits for each of them. The larger tile reads less for each product, the smaller one
 leaves fewer multiprocessors without work at the end, and less beyond the edges: both are counted. Sums that are cut into parts have
 more tiles, all of which are written and read once more.
 
@@ -10,6 +10,7 @@ What multiplies is one of three `Engine`s. The numbers are of an H200.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from planish.target import Target
@@ -25,14 +26,20 @@ _MOST_SUMS: Final = 128 * 256
 """Of a tile: half of the registers of a multiprocessor."""
 _OTHERS: Final = 64
 """Registers of a thread beside its sums."""
-_ROW, _AHEAD, _WELL_AHEAD = 128, 6, 4
-"""Bytes of a row of an operand, how many tiles of it there are at most, and how many are enough for what is fetched to be there in time."""
+BESIDE: Final = 32
+"""The same of one that does nothing but multiply, until it is done."""
+FETCHER: Final = 32
+"""Threads of a block that have operands fetched, where a multiprocessor has several blocks."""
+_ROW: Final = 128
+"""Bytes of a row of an operand."""
+_AHEAD, _WELL_AHEAD, _LEAST_AHEAD = 6, 4, 3
+"""Tiles of it that there are at most, that are enough for what is fetched to be there in time, and below which several blocks do not help."""
+_WIDE: Final = 64
+"""Columns of a tile from which on several blocks were measured."""
+_SHALLOW: Final = 1.31
+"""How many times longer products take if fewer are fetched ahead."""
 _BARRIERS: Final = 1024
 """Bytes of LOCAL memory of a block that are for barriers, and to begin where tiles have to."""
-_FETCHER: Final = 40
-"""Registers of a thread that has operands fetched."""
-_FEWEST: Final = 24
-"""Registers of a thread beside its sums without which nothing is done, of all threads before some of them leave theirs to others."""
 
 
 class ProductSizes(NamedTuple):
@@ -71,15 +78,19 @@ class Engine(NamedTuple):
     resident: int = 0
     """Warps at most: their sums fill the registers."""
     reads: float = 0.0
-    """Bytes per cycle of operands that a multiprocessor gets from the second cache; 0: they are never late."""
+    """Bytes per cycle of operands that a multiprocessor gets from the second cache; 0: threads bring them, never late."""
+    step: int = 0
+    """Cycles of a tile of operands at least, of a block that is alone."""
 
 
-WARPGROUPS: Final = Engine(8 * 3680, begin=3000, end=0.15, reads=66.0)
+WARPGROUPS: Final = Engine(8 * 3620, begin=2640, end=0.154, reads=60.0, step=400)
 WARPS: Final = Engine(16 * 700, half=3.0, resident=8)
 THREADS: Final = Engine(32 * 108, half=1.8, resident=16)
 
+_SPEED: Final = {224: 0.9, 192: 0.95, 96: 0.95, 64: 0.88}
+"""Of products by their columns: few of them read the left operand again and again."""
 WARPGROUP_TILES: Final = tuple(
-    BlockTile(64 * groups, columns, speed=0.93 if columns & (columns - 1) else 1.0)
+    BlockTile(64 * groups, columns, speed=_SPEED.get(columns, 1.0))
     for columns in WARPGROUP_COLUMNS
     for groups in (2, 1, 3, 4)
     if 64 * groups * columns <= _MOST_SUMS and (groups <= 2 or columns >= 64)
@@ -103,38 +114,71 @@ class Rings(NamedTuple):
 
 
 def rings(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int = 1) -> Rings:
-    """As many blocks as there is work and are registers for, if tiles are still fetched well ahead: they hide each other's waits."""
+    """The best way to share a multiprocessor: blocks hide each other's waits, and have fewer tiles fetched ahead."""
+    found = _rings(target, sizes, tile, parts)
+    return min(found, key=lambda way: _shared_cycles(target, sizes, tile, WARPGROUPS, parts, way))
+
+
+def _rings(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int) -> Iterator[Rings]:
+    """As many blocks as there is work, registers and memory for."""
     threads = 2 * tile.rows  # 64 rows for 128 threads
-    steps = max(-(-sizes.k * sizes.itemsize // _ROW) // parts, 1)
-    fetcher = 128 if steps > 1 else 0
-    sums = tile.columns // 2
-    fitting = min(
-        target.block_registers // (threads * (sums + _OTHERS) + _FETCHER * fetcher),
-        target.block_registers // ((threads + fetcher) * (sums + _FEWEST)),
-    )
+    steps, sums = _steps(sizes, parts), tile.columns // 2
     memory, room = (tile.rows + tile.columns) * _ROW, target.local_bytes - _BARRIERS
-    well = max(memory * min(steps, _WELL_AHEAD), 1)
-    blocks = max(min(fitting, room // (well + _BARRIERS), _blocks(target, sizes, tile, parts)), 1)
-    return Rings(blocks, max(min((room // blocks - _BARRIERS) // memory, _AHEAD, steps), 1))
+    most = -(-_blocks(sizes, tile, parts) // target.workers)
+    for blocks in range(1, max(most, 1) + 1):
+        buffers = min((room // blocks - _BARRIERS) // memory, _AHEAD, steps)
+        if steps == 1:  # nothing is fetched ahead
+            fits = target.block_registers // blocks >= threads * (sums + _OTHERS)
+        else:
+            fits = fetched_registers(target.block_registers, blocks, threads) >= sums + BESIDE
+        if blocks > 1 and (buffers < min(steps, _LEAST_AHEAD) or not fits or tile.columns < _WIDE):
+            return
+        yield Rings(blocks, max(buffers, 1))
 
 
-def _blocks(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int) -> int:
-    """Blocks that a multiprocessor does, one after the other or at once."""
-    blocks = -(-sizes.m // tile.rows) * -(-sizes.n // tile.columns) * sizes.batch * parts
-    return -(-blocks // target.workers)
+def fetched_registers(registers: int, blocks: int, threads: int) -> int:
+    """Registers of a thread, of several blocks that have a warp more each: those of whole sets of four warps."""
+    return registers // (-(-blocks * (threads + FETCHER) // 128) * 128) // 8 * 8
+
+
+def _steps(sizes: ProductSizes, parts: int) -> int:
+    """Tiles of operands that are multiplied one after the other."""
+    return max(-(-sizes.k * sizes.itemsize // _ROW) // parts, 1)
+
+
+def _blocks(sizes: ProductSizes, tile: BlockTile, parts: int) -> int:
+    return -(-sizes.m // tile.rows) * -(-sizes.n // tile.columns) * sizes.batch * parts
+
+
+def _shared_cycles(
+    target: Target, sizes: ProductSizes, tile: BlockTile, engine: Engine, parts: int, way: Rings
+) -> float:
+    """The time of tiles whose operands are fetched, by blocks that share a multiprocessor."""
+    steps, terms = _steps(sizes, parts), -(-sizes.k // parts)
+    rate = engine.bits / (8 * sizes.itemsize) * tile.speed
+    late = _SHALLOW if way.buffers < min(steps, _WELL_AHEAD) else 1.0
+    multiplied = tile.rows * tile.columns * terms / rate * late
+    read = (tile.rows + tile.columns) * terms * sizes.itemsize / engine.reads
+    full, rest = divmod(_blocks(sizes, tile, parts), target.workers * way.blocks)
+    last = -(-rest // target.workers)
+    mine = full * way.blocks + last
+    time = 0.0
+    for tiles, together in ((full * way.blocks, way.blocks), (last, last)):
+        if tiles:
+            time += tiles * max(multiplied, read, steps * engine.step * late / together)
+    ends = engine.begin + engine.end * tile.rows * tile.columns
+    return time + mine * ends / min(way.blocks, mine)
 
 
 def cycles(target: Target, sizes: ProductSizes, tile: BlockTile, engine: Engine, parts: int = 1) -> float:
     """The time that a tile takes for everything, its sums cut into so many parts."""
     m, n, k, batch, itemsize = sizes
-    mine = _blocks(target, sizes, tile, parts)
-    rate = engine.bits / (8 * itemsize) * tile.speed
-    if engine.half:
-        rate *= 1 - 2 ** (-min(mine * tile.warps, engine.resident) * tile.busy / engine.half)
-    step = tile.rows * tile.columns / rate
-    ends = engine.begin + engine.end * tile.rows * tile.columns
     if engine.reads:
-        step = max(step, (tile.rows + tile.columns) * itemsize / engine.reads)
-        ends /= rings(target, sizes, tile, parts).blocks
-    time = mine * (step * -(-k // parts) + ends)
+        time = _shared_cycles(target, sizes, tile, engine, parts, rings(target, sizes, tile, parts))
+    else:
+        mine = -(-_blocks(sizes, tile, parts) // target.workers)
+        rate = engine.bits / (8 * itemsize) * tile.speed
+        if engine.half:
+            rate *= 1 - 2 ** (-min(mine * tile.warps, engine.resident) * tile.busy / engine.half)
+        time = mine * tile.rows * tile.columns / rate * -(-k // parts)
     return time if parts == 1 else time + target.launch / 2 + 2 * _SUM * parts * m * n * batch / _TOGETHER

@@ -58,6 +58,9 @@ def test_products(name: str) -> None:
     [
         ((4096, 4096, 4096), "n256_bf16_f32_km, i, j, k, groups=2, buffers=4"),
         ((1024, 1024, 1024), "n128_bf16_f32_km, i, j, k, buffers=6"),
+        ((12544, 256, 1024), "n128_bf16_f32_km, i, j, k, groups=3, buffers=5"),  # one round of 132 blocks
+        ((32768, 128, 1152), "n128_bf16_f32_km, i, j, k, groups=4, buffers=4"),
+        ((200704, 64, 576), "n64_bf16_f32_km, i, j, k, groups=2, buffers=3"),  # three blocks at once
         ((4, 8192, 4096), "n8_bf16_f32_mk, j, i, k"),
     ],
 )
@@ -72,7 +75,7 @@ def test_tiles_follow_from_sizes(sizes: tuple[int, int, int], tile: str) -> None
     ("sizes", "order", "blocks"),
     [
         ((8192, 8192, 512), "split(i.outer, 16); swap(i.outer.inner, j.outer)", ("16", "32", "4")),
-        ((3000, 3072, 512), "split(i.outer, 12); swap(i.outer.inner, j.outer)", ("12", "16", "2")),
+        ((3000, 3072, 512), "split(i.outer, 8); swap(i.outer.inner, j.outer)", ("8", "24", "2")),
         ((2048, 2048, 512), "", ("8", "16", "1")),
     ],
 )

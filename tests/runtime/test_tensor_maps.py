@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import planish as pn
@@ -35,12 +37,37 @@ def test_another_encoding_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         tensor_maps.words_of(MAP)
 
 
+def test_windows_are_told_in_a_mode_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+
+    class Bindings:
+        def __getattr__(self, name: str) -> Any:
+            return int if name.startswith("cuuint") else Bindings()
+
+    def call(name: str, *given: Any, doing: str) -> Any:
+        told.append((name, *given))
+        raise CudaError("no GPU is here")
+
+    monkeypatch.setattr(tensor_maps, "bindings", Bindings)
+    monkeypatch.setattr(tensor_maps, "call", call)
+    frame = ((-1, -1), (-2, -2), (2, 1))
+    for tensor in (MAP, TensorMap(0, "bf16", 2, (64, 7, 9, 2), (1, 64, 448, 4032), (64, 128), *frame)):
+        with pytest.raises(CudaError):
+            tensor_maps.words_of(tensor)
+    boxes, windows = told
+    assert boxes[0] == "cuTensorMapEncodeTiled"
+    assert boxes[4:8] == ([4096, 3000], [8192], [64, 128], [1, 1])
+    assert windows[0] == "cuTensorMapEncodeIm2col"
+    assert windows[4:6] == ([64, 7, 9, 2], [128, 896, 8064])
+    assert windows[6:11] == ([-1, -1], [-2, -2], 64, 128, [1, 2, 1, 1])
+
+
 def test_maps_of_a_kernel_are_kept_with_its_launch() -> None:
     specs = pn.TensorSpec((128, 200), pn.bfloat16), pn.TensorSpec((200, 136), pn.bfloat16)
     (launch,) = compiler.lower(pn.jit(lambda a, b: a @ b).lower(*specs).function, "sm_90").launches
     left, right = launch.maps
     assert (left.dims, left.strides) == ((200, 128), (1, 200))
     assert (right.dims, right.strides) == ((136, 200), (1, 136))
-    assert launch.grid.threads[0] % 128 == 0
+    assert launch.grid.threads == (160, 1, 1)  # a warpgroup, and a warp that fetches
     codec = codec_of("GridKernel")
     assert codec.load(codec.dump(launch, Blobs()), memoryview(b"")) == launch

@@ -101,6 +101,12 @@ def specimens(t: Table) -> list[UOp]:
         t.make(Ops.WAIT, dtypes.void, (store, r), 2),
         t.make(Ops.FETCH, f32, (value, r, c), Box(1, (40, 36), (1, 40), (32, 8))),
         t.make(Ops.FETCHED, dtypes.void, (local, c, r, c), Box(1, (8, 4), (1, 8), (32, 8), 2, 3, True)),
+        t.make(
+            Ops.FETCH,
+            f32,
+            (value, r, c, c, c, r),
+            Box(1, (32, 9, 4), (1, 32, 288), (32, 8), lower=(-1,), upper=(-2,), steps=(2,)),
+        ),
         t.make(Ops.BUFFERIZE, f32.ptr(10, AddrSpace.LOCAL), (value, r), Bufferize("local", buffers=3)),
         place,
         value,
