@@ -25,7 +25,7 @@ from planish.runtime.cuda.build import cubin_key, cubin_of, kept_cubin, translat
 from planish.runtime.cuda.code import Carried, GpuCode, Watch
 from planish.runtime.cuda.device import Gpu, gpu
 from planish.runtime.cuda.disassembly import sass_of
-from planish.runtime.cuda.dlpack import at_once, borrowed, interface, lent, reader_of
+from planish.runtime.cuda.dlpack import at_once, borrowed, interface, lent, reader_of, writer_of
 from planish.runtime.cuda.driver import device_count, why_none
 from planish.runtime.cuda.launch import LoadedKernel
 from planish.runtime.cuda.memory import Pool
@@ -60,6 +60,7 @@ __all__ = [
     "target_of",
     "text_of",
     "why_none",
+    "writer_of",
 ]
 
 _SIZES: Final = 64
