@@ -44,8 +44,14 @@ def with_writes(run: Run, writes: list[int]) -> Run:
     def called(given: list[Any]) -> list[Any]:
         written = [given[number] for number in writes]
         results = run(given)
+        pairs: dict[Any, tuple[list[Any], list[Any]]] = {}
+        for place, value in zip(written, results[-len(writes) :], strict=True):
+            places, values = pairs.setdefault((place.dtype, place.device), ([], []))  # at once are those alike
+            places.append(place)
+            values.append(value)
         with torch.no_grad():
-            torch._foreach_copy_(written, results[-len(writes) :])
+            for places, values in pairs.values():
+                torch._foreach_copy_(places, values)
         return results[: -len(writes)]
 
     return called

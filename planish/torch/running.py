@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,16 +18,9 @@ from planish.torch.forms import Array, Form, array_of, form_like, tensor_of
 from planish.torch.importing import Import
 from planish.torch.kinds import CARRIERS
 from planish.torch.options import Options
-from planish.torch.partition import (
-    Segment,
-    Step,
-    draws,
-    is_view_op,
-    partition,
-    unlowered,
-    views_of_inputs,
-)
+from planish.torch.partition import Segment, Step, draws, partition, unlowered, views_of_inputs
 from planish.torch.reporting import total
+from planish.torch.views import WithViews, call, views_by_torch
 
 Tensors = list[torch.Tensor]
 Variant = Callable[[Sequence[torch.Tensor]], Tensors]
@@ -230,23 +222,22 @@ class SegmentRunner:
             writing.lower(node)
         outputs = {node: _result_form(writing, node) for node in self.segment.outputs}
         device = device_of(self.segment.nodes)
-        given = _passed_on(self.segment) if names is None and device is not None else {}
-        if len(given) == len(outputs):
-            given = {}
-        for node in given:
+        ways = views_by_torch(self.segment) if names is None and device is not None else {}
+        for node in ways:
             del outputs[node]
-        seen = _seen(outputs, frozenset(self.segment.nodes)) if names is None else {}
-        if device is None:  # what is not a result itself may be no memory there
-            seen = {node: base for node, base in seen.items() if base in outputs}
+        for way in ways.values():
+            base = way[0].all_input_nodes[0]
+            if base not in self.segment.inputs:
+                outputs.setdefault(base, form_like(base.meta["val"]))
+        seen = _seen(outputs) if names is None else {}
         own = {node: form for node, form in outputs.items() if node not in seen}
-        own |= {base: form_like(base.meta["val"]) for base in seen.values() if base not in own}
         function = writing.build(own.items())
         made = compiled(function, forms, list(own.values()), self.options, device)
         if seen:
             places = {node: number for number, node in enumerate(own)}
             shapes = [(places[seen.get(node, node)], form.shape) for node, form in outputs.items()]
             made = replace(made, seen=tuple(shapes))
-        return _WithViews(made, self.segment, given) if given else made
+        return WithViews(made, self.segment, list(outputs), ways) if ways else made
 
     def _by_torch(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Tensors:
         values: dict[fx.Node, Any] = dict(zip(self.segment.inputs, tensors, strict=True))
@@ -256,56 +247,19 @@ class SegmentRunner:
         return [values[node] for node in self.segment.outputs]
 
 
-class _WithViews:
-    """A segment some of whose results only look at its inputs: those are torch's to make, for nothing."""
-
-    def __init__(self, made: Compiled, segment: Segment, given: Mapping[fx.Node, list[fx.Node]]) -> None:
-        self.made, self.inputs, self.ways = made, segment.inputs, list(given.values())
-        computed = iter(range(len(segment.outputs)))
-        self.places = [None if node in given else next(computed) for node in segment.outputs]
-
-    def __call__(self, tensors: Sequence[torch.Tensor]) -> Tensors:
-        made = self.made(tensors)
-        values: dict[fx.Node, Any] = dict(zip(self.inputs, tensors, strict=True))
-        ways = iter(self.ways)
-        results: Tensors = []
-        for place in self.places:
-            if place is not None:
-                results.append(made[place])
-                continue
-            for node in (way := next(ways)):
-                values[node] = call(node, values)
-            results.append(values[way[-1]])
-        return results
-
-
-def _passed_on(segment: Segment) -> dict[fx.Node, list[fx.Node]]:
-    """Results that are views of an input, each with the nodes on the way to it."""
-    inputs, found = set(segment.inputs), dict[fx.Node, list[fx.Node]]()
-    for result in segment.outputs:
-        way, node = [], result
-        while node not in inputs and is_view_op(node) and len(node.all_input_nodes) == 1:
-            way.append(node)
-            node = node.all_input_nodes[0]
-        if way and node in inputs and str(way[0].target) != "aten.as_strided.default":
-            found[result] = way[::-1]
-    return found
-
-
 _RESHAPED: Final = frozenset({"aten.view.default", "aten._unsafe_view.default", "aten.unsqueeze.default"})
 
 
-def _seen(outputs: Mapping[fx.Node, Form], inside: AbstractSet[fx.Node]) -> dict[fx.Node, fx.Node]:
-    """Results that are what is computed here in another shape, in the order of its memory: each with that, which is stored once."""
+def _seen(outputs: Mapping[fx.Node, Form]) -> dict[fx.Node, fx.Node]:
+    """Results that are other results in another shape, in the order of their memory: each with the other one."""
     found: dict[fx.Node, fx.Node] = {}
     for node, form in outputs.items():
-        base: Any = node
-        while str(base.target) in _RESHAPED and base.args[0] in inside and base not in (outputs.keys() - {node}):
-            base = base.args[0]
-        if base is node or not form.is_plain:
-            continue
-        if (outputs.get(base) or form_like(base.meta["val"])).is_plain:
-            found[node] = found.get(base, base)
+        below: Any = node
+        while str(below.target) in _RESHAPED and below.args[0] not in outputs:
+            below = below.args[0]
+        source = below.args[0] if str(below.target) in _RESHAPED else None
+        if source is not None and form.is_plain and outputs[source].is_plain:
+            found[node] = found.get(source, source)
     return found
 
 
@@ -333,16 +287,6 @@ def _result_form(writing: Import, node: fx.Node) -> Form:
     if all(isinstance(size, int) for size in (*fake.shape, *fake.stride())):
         return form_like(fake)
     return Form(fake.dtype, tuple(writing.values[node].dims), None, ())
-
-
-def call(node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
-    """One node by torch."""
-    args: Any = fx.map_arg(node.args, values.__getitem__)
-    named: Any = fx.map_arg(node.kwargs, values.__getitem__)
-    if node.target is torch.ops.aten.view.default:
-        # what planish made may lie in memory otherwise than torch would have it
-        return torch.reshape(*args)
-    return node.target(*args, **named)  # type: ignore[operator]
 
 
 class Runner:

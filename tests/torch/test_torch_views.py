@@ -1,0 +1,85 @@
+"""Results that torch makes as views of what a segment is given or computes: the same numbers, in the memory that eager torch would have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import planish.torch  # noqa: E402
+from planish.torch import partition, running  # noqa: E402
+
+
+class Attention(torch.nn.Module):
+    """Queries, keys and values of one product, for an op that is torch's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.into, self.out = torch.nn.Linear(32, 96), torch.nn.Linear(32, 32)
+
+    def forward(self, x: Any) -> Any:
+        n, t, c = x.shape
+        q, k, v = self.into(x).view(n, t, 3, 4, c // 4).permute(2, 0, 3, 1, 4).unbind(0)
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        return self.out(y.transpose(1, 2).reshape(n, t, c)), q[:, 0]
+
+
+@pytest.fixture
+def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Attention is torch's, and views are, as for tensors on a GPU; what each segment computes."""
+    computed: list[Any] = []
+    unlowered, compiled = running.unlowered, running.compiled
+
+    def with_attention(graph: Any) -> Any:
+        found = unlowered(graph)
+        for node in graph.nodes:
+            if "scaled_dot_product" in str(node.target) or any(each in found for each in node.args[:1]):
+                found[node] = "torch's"
+        return found
+
+    def noted(function: Any, inputs: Any, outputs: Any, options: Any, device: Any = None) -> Any:
+        computed.append([tuple(form.shape) for form in outputs])
+        return compiled(function, inputs, outputs, options)
+
+    monkeypatch.setattr(running, "unlowered", with_attention)
+    monkeypatch.setattr(running, "compiled", noted)
+    monkeypatch.setattr(running, "device_of", lambda nodes: torch.device("cpu"))
+    return computed
+
+
+def test_parts_of_a_product_are_views_of_it(as_on_a_gpu: list[Any]) -> None:
+    torch.manual_seed(0)
+    model, x = Attention(), torch.randn(2, 5, 32)
+    with torch.no_grad():
+        made, head = planish.torch.compile(model)(x)
+        exact, theirs = model(x)
+    assert torch.allclose(made, exact, rtol=1e-4, atol=1e-5)
+    assert torch.allclose(head, theirs, rtol=1e-4, atol=1e-5)
+    assert head.stride() == theirs.stride()
+    assert (10, 96) in as_on_a_gpu[0]  # the product, and nothing of it by itself
+    assert (2, 4, 5, 8) not in as_on_a_gpu[0]
+
+
+def test_a_training_step_of_it(as_on_a_gpu: list[Any]) -> None:
+    torch.manual_seed(0)
+    model, x = Attention(), torch.randn(2, 5, 32)
+    fast = planish.torch.compile(model)
+    grads = []
+    for each in (model, fast):
+        model.zero_grad()
+        each(x)[0].square().mean().backward()
+        grads.append([p.grad.clone() for p in model.parameters()])
+    for exact, made in zip(*grads, strict=True):
+        assert torch.allclose(made, exact, rtol=1e-4, atol=1e-5)
+
+
+def test_what_nobody_sees_is_not_computed() -> None:
+    graph = torch.fx.symbolic_trace(lambda x: torch.ops.aten.slice.Tensor(torch.ops.aten.exp.default(x), 1, 0, 1))
+    nodes = [node for node in graph.graph.nodes if node.op == "call_function"]
+    given = next(iter(graph.graph.nodes))
+    given.meta["val"] = nodes[0].meta["val"] = torch.empty(4, 8)
+    nodes[1].meta["val"] = torch.empty(4, 8)[:, :1]
+    segment = partition.segment_of(nodes)
+    assert running.views_by_torch(segment) == {}
