@@ -46,7 +46,9 @@ def with_writes(run: Run, writes: list[int]) -> Run:
         results = run(given)
         pairs: dict[Any, tuple[list[Any], list[Any]]] = {}
         for place, value in zip(written, results[-len(writes) :], strict=True):
-            places, values = pairs.setdefault((place.dtype, place.device), ([], []))  # at once are those alike
+            places, values = pairs.setdefault(
+                (place.dtype, place.device), ([], [])
+            )  # at once are those alike
             places.append(place)
             values.append(value)
         with torch.no_grad():

@@ -68,10 +68,14 @@ class Captured:
             elif node.op == "call_function":
                 writing.lower(node)
         wanted = saved.results_of(graph)
-        told = [None if node is None else form_like(node.meta["val"]) for node in wanted]
+        told: list[Any] = [None if node is None else form_like(node.meta["val"]) for node in wanted]
         given_on = [node is None or node.op == "placeholder" for node in wanted]
         function = writing.build(
-            [(node, form) for node, form, is_given in zip(wanted, told, given_on, strict=True) if not is_given]
+            [
+                (node, form)
+                for node, form, is_given in zip(wanted, told, given_on, strict=True)
+                if not is_given
+            ]
         )
         inputs = [node for node in graph.nodes if node.op == "placeholder"]
         self.functions.append(function)

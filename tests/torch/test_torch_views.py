@@ -9,28 +9,28 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import planish.torch  # noqa: E402
-from planish.torch import partition, running  # noqa: E402
+from planish.torch import partition, running, views  # noqa: E402
 
 
-class Attention(torch.nn.Module):
+def attention() -> Any:
     """Queries, keys and values of one product, for an op that is torch's."""
+    model = torch.nn.ModuleDict({"into": torch.nn.Linear(32, 96), "out": torch.nn.Linear(32, 32)})
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.into, self.out = torch.nn.Linear(32, 96), torch.nn.Linear(32, 32)
-
-    def forward(self, x: Any) -> Any:
+    def forward(x: Any) -> Any:
         n, t, c = x.shape
-        q, k, v = self.into(x).view(n, t, 3, 4, c // 4).permute(2, 0, 3, 1, 4).unbind(0)
+        q, k, v = model["into"](x).view(n, t, 3, 4, c // 4).permute(2, 0, 3, 1, 4).unbind(0)
         y = torch.nn.functional.scaled_dot_product_attention(q, k, v)
-        return self.out(y.transpose(1, 2).reshape(n, t, c)), q[:, 0]
+        return model["out"](y.transpose(1, 2).reshape(n, t, c)), q[:, 0]
+
+    model.forward = forward
+    return model
 
 
 @pytest.fixture
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Attention is torch's, and views are, as for tensors on a GPU; what each segment computes."""
     computed: list[Any] = []
-    unlowered, compiled = running.unlowered, running.compiled
+    unlowered, compiled = partition.unlowered, running.compiled
 
     def with_attention(graph: Any) -> Any:
         found = unlowered(graph)
@@ -51,7 +51,7 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def test_parts_of_a_product_are_views_of_it(as_on_a_gpu: list[Any]) -> None:
     torch.manual_seed(0)
-    model, x = Attention(), torch.randn(2, 5, 32)
+    model, x = attention(), torch.randn(2, 5, 32)
     with torch.no_grad():
         made, head = planish.torch.compile(model)(x)
         exact, theirs = model(x)
@@ -64,7 +64,7 @@ def test_parts_of_a_product_are_views_of_it(as_on_a_gpu: list[Any]) -> None:
 
 def test_a_training_step_of_it(as_on_a_gpu: list[Any]) -> None:
     torch.manual_seed(0)
-    model, x = Attention(), torch.randn(2, 5, 32)
+    model, x = attention(), torch.randn(2, 5, 32)
     fast = planish.torch.compile(model)
     grads = []
     for each in (model, fast):
@@ -76,10 +76,12 @@ def test_a_training_step_of_it(as_on_a_gpu: list[Any]) -> None:
 
 
 def test_what_nobody_sees_is_not_computed() -> None:
-    graph = torch.fx.symbolic_trace(lambda x: torch.ops.aten.slice.Tensor(torch.ops.aten.exp.default(x), 1, 0, 1))
+    graph = torch.fx.symbolic_trace(
+        lambda x: torch.ops.aten.slice.Tensor(torch.ops.aten.exp.default(x), 1, 0, 1)
+    )
     nodes = [node for node in graph.graph.nodes if node.op == "call_function"]
     given = next(iter(graph.graph.nodes))
     given.meta["val"] = nodes[0].meta["val"] = torch.empty(4, 8)
     nodes[1].meta["val"] = torch.empty(4, 8)[:, :1]
     segment = partition.segment_of(nodes)
-    assert running.views_by_torch(segment) == {}
+    assert views.views_by_torch(segment) == {}

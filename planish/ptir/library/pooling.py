@@ -94,9 +94,7 @@ def max_pool_back(
     sizes, out = dims[2:], gradient.dims[2:]
     if not all(isinstance(count, int) for count in out):
         raise ShapeError(f"the sizes of {gradient.type} are not known", op="max_pool_back")
-    before = [
-        (wide - 1) * gap // step for wide, gap, step in zip(window, dilation, strides, strict=True)
-    ]
+    before = [(wide - 1) * gap // step for wide, gap, step in zip(window, dilation, strides, strict=True)]
     low = [0, 0, *before]
     high = [
         max(0, -(-(size + pad) // step) - int(str(count)))

@@ -73,7 +73,10 @@ def _is_coarse(at: NodeSite) -> bool:
     passes, too; what lies across them, as channels of a batch, would be read twice.
     """
     source: Any = at.node.args[0]
-    is_cast = str(getattr(source, "target", "")) in ("aten._to_copy.default", "prims.convert_element_type.default")
+    is_cast = str(getattr(source, "target", "")) in (
+        "aten._to_copy.default",
+        "prims.convert_element_type.default",
+    )
     fake = (source.args[0] if is_cast else source).meta["val"]
     return bool(fake.dtype is torch.bfloat16 and fake.device.type == "cuda")
 
