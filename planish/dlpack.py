@@ -10,9 +10,9 @@ from __future__ import annotations
 import atexit
 import ctypes
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from planish import dtypes
 from planish.errors import DTypeError, PlanishError
 from planish.records import dataclass
 
+T = TypeVar("T")
 CPU: Final = 1
 """DLPack's name for the memory of the host."""
 VERSION: Final = (1, 1)
@@ -180,6 +181,30 @@ def capsule_of(
     if on_host:
         _WAITING.append(made)
     return made
+
+
+def sender(
+    dtype: np.dtype[Any], shape: tuple[int, ...], device: tuple[int, int], take: Callable[[object], T]
+) -> Callable[[int, object], T]:
+    """Hands arrays of one form to whoever takes capsules at once: called with an address and what keeps it alive.
+
+    A capsule that is taken before anybody else sees it needs nobody who asks whether it was.
+    """
+    kind, written, sizes = _record(dtype, shape, device, False, False)
+    (plain, _), copied, place_of = _FORMS, kind.from_buffer_copy, ctypes.addressof
+
+    def send(address: int, keeper: object) -> T:
+        record = copied(written)
+        record.array.data = address
+        place = place_of(record)
+        _OUT[place] = record, keeper, sizes
+        try:
+            return take(_new(place, plain, None))
+        except BaseException:
+            _OUT.pop(place, None)
+            raise
+
+    return send
 
 
 # -- in ----------------------------------------------------------------------------------------------------------------

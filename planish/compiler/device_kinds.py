@@ -149,6 +149,12 @@ class Accelerator(DeviceKind):
         """`at_once` for arrays that are known to have a dtype of their library, a shape, and row-major order."""
 
     @abstractmethod
+    def writer_of(
+        self, number: int, dtype: np.dtype[Any], shape: tuple[int, ...]
+    ) -> Callable[[Storage], Any]:
+        """Arrays of one dtype and shape as another library's, in place."""
+
+    @abstractmethod
     def array_interface(self, array: Storage) -> dict[str, Any]:
         """What libraries that know no DLPack read of an array."""
 

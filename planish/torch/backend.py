@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from planish.errors import PlanishError
-from planish.torch import decompositions, saved
+from planish.torch import decompositions, mutations, saved
 from planish.torch.options import Options
 from planish.torch.running import Runner
 
@@ -47,14 +47,15 @@ def planish_backend(
             return boxed(CheckedRunner(graph, chosen))
         saved.take_orders(graph.graph, examples)
         saved.choose_orders(graph.graph)
-        made = Runner(graph, chosen)
         saved.report(graph.graph)
-        return boxed(made)
+        writes = mutations.take_writes(graph)
+        return boxed(mutations.with_writes(Runner(graph, chosen), writes))
 
     compiled: Callable[..., Any] = aot_autograd(
         fw_compiler=compile_graph,
         bw_compiler=compile_graph,
         decompositions=decompositions.table(),
+        keep_inference_input_mutations=True,
         partition_fn=min_cut_rematerialization_partition,
     )(module, inputs)
     return compiled

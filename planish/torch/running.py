@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import numpy as np
 import torch
 from torch import fx
 
@@ -20,6 +21,7 @@ from planish.torch.kinds import CARRIERS
 from planish.torch.options import Options
 from planish.torch.partition import Segment, Step, draws, partition, unlowered
 from planish.torch.reporting import total
+from planish.torch.segment_views import WithViews, call, views_of_segment
 from planish.torch.views import Looks, views_by_torch, views_of_results
 
 Tensors = list[torch.Tensor]
@@ -113,13 +115,10 @@ class _OnGpu:
         return read
 
     def writer(self, form: Form) -> Callable[[Any], torch.Tensor]:
-        lent = self._gpu.lent
-
-        def write(array: Any) -> torch.Tensor:
-            found = torch.utils.dlpack.from_dlpack(lent(array, None, versioned=False, read_only=False))
-            return found if form.is_plain else form.restored(found)
-
-        return write
+        type = form.type
+        dims = tuple(size for size in type.dims if isinstance(size, int))
+        found = self._gpu.writer_of(self.device.index or 0, np.dtype(type.dtype.numpy), dims)
+        return found if form.is_plain else lambda array: form.restored(found(array))
 
 
 def device_of(nodes: Sequence[fx.Node]) -> torch.device | None:
@@ -234,7 +233,7 @@ class SegmentRunner:
         numbers: Sequence[Any],
         names: NamedSizes | None = None,
         untold: Sequence[Any] = (),
-    ) -> Compiled:
+    ) -> Variant:
         writing = Import("torch_segment", names)
         for node, form in zip(self.segment.inputs, forms, strict=True):
             writing.take(node, form)
@@ -248,15 +247,22 @@ class SegmentRunner:
             writing.lower(node)
         outputs = {node: _result_form(writing, node) for node in self.segment.outputs}
         device = device_of(self.segment.nodes)
+        ways = views_of_segment(self.segment) if names is None and device is not None else {}
+        for node in ways:
+            del outputs[node]
+        for way in ways.values():
+            base = way[0].all_input_nodes[0]
+            if base not in self.segment.inputs:
+                outputs.setdefault(base, form_like(base.meta["val"]))
         seen = views_of_results(outputs)
         own = {node: form for node, form in outputs.items() if node not in seen}
         function = writing.build(own.items())
         made = compiled(function, forms, list(own.values()), self.options, device)
-        if not seen:
-            return made
-        places = {node: number for number, node in enumerate(own)}
-        looks = [seen.get(node, (node, ())) for node in outputs]
-        return replace(made, seen=tuple((places[source], way) for source, way in looks))
+        if seen:
+            places = {node: number for number, node in enumerate(own)}
+            looks = [seen.get(node, (node, ())) for node in outputs]
+            made = replace(made, seen=tuple((places[source], way) for source, way in looks))
+        return WithViews(made, self.segment, list(outputs), ways) if ways else made
 
     def _by_torch(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Tensors:
         values: dict[fx.Node, Any] = dict(zip(self.segment.inputs, tensors, strict=True))
@@ -303,16 +309,6 @@ def _result_form(writing: Import, node: fx.Node) -> Form:
     except ValueError:  # a size that is known at run time only
         order = None
     return Form(fake.dtype, tuple(writing.values[node].dims), order, ())
-
-
-def call(node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
-    """One node by torch."""
-    args: Any = fx.map_arg(node.args, values.__getitem__)
-    named: Any = fx.map_arg(node.kwargs, values.__getitem__)
-    if node.target is torch.ops.aten.view.default:
-        # what planish made may lie in memory otherwise than torch would have it
-        return torch.reshape(*args)
-    return node.target(*args, **named)  # type: ignore[operator]
 
 
 class Runner:

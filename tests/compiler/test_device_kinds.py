@@ -144,6 +144,9 @@ class Toy(Accelerator):
     def reader_of(self, number: int, kind: Any, shape: tuple[int, ...]) -> Callable[[Any], Any]:
         return self.at_once
 
+    def writer_of(self, number: int, dtype: Any, shape: tuple[int, ...]) -> Callable[[Any], Any]:
+        return self.at_once
+
     def array_interface(self, array: ToyArray) -> dict[str, Any]:
         return {"shape": array.shape}
 

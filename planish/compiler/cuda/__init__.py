@@ -111,6 +111,11 @@ class Cuda(Accelerator):
     def reader_of(self, number: int, kind: Any, shape: tuple[int, ...]) -> Callable[[Any], GpuArray | None]:
         return dlpack.reader_of(number, kind, shape)
 
+    def writer_of(
+        self, number: int, dtype: np.dtype[Any], shape: tuple[int, ...]
+    ) -> Callable[[GpuArray], Any]:
+        return dlpack.writer_of(number, dtype, shape)
+
     def array_interface(self, array: GpuArray) -> dict[str, Any]:
         return dlpack.interface(array)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from planish.dlpack import CODES, NAMES, capsule_of, taken
+from planish.dlpack import CODES, NAMES, capsule_of, sender, taken
 from planish.errors import PlanishError
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.device import gpu
@@ -46,6 +46,19 @@ def lent(array: GpuArray, stream: int | None, *, versioned: bool, read_only: boo
         array.address, array.dtype, array.shape, (CUDA, array.gpu.number), keeper,
         versioned=versioned, read_only=read_only,
     )  # fmt: skip
+
+
+def writer_of(number: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Callable[[GpuArray], Any]:
+    """Arrays of a GPU of one dtype and shape as tensors of torch, where they are."""
+    here, torch = gpu(number), sys.modules["torch"]
+    send = sender(dtype, shape, (CUDA, number), torch._C._from_dlpack)
+
+    def write(array: GpuArray) -> Any:
+        # torch takes it on its default stream, whatever the current one is
+        other = here.shown_to(None)
+        return send(array.address, array if other is None else _Lent(array, other))
+
+    return write
 
 
 # -- in ----------------------------------------------------------------------------------------------------------------

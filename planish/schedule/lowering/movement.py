@@ -169,8 +169,11 @@ def _pad(tensors: Tensors, inst: Inst) -> UOp:
     x, of = lying(tensors, full(x, dims))
     order = inverse(of)
     dims, sizes = (tuple(each[axis] for axis in order) for each in (dims, sizes))
+    low, high, interior = attrs.low, attrs.high, attrs.interior
     attrs = PadAttrs(
-        *(tuple(each[axis] for axis in order) for each in (attrs.low, attrs.high, attrs.interior))
+        tuple(low[axis] for axis in order),
+        tuple(high[axis] for axis in order),
+        tuple(interior[axis] for axis in order),
     )
     fills = value is not value.const_like(False if value.dtype.is_bool else 0)
     if _is_plain(dims, attrs):

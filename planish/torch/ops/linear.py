@@ -11,7 +11,7 @@ from planish.dtypes import DType
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, cast, shortened, spread
+from planish.torch.site import NodeSite, cast, shortened, spread, wide_kind
 
 
 def product(x: V, y: V, out: DType | None = None) -> V:
@@ -71,15 +71,15 @@ def mv(at: NodeSite, x: V, vec: V) -> V:
 @lowering("aten.linear")
 def linear(at: NodeSite, x: V, weight: V, bias: V | None = None) -> V:
     alike(at, x, weight)
-    sums = _sums(x.dtype, x.dtype)
+    sums = _sums(x.dtype, x.dtype if bias is None else wide_kind(x.dtype))
     x, weight = shortened(at, cuda.matmul, x, weight)
     found = x.dot_general(weight, ops.DotDims((), (x.rank - 1,), (weight.rank - 1,)), sums)
-    return found if bias is None else found.add(spread(bias, found.dims))
+    return found if bias is None else plus(at, bias, found, 1, 1)
 
 
 @lowering("aten.addmm", "aten.baddbmm")
 def addmm(at: NodeSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) -> V:
-    return plus(at, bias, _matrices(at, x, y), beta, alpha)
+    return plus(at, bias, _matrices(at, x, y, wide_kind(x.dtype)), beta, alpha)
 
 
 @lowering("aten.addmv")
@@ -103,14 +103,17 @@ def addbmm(at: NodeSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) 
 
 
 def plus(at: NodeSite, bias: V, found: V, beta: Any, alpha: Any) -> V:
-    """beta·bias + alpha·found; what beta = 0 takes is not even looked at."""
-    found = cast(found, at.dtype)
+    """beta·bias + alpha·found; what beta = 0 takes is not even looked at. Sums of narrow floats are rounded once, when all is added."""
+    return cast(_plus(at, bias, cast(found, wide_kind(at.dtype)), beta, alpha), at.dtype)
+
+
+def _plus(at: NodeSite, bias: V, found: V, beta: Any, alpha: Any) -> V:
     if found.dtype.is_bool:
         return found if not beta else cast(bias, found.dtype).broadcast_to(found.dims).or_(found)
     if alpha != 1:
-        found = found.mul(at.full(found.dims, alpha))
+        found = found.mul(at.full(found.dims, alpha, found.dtype))
     if beta == 0:
         return found
     own = cast(bias, found.dtype)
-    own = own if beta == 1 else own.mul(at.full(own.dims, beta))
+    own = own if beta == 1 else own.mul(at.full(own.dims, beta, own.dtype))
     return spread(own, found.dims).add(found)
