@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from onnx import NodeProto
 
 from planish import dtypes
+from planish.onnx.attributes import Attributes
 from planish.onnx.ops.broadcasting import broadcast_dims
 from planish.onnx.ops.common import (
     Array,
@@ -17,6 +19,7 @@ from planish.onnx.ops.common import (
     axis_of,
     dims_of,
     host_arrays,
+    if_known,
     ints,
     is_device,
     is_host,
@@ -26,7 +29,7 @@ from planish.onnx.ops.common import (
     size_of,
     sizes,
 )
-from planish.onnx.registry import op
+from planish.onnx.registry import OWN, find, op
 from planish.onnx.site import NodeSite
 from planish.ptir.dims import Dim, bounds
 from planish.ptir.graph_value import GraphValue as V
@@ -294,10 +297,37 @@ def slice_attributes(at: NodeSite, x: V) -> V:
     return _sliced(at, x, starts, ends, at.attr("axes") or range(len(starts)), [1] * len(starts))
 
 
-@op("Slice", since=10, known=(1, 2, 3, 4))
+@op("Slice", domain=OWN, host=True)
+def slice_on_host(
+    at: NodeSite, x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None
+) -> Array:
+    """A part of an array where data says which: a program with the numbers in it would serve these alone."""
+    count = starts.size
+    parts = [slice(None)] * x.ndim
+    chosen = axes_of(at, range(count) if axes is None else ints(axes), x.ndim)
+    strides = [1] * count if steps is None else ints(steps)
+    for axis, start, end, step in zip(chosen, ints(starts), ints(ends), strides, strict=True):
+        first, last, stride = slice(start, end, step).indices(x.shape[axis])
+        parts[axis] = slice(first, None if last < 0 else last, stride)
+    return x[tuple(parts)].copy()
+
+
+@op("Slice", since=10, known=if_known(1, 2, 3, 4))
 def slice_(
-    at: NodeSite, x: V, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None
+    at: NodeSite, x: V, starts: Tensor, ends: Tensor, axes: Tensor | None = None, steps: Tensor | None = None
 ) -> V:
+    limits, engine = (starts, ends, axes, steps), at.engine
+    data = [limit for limit in limits if isinstance(limit, V)]
+    counted = isinstance(ends, np.ndarray) and engine.varies(ends) and not engine.varies(starts)
+    can_run = engine.recorder is not None and not engine.depth
+    if can_run and (counted or data) and not any(engine.named(limit) is not None for limit in data):
+        entry, node = find(OWN, "Slice", 1), NodeProto()
+        node.CopyFrom(at.node)
+        node.domain = OWN
+        own = NodeSite(engine, node, Attributes(node), 1, at.scope)
+        return engine.call(entry, own, [x, *limits][: len(node.input)])[0]
+    if data:
+        x, starts, ends, axes, steps = engine.known(at, [1, 2, 3, 4], [x, *limits])
     count = starts.size
     return _sliced(
         at,
