@@ -313,7 +313,7 @@ def _unrolled(
     if by_data:
         engine.vary(own.names["$carried"])  # what was counted on the way is data too
     for k in range(stacks):
-        own.names[f"$stack{k}"] = _stacked(at, own, own.names[f"$stack{k}"], body, k + 1 + len(names))
+        own.names[f"$stack{k}"] = _rows_of_steps(at, own, own.names[f"$stack{k}"], body, k + 1 + len(names))
     return (*own.names["$carried"], *(own.names[f"$stack{k}"] for k in range(stacks)))
 
 
@@ -323,21 +323,28 @@ def stack_of(at: NodeSite, *rows: Array) -> Array:
     return np.stack(rows)
 
 
-def _stacked(at: NodeSite, own: NameScope, values: Sequence[Value], body: GraphProto, position: int) -> Value:
+def _stacked(at: NodeSite, values: Sequence[Value], body: GraphProto, position: int) -> Value:
     if not values:
         tensor = body.output[position].type.tensor_type
         dims = [d.dim_value for d in tensor.shape.dim]
         return np.zeros((0, *dims), numpy_kind(at, tensor.elem_type or 1))
     if all(isinstance(value, np.ndarray) for value in values):
         return np.stack(values)
-    if at.engine.recorder is not None and not at.engine.depth:
-        # the number of steps is data: it is not written into the program that goes on
-        rows_of_steps = NameScope({f"$row{n}": value for n, value in enumerate(values)}, own)
-        node = helper.make_node("Stack", list(rows_of_steps.names), ["$rows"], domain=OWN)
-        at.engine.run_nodes([node], rows_of_steps, ["$rows"])
-        return rows_of_steps.find("$rows")
     rows = [at.value(value).expand_dims(0) for value in values]
     return rows[0].concat(rows[1:], 0) if len(rows) > 1 else rows[0]
+
+
+def _rows_of_steps(
+    at: NodeSite, own: NameScope, values: Sequence[Value], body: GraphProto, position: int
+) -> Value:
+    """The same where the number of steps is data: it is not written into the program that goes on."""
+    can_run = at.engine.recorder is not None and not at.engine.depth
+    if not can_run or not any(isinstance(value, V) for value in values):
+        return _stacked(at, values, body, position)
+    inner = NameScope({f"$row{n}": value for n, value in enumerate(values)}, own)
+    node = helper.make_node("Stack", list(inner.names), ["$rows"], domain=OWN)
+    at.engine.run_nodes([node], inner, ["$rows"])
+    return inner.find("$rows")
 
 
 def _flipped(value: V, axis: int, backwards: bool) -> V:

@@ -92,10 +92,12 @@ class Forest:
         if not (inside and entries and same and least >= 0) or self._mode is None or not count:
             return None
         nodes = np.stack([self.feature, self.no, self.yes, self.missing], 1).astype(np.int32)
-        integers = (np.ascontiguousarray(each, np.int64) for each in (self.roots, self.start, self.target))
+        roots, start, target = (
+            np.ascontiguousarray(each, np.int64) for each in (self.roots, self.start, self.target)
+        )
         weight = np.ascontiguousarray(self.weight, np.float64)
         test = f"{[*TESTS][self._mode]}.{'gaps' if self.missing.any() else 'whole'}"
-        return _Tables(nodes, *integers, weight, test, int(self.target.max(initial=-1)) + 1)
+        return _Tables(nodes, roots, start, target, weight, test, int(self.target.max(initial=-1)) + 1)
 
     @cached_property
     def _splits(self) -> dict[str, Array]:

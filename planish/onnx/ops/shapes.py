@@ -10,6 +10,7 @@ import numpy as np
 from onnx import NodeProto
 
 from planish import dtypes
+from planish.errors import InternalError
 from planish.onnx.attributes import Attributes
 from planish.onnx.ops.broadcasting import broadcast_dims
 from planish.onnx.ops.common import (
@@ -321,13 +322,26 @@ def slice_(
     counted = isinstance(ends, np.ndarray) and engine.varies(ends) and not engine.varies(starts)
     can_run = engine.recorder is not None and not engine.depth
     if can_run and (counted or data) and not any(engine.named(limit) is not None for limit in data):
-        entry, node = find(OWN, "Slice", 1), NodeProto()
-        node.CopyFrom(at.node)
-        node.domain = OWN
-        own = NodeSite(engine, node, Attributes(node), 1, at.scope)
-        return engine.call(entry, own, [x, *limits][: len(node.input)])[0]
-    if data:
-        x, starts, ends, axes, steps = engine.known(at, [1, 2, 3, 4], [x, *limits])
+        return _sliced_by_data(at, [x, *limits])
+    known: list[Any] = [x, *limits]
+    return _sliced_as_told(at, *(engine.known(at, [1, 2, 3, 4], known) if data else known))
+
+
+def _sliced_by_data(at: NodeSite, given: Sequence[Tensor | None]) -> V:
+    """By the host, while the model is run."""
+    entry, node = find(OWN, "Slice", 1), NodeProto()
+    node.CopyFrom(at.node)
+    node.domain = OWN
+    if entry is None:
+        raise InternalError("there is no slice of the host")
+    own = NodeSite(at.engine, node, Attributes(node), 1, at.scope)
+    part: V = at.engine.call(entry, own, given[: len(node.input)])[0]
+    return part
+
+
+def _sliced_as_told(
+    at: NodeSite, x: V, starts: Array, ends: Array, axes: Array | None, steps: Array | None
+) -> V:
     count = starts.size
     return _sliced(
         at,
