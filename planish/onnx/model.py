@@ -274,9 +274,8 @@ class Model:
         optional = {info.name: info for info in self.optional_inputs}
         for name in feeds:
             if name not in wanted and name not in optional:
-                raise InvalidArgument(
-                    f"the model has no input {name!r}", remedy=f"it has {', '.join(wanted) or 'none'}"
-                )
+                kind = InvalidArgument if wanted.keys() <= feeds.keys() else MissingInput
+                raise kind(f"the model has no input {name!r}", remedy=f"it has {', '.join(wanted) or 'none'}")
         self.complete(feeds)
         given: dict[str, Any] = {}
         for name, info in (wanted | optional).items():
