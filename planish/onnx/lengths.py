@@ -77,7 +77,7 @@ class NamedLengths:
 
 def fitting(after: Mapping[Hashable, T], results: Sequence[Array], named: dict[str, int]) -> T | None:
     """The step that leads on for arrays of such lengths; `named` are those that have names already, and new ones are added."""
-    for key, step in after.items():
+    for key, step in list(after.items()):  # another thread may add to it
         found = _matched(key, results, named)
         if found is not None:
             named.update(found)
