@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from planish.onnx import registry, work
 from planish.onnx.attributes import Attributes
 from planish.onnx.functions import body_of, defaults_of
 from planish.onnx.host_call import HostCall
+from planish.onnx.lengths import Lengths, NamedLengths
 from planish.onnx.preparing import Prepared, prepared
 from planish.onnx.registry import OpForm, Unsupported
 from planish.onnx.scope import NameScope, Value, last_uses
@@ -34,7 +36,7 @@ from planish.onnx.tensors import dense, on_device, to_array
 from planish.onnx.value_kinds import WITH_WORDS, is_text, kind_of_value, stays_in_program
 from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue
-from planish.ptir.types import TensorType
+from planish.ptir.types import DimLike, TensorType
 
 Array = NDArray[Any]
 Compile = Callable[[ptir.Function], Call]
@@ -75,13 +77,9 @@ class Importer:
         """Values that hold sizes with names, by id, and these."""
         self.prepared = Prepared()
         """Work on weights that was done already."""
+        self.lengths = NamedLengths(Lengths())
         self._ends: dict[int, tuple[Any, tuple[list[list[str]], set[str]]]] = {}
         self._initial: dict[int, tuple[GraphProto, dict[str, Array]]] = {}
-
-    @property
-    def execute(self) -> TapeRecorder | None:
-        """Whether something can be run: None if not."""
-        return self.recorder
 
     # -- graphs ------------------------------------------------------------------------------------------------------
 
@@ -293,8 +291,10 @@ class Importer:
             return self.on_arrays(entry, at, known)
         places = [n for n, value in enumerate(known) if value is not None]
         call = HostCall(at.attributes.said(), at.version, places, at.attributes)
-        results = recorder.call(call, [known[n] for n in places], False)
-        return [self.segment.parameter(array) if on_device(array.dtype) else array for array in results]
+        dims: list[tuple[DimLike, ...]] = []
+        key_of = partial(self.lengths.key, " ".join(at.node.output), dims)
+        made = zip(recorder.call(call, [known[n] for n in places], False, key_of), dims, strict=True)
+        return [self.segment.parameter(array, d) if on_device(array.dtype) else array for array, d in made]
 
     def on_arrays(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
         """A node on arrays, text among them perhaps: what moves elements about, or compares them, is done with numbers for words."""
@@ -397,7 +397,7 @@ class Importer:
     ) -> list[Value]:
         """The inputs, those at the positions as arrays; the segment is cut if it computes one of them."""
         values = list(given)
-        if self.symbols and self.recorder is None:
+        if self.symbols and (look or self.recorder is None):
             for n in positions:
                 array = self.named(values[n])
                 values[n] = values[n] if array is None else array
@@ -428,7 +428,7 @@ class Importer:
             value = scope.find(name)
             values[name] = self._arrays(value)
             if look:
-                self._replace(scope, name, values[name])
+                scope.replace(name, values[name])
         if look and self.recorder is not None:
             flat = [array for name in lazy for array in arrays_in(values[name])]
             self.recorder.look(flat)
@@ -438,14 +438,6 @@ class Importer:
         if isinstance(value, list):
             return [self._arrays(item) for item in value]
         return self.segment.data[value.id] if isinstance(value, GraphValue) else value
-
-    @staticmethod
-    def _replace(scope: NameScope, name: str, value: Value) -> None:
-        where: NameScope | None = scope
-        while where is not None and name not in where.names:
-            where = where.outer
-        if where is not None:
-            where.names[name] = value
 
     def cut(self, at: NodeSite, scope: NameScope) -> None:
         """Run what has been written; a new segment begins, its parameters what is still asked for."""
@@ -468,7 +460,9 @@ class Importer:
     def _after_cut(self, value: Value, arrays: Mapping[int, Array]) -> Value:
         if isinstance(value, list):
             return [self._after_cut(item, arrays) for item in value]
-        return self.segment.parameter(arrays[value.id]) if isinstance(value, GraphValue) else value
+        return (
+            self.segment.parameter(arrays[value.id], value.dims) if isinstance(value, GraphValue) else value
+        )
 
     def finish(self, values: Sequence[GraphValue]) -> list[Array]:
         """Run the segment for these values; a new one begins."""
@@ -481,8 +475,8 @@ class Importer:
         inputs = self.recorder.numbers
         fixed = [id(array) not in inputs and id(array) not in self.varying for array in arrays]
         function, arrays = prepared(function, arrays, fixed, self.prepared)
-        is_static = all(isinstance(dim, int) for type in function.result_types for dim in type.dims)
-        return self.recorder.call(self.compile(function), arrays, is_static)
+        # lengths with names say what the shapes of the results are
+        return self.recorder.call(self.compile(function), arrays, True)
 
     def outputs(self, values: Sequence[Value]) -> list[Any]:
         """The end of a run: the outputs as arrays."""

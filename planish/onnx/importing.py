@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from onnx import NodeProto
 
 import planish.onnx.ops  # noqa: F401 - fills the registry
+from planish.errors import PlanishError
 from planish.onnx.attributes import Attributes
 from planish.onnx.checking import check
 from planish.onnx.engine import Importer
+from planish.onnx.lengths import NamedLengths
 from planish.onnx.ordering import put_in_order
 from planish.onnx.preparing import prepared
 from planish.onnx.scope import NameScope
@@ -44,11 +46,19 @@ def record(
     model: Model, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array]
 ) -> tuple[list[Any], bool]:
     """Import a model for these inputs, running it on the way; the outputs, and whether the tape can repeat that."""
-    recorder = TapeRecorder(tape, flat)
-    engine = _engine(model, recorder)
-    names = {name: _entered(engine, value) for name, value in given.items()}
-    outputs = engine.outputs(engine.run_graph(model.proto.graph, NameScope(names)))
-    return outputs, recorder.keeps
+    while True:
+        recorder = TapeRecorder(tape, flat)
+        engine = _engine(model, recorder)
+        engine.lengths = NamedLengths(model.lengths)
+        names = {name: _entered(engine, value) for name, value in given.items()}
+        try:
+            outputs = engine.outputs(engine.run_graph(model.proto.graph, NameScope(names)))
+        except PlanishError as error:
+            if not engine.lengths.used:
+                raise
+            model.lengths.reason = error.message  # something needs a length as a number: from now on all are
+            continue
+        return outputs, recorder.keeps
 
 
 def whole(

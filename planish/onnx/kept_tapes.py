@@ -219,8 +219,17 @@ def _written(key: Hashable) -> object:
 
 def _read_key(told: Any) -> Hashable:
     return tuple(
-        (kind, tuple(shape), *(base64.b64decode(raw) for raw in rest)) for kind, shape, *rest in told
+        (kind, tuple(map(_read_size, shape)), *(base64.b64decode(raw) for raw in rest))
+        for kind, shape, *rest in told
     )
+
+
+def _read_size(told: Any) -> Hashable:
+    """A number, or a name with its bounds."""
+    if not isinstance(told, list):
+        return int(told)
+    name, low, high = told
+    return str(name), int(low), int(high)
 
 
 def load(where: str, initial: Mapping[str, Array]) -> Found | None:

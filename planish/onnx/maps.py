@@ -148,7 +148,7 @@ def _attributes(node: NodeProto) -> dict[str, Any]:
 
 
 def _texts(words: Sequence[bytes]) -> list[str]:
-    return [word.decode("utf-8", "surrogateescape") for word in words if isinstance(word, bytes)]
+    return [word.decode("utf-8", "surrogateescape") for word in words]
 
 
 def _keep(model: ModelProto, nodes: Sequence[NodeProto]) -> None:

@@ -30,6 +30,7 @@ from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import kept_tapes, wire
 from planish.onnx.any_size import AnySize
 from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
+from planish.onnx.lengths import Lengths
 from planish.onnx.maps import take_map_inputs, take_maps, zipped
 from planish.onnx.preparing import Prepared
 from planish.onnx.status import InvalidArgument, InvalidProtobuf, MissingInput, NoSuchFile
@@ -106,6 +107,8 @@ class Model:
         """How many functions were compiled for it so far."""
         self.sizes = AnySize(self)
         """The programs for sizes within bounds; `sizes.reason` says why there are none."""
+        self.lengths = Lengths()
+        """Lengths that data decides; `lengths.reason` says why each has a program of its own."""
         for name in self.dims:
             if not any(name in (info.dims or ()) for info in self.inputs):
                 raise ShapeError(f"no input of the model has a dim {name!r}", remedy=self._named_dims())
@@ -271,9 +274,8 @@ class Model:
         optional = {info.name: info for info in self.optional_inputs}
         for name in feeds:
             if name not in wanted and name not in optional:
-                raise InvalidArgument(
-                    f"the model has no input {name!r}", remedy=f"it has {', '.join(wanted) or 'none'}"
-                )
+                kind = InvalidArgument if wanted.keys() <= feeds.keys() else MissingInput
+                raise kind(f"the model has no input {name!r}", remedy=f"it has {', '.join(wanted) or 'none'}")
         self.complete(feeds)
         given: dict[str, Any] = {}
         for name, info in (wanted | optional).items():

@@ -42,6 +42,8 @@ class OpForm:
         return self.name == "Cast" and at.attributes.given.get("to") in (_STRING, "STRING")
 
 
+OWN: Final = "planish"
+"""The domain of ops that no model names: what importers have the host do."""
 _STRING: Final = 8
 _TABLE: Final[dict[tuple[str, str], list[OpForm]]] = {}
 

@@ -35,6 +35,20 @@ class NameScope:
             scope = scope.outer
         raise PlanishError(f"the model uses {name!r}, which nothing defines")
 
+    def replace(self, name: str, value: Value) -> None:
+        """Something else for a name, where it is defined."""
+        for scope in self.visible():
+            if name in scope.names:
+                scope.names[name] = value
+                return
+
+    def visible(self) -> Iterator[NameScope]:
+        """This one and those around it."""
+        scope: NameScope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
     def call(self) -> Attributes | None:
         """The attributes of the function around here."""
         scope: NameScope | None = self

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.compiler.arguments import DeviceArray
+from planish.onnx.lengths import fitting
 from planish.records import dataclass
 
 Array = NDArray[Any]
@@ -55,6 +56,7 @@ class Tape:
     def replay(self, inputs: Sequence[Any], *, on_device: bool = False) -> list[Any] | None:
         """The outputs, left where they are if they may be on a device; None if the data takes a way that was never taken before."""
         slots = list(inputs)
+        named: dict[str, int] = {}
         step = self.first.get(())
         while isinstance(step, TapeStep):
             given = [slots[source] if isinstance(source, int) else source for source in step.arguments]
@@ -67,6 +69,9 @@ class Tape:
                 results = step.call(*given)
                 slots += results
                 key = () if step.is_static else shapes(results)
+                if not step.is_static and key not in step.after:
+                    step = fitting(step.after, results, named)
+                    continue
             step = step.after.get(key)
         if step is None:
             return None
@@ -90,8 +95,14 @@ class TapeRecorder:
             tape.first.clear()
             tape.steps = 0
 
-    def call(self, call: Call, arguments: Sequence[Array], is_static: bool) -> list[Array]:
-        """Call something; its results."""
+    def call(
+        self,
+        call: Call,
+        arguments: Sequence[Array],
+        is_static: bool,
+        key_of: Callable[[Sequence[Array]], Hashable] | None = None,
+    ) -> list[Array]:
+        """Call something; its results. What leads on from them is their shapes, or what `key_of` says."""
         results = [np.asarray(result) for result in call(*arguments)]
         for array in results:
             self.numbers.setdefault(id(array), len(self.slots))
@@ -102,7 +113,7 @@ class TapeRecorder:
             sources = tuple(
                 constant(source) if isinstance(source, np.ndarray) else source for source in sources
             )
-        self._step(TapeStep(call, sources, is_static), () if is_static else shapes(results))
+        self._step(TapeStep(call, sources, is_static), () if is_static else (key_of or shapes)(results))
         return results
 
     def look(self, arrays: Sequence[Array]) -> None:

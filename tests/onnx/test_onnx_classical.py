@@ -333,7 +333,7 @@ def test_machine_code_walks_as_numpy_does(mode: str, dtype: str, monkeypatch: py
     [("nodes_truenodeids", 70), ("nodes_falsenodeids", -9), ("tree_roots", 5), ("leaf_targetids", -4)],
 )
 def test_trees_that_lead_out_of_their_tables_are_no_memory_fault(name: str, value: int):
-    whole = {
+    whole: dict[str, Any] = {
         "nodes_featureids": [0],
         "nodes_truenodeids": [0],
         "nodes_falsenodeids": [1],

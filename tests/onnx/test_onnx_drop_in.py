@@ -134,6 +134,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "run with lists of whole numbers": run({"x": [[1, 2, 3]]}),
     "run with an initialiser": run({"x": X, "w": np.ones(3, np.float32)}),
     "an input is missing": run({}),
+    "an input has another name": run({"other": X}),
     "an input too many": run({"x": X, "z": X}),
     "another dtype": run({"x": X.astype(np.float64)}),
     "another rank": run({"x": X[0]}),

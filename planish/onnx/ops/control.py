@@ -18,7 +18,7 @@ from onnx import GraphProto, NodeProto, helper
 
 from planish.errors import PlanishError
 from planish.onnx.ops.common import numpy_kind
-from planish.onnx.registry import op
+from planish.onnx.registry import OWN, op
 from planish.onnx.scope import NameScope, graphs_of, names_used
 from planish.onnx.site import CannotTrace, NodeSite
 from planish.onnx.tensors import on_device
@@ -29,8 +29,6 @@ Array = NDArray[Any]
 Value = Any
 _ROOM: Final = 1 << 24
 """Elements of the rows that a loop of unknown length may leave."""
-_OWN: Final = "planish"
-"""The domain of ops that stand in no model."""
 _LEAST_ROOM: Final = 16
 _STEPS: Final = 10_000
 """Steps that are written out where nothing but their number ends a loop."""
@@ -247,21 +245,21 @@ def _room(at: NodeSite, most: V, condition: Value, carried: Sequence[V]) -> tupl
     """
     names = {"$most": most, "$if": condition, "$carried": list(carried)}
     own = NameScope(names, at.scope)
-    node = helper.make_node("Room", ["$most"], ["$room"], domain=_OWN)
+    node = helper.make_node("Room", ["$most"], ["$room"], domain=OWN)
     at.engine.run_nodes([node], own, ["$room", *names])
     room = int(at.engine.require(at, own, "$room").reshape(-1)[0])
     end = at.value(own.names["$most"]).reshape([]).cast("i64")
     return room, end, [at.value(value) for value in own.names["$carried"]], own.names["$if"]
 
 
-@op("Room", domain=_OWN, host=True)
+@op("Room", domain=OWN, host=True)
 def room_of(at: NodeSite, most: Array) -> Array:
     """The power of two that so many rows fit into."""
     steps = max(int(most.reshape(-1)[0]), 1)
     return np.array(max(_LEAST_ROOM, 1 << (steps - 1).bit_length()), np.int64)
 
 
-@op("Rows", domain=_OWN, host=True)
+@op("Rows", domain=OWN, host=True)
 def rows_of(at: NodeSite, count: Array, stacked: Array) -> Array:
     """The first rows of a stack."""
     return stacked[: int(count.reshape(-1)[0])]
@@ -274,7 +272,7 @@ def _counted(at: NodeSite, count: V, made: Sequence[V], carried: int) -> tuple[V
     names = {f"$made{n}": value for n, value in enumerate(made)}
     own = NameScope({"$count": count, **names}, at.scope)
     stacks = [name for n, name in enumerate(names) if n >= carried]
-    nodes = [helper.make_node("Rows", ["$count", name], [f"{name}.rows"], domain=_OWN) for name in stacks]
+    nodes = [helper.make_node("Rows", ["$count", name], [f"{name}.rows"], domain=OWN) for name in stacks]
     at.engine.run_nodes(nodes, own, [*names, *(f"{name}.rows" for name in stacks)])
     kept = [own.find(name) for name in names][:carried]
     return (*map(at.value, kept), *(own.find(f"{name}.rows") for name in stacks))
@@ -312,10 +310,17 @@ def _unrolled(
         by_data = by_data or isinstance(outputs[0], V)
         going = bool(engine.require(at, own, "$going").reshape(-1)[0])
         step += 1
-    return (
-        *own.names["$carried"],
-        *(_stacked(at, own.names[f"$stack{k}"], body, k + 1 + len(names)) for k in range(stacks)),
-    )
+    if by_data:
+        engine.vary(own.names["$carried"])  # what was counted on the way is data too
+    for k in range(stacks):
+        own.names[f"$stack{k}"] = _rows_of_steps(at, own, own.names[f"$stack{k}"], body, k + 1 + len(names))
+    return (*own.names["$carried"], *(own.names[f"$stack{k}"] for k in range(stacks)))
+
+
+@op("Stack", domain=OWN, host=True)
+def stack_of(at: NodeSite, *rows: Array) -> Array:
+    """What the steps of a loop made, however many there were."""
+    return np.stack(rows)
 
 
 def _stacked(at: NodeSite, values: Sequence[Value], body: GraphProto, position: int) -> Value:
@@ -327,6 +332,19 @@ def _stacked(at: NodeSite, values: Sequence[Value], body: GraphProto, position: 
         return np.stack(values)
     rows = [at.value(value).expand_dims(0) for value in values]
     return rows[0].concat(rows[1:], 0) if len(rows) > 1 else rows[0]
+
+
+def _rows_of_steps(
+    at: NodeSite, own: NameScope, values: Sequence[Value], body: GraphProto, position: int
+) -> Value:
+    """The same where the number of steps is data: it is not written into the program that goes on."""
+    can_run = at.engine.recorder is not None and not at.engine.depth
+    if not can_run or not any(isinstance(value, V) for value in values):
+        return _stacked(at, values, body, position)
+    inner = NameScope({f"$row{n}": value for n, value in enumerate(values)}, own)
+    node = helper.make_node("Stack", list(inner.names), ["$rows"], domain=OWN)
+    at.engine.run_nodes([node], inner, ["$rows"])
+    return inner.find("$rows")
 
 
 def _flipped(value: V, axis: int, backwards: bool) -> V:

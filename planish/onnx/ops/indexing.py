@@ -20,21 +20,36 @@ from planish.onnx.ops.common import (
 )
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
+from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import common as lib
 
 _KINDS = {"none": "replace", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
-def wrapped(index: V, size: int) -> V:
+def wrapped(index: V, size: int | V) -> V:
     """Indices counted from the end become indices from the front."""
     index = cast(index, dtypes.int64) if index.dtype.bits < 32 or not index.dtype.is_signed else index
+    if isinstance(size, V):
+        size = cast(size, index.dtype).broadcast_to(index.dims)
     return index.lt(0).select(index.add(size), index)
+
+
+def length(x: V, axis: int) -> int | V:
+    """One dim: a number, or, if it has a name, the value that it has in a run."""
+    dim = x.dims[axis]
+    return dim if isinstance(dim, int) else x.dimension_size(axis)
 
 
 @op("Gather", known=if_known(1))
 def gather(at: NodeSite, x: V, index: Tensor) -> V:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
+    dim = x.dims[axis]
+    if not isinstance(dim, int):
+        least = bounds(dim)[0]
+        if isinstance(index, np.ndarray) and index.size and not -least <= index.min() <= index.max() < least:
+            raise at.refuse(f"needs the size of {dim} in {x.type}")
+        return x.take(wrapped(at.value(index), length(x, axis)), axis)
     size = size_of(at, x, axis)
     if isinstance(index, np.ndarray):
         positions = np.where(index < 0, index + size, index).astype(np.int64)
@@ -58,18 +73,18 @@ def gather(at: NodeSite, x: V, index: Tensor) -> V:
 @op("GatherElements")
 def gather_elements(at: NodeSite, x: V, index: V) -> V:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
-    return lib.take_along_axis(x, wrapped(index, size_of(at, x, axis)), axis)
+    return lib.take_along_axis(x, wrapped(index, length(x, axis)), axis)
 
 
 def _columns(at: NodeSite, x: V, index: V, batch: int) -> tuple[list[V], list[int]]:
     """The last axis of an index array as one index per axis of x, batch axes in front counted."""
-    *lead, depth = sizes(at, index)
+    lead, depth = index.dims[:-1], size_of(at, index, index.rank - 1)
     if batch + depth > x.rank:
         raise at.refuse(f"{depth} indices for the {x.rank - batch} axes of {x.type}")
     columns = [at.graph.iota(lead, axis, dtypes.int64) for axis in range(batch)]
     for n in range(depth):
         one = index.slice([0] * len(lead) + [n], [*lead, n + 1]).reshape(lead)
-        columns.append(cast(wrapped(one, size_of(at, x, batch + n)), dtypes.int64))
+        columns.append(cast(wrapped(one, length(x, batch + n)), dtypes.int64))
     return columns, list(range(batch + depth))
 
 
@@ -93,7 +108,7 @@ def _reduction(at: NodeSite) -> str:
 def scatter_elements(at: NodeSite, x: V, index: V, updates: V) -> V:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
     kind = _reduction(at)
-    own = wrapped(index, size_of(at, x, axis))
+    own = wrapped(index, length(x, axis))
     indices = [
         own if n == axis else at.graph.iota(index.dims, n, own.dtype) for n in range(x.rank)
     ]  # fmt: skip

@@ -14,13 +14,14 @@ from planish.onnx.ops.ml_scores import labels_of, one_of, second_class, transfor
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.records import dataclass
-from planish.runtime.routines.trees import TESTS
 
 _DOMAIN = "ai.onnx.ml"
 _MODES: Final = {
     "BRANCH_LEQ": 0, "BRANCH_LT": 1, "BRANCH_GTE": 2, "BRANCH_GT": 3, "BRANCH_EQ": 4, "BRANCH_NEQ": 5, "BRANCH_MEMBER": 6,
 }  # fmt: skip
 _TESTS: Final = (np.less_equal, np.less, np.greater_equal, np.greater, np.equal, np.not_equal)
+_WORDS: Final = ("le", "lt", "ge", "gt", "eq", "ne")
+"""The same, as the routine that walks down trees calls them."""
 _MEMBER: Final = 6
 _AT_ONCE: Final = 1 << 20
 """Pairs of a sample and a tree that walk together."""
@@ -92,10 +93,12 @@ class Forest:
         if not (inside and entries and same and least >= 0) or self._mode is None or not count:
             return None
         nodes = np.stack([self.feature, self.no, self.yes, self.missing], 1).astype(np.int32)
-        integers = (np.ascontiguousarray(each, np.int64) for each in (self.roots, self.start, self.target))
+        roots, start, target = (
+            np.ascontiguousarray(each, np.int64) for each in (self.roots, self.start, self.target)
+        )
         weight = np.ascontiguousarray(self.weight, np.float64)
-        test = f"{[*TESTS][self._mode]}.{'gaps' if self.missing.any() else 'whole'}"
-        return _Tables(nodes, *integers, weight, test, int(self.target.max(initial=-1)) + 1)
+        test = f"{_WORDS[self._mode]}.{'gaps' if self.missing.any() else 'whole'}"
+        return _Tables(nodes, roots, start, target, weight, test, int(self.target.max(initial=-1)) + 1)
 
     @cached_property
     def _splits(self) -> dict[str, Array]:

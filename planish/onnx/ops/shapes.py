@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from onnx import NodeProto
 
 from planish import dtypes
+from planish.errors import InternalError
+from planish.onnx.attributes import Attributes
 from planish.onnx.ops.broadcasting import broadcast_dims
 from planish.onnx.ops.common import (
     Array,
@@ -17,6 +20,7 @@ from planish.onnx.ops.common import (
     axis_of,
     dims_of,
     host_arrays,
+    if_known,
     ints,
     is_device,
     is_host,
@@ -26,7 +30,7 @@ from planish.onnx.ops.common import (
     size_of,
     sizes,
 )
-from planish.onnx.registry import op
+from planish.onnx.registry import OWN, find, op
 from planish.onnx.site import NodeSite
 from planish.ptir.dims import Dim, bounds
 from planish.ptir.graph_value import GraphValue as V
@@ -294,9 +298,49 @@ def slice_attributes(at: NodeSite, x: V) -> V:
     return _sliced(at, x, starts, ends, at.attr("axes") or range(len(starts)), [1] * len(starts))
 
 
-@op("Slice", since=10, known=(1, 2, 3, 4))
+@op("Slice", domain=OWN, host=True)
+def slice_on_host(
+    at: NodeSite, x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None
+) -> Array:
+    """A part of an array where data says which: a program with the numbers in it would serve these alone."""
+    count = starts.size
+    parts = [slice(None)] * x.ndim
+    chosen = axes_of(at, range(count) if axes is None else ints(axes), x.ndim)
+    strides = [1] * count if steps is None else ints(steps)
+    for axis, start, end, step in zip(chosen, ints(starts), ints(ends), strides, strict=True):
+        first, last, stride = slice(start, end, step).indices(x.shape[axis])
+        parts[axis] = slice(first, None if last < 0 else last, stride)
+    return x[tuple(parts)].copy()
+
+
+@op("Slice", since=10, known=if_known(1, 2, 3, 4))
 def slice_(
-    at: NodeSite, x: V, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None
+    at: NodeSite, x: V, starts: Tensor, ends: Tensor, axes: Tensor | None = None, steps: Tensor | None = None
+) -> V:
+    limits, engine = (starts, ends, axes, steps), at.engine
+    data = [limit for limit in limits if isinstance(limit, V)]
+    counted = isinstance(ends, np.ndarray) and engine.varies(ends) and not engine.varies(starts)
+    can_run = engine.recorder is not None and not engine.depth
+    if can_run and (counted or data) and not any(engine.named(limit) is not None for limit in data):
+        return _sliced_by_data(at, [x, *limits])
+    known: list[Any] = [x, *limits]
+    return _sliced_as_told(at, *(engine.known(at, [1, 2, 3, 4], known) if data else known))
+
+
+def _sliced_by_data(at: NodeSite, given: Sequence[Tensor | None]) -> V:
+    """By the host, while the model is run."""
+    entry, node = find(OWN, "Slice", 1), NodeProto()
+    node.CopyFrom(at.node)
+    node.domain = OWN
+    if entry is None:
+        raise InternalError("there is no slice of the host")
+    own = NodeSite(at.engine, node, Attributes(node), 1, at.scope)
+    part: V = at.engine.call(entry, own, given[: len(node.input)])[0]
+    return part
+
+
+def _sliced_as_told(
+    at: NodeSite, x: V, starts: Array, ends: Array, axes: Array | None, steps: Array | None
 ) -> V:
     count = starts.size
     return _sliced(

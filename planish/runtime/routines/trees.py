@@ -8,9 +8,9 @@ from planish.runtime.routines.sorting import address, word
 from planish.runtime.routines.writer import RoutineModule
 
 _KINDS: Final = {"float32": "float", "float64": "double"}
-TESTS: Final = {"le": "<=", "lt": "<", "ge": ">=", "gt": ">", "eq": "==", "ne": "!="}
+_TESTS: Final = {"le": "<=", "lt": "<", "ge": ">=", "gt": ">", "eq": "==", "ne": "!="}
 """What a node may ask of a feature."""
-PARTS: Final = 4
+_PARTS: Final = 4
 """What is kept of a node, in integers of 32 bits: the feature, where no and yes lead to, and whether a missing value means yes."""
 
 
@@ -29,10 +29,10 @@ def trees(module: RoutineModule, dtype: str, test: str, gaps: str) -> None:
         with f.range(0, count) as tree:
             here, steps = f.variable("i64", f.load("i64", roots, tree)), f.variable("i64", 0)
             with f.loop() as walk:
-                node = f.at(nodes, here.now * PARTS, "i32")
+                node = f.at(nodes, here.now * _PARTS, "i32")
                 feature, no, yes = (f.load("i32", node, part) for part in range(3))
                 value = f.load(kind, sample, f.convert(feature, "i64"))
-                holds = value.compare(TESTS[test], f.load(kind, split, here.now))
+                holds = value.compare(_TESTS[test], f.load(kind, split, here.now))
                 if gaps == "gaps":
                     holds = holds | (value.ne(value) & f.load("i32", node, 3).ne(0))
                 following = f.convert(f.select(holds, yes, no), "i64")
