@@ -15,6 +15,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition  #
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode  # noqa: E402
 
 from planish import compiler, ptir  # noqa: E402
+from planish.ptir.library.pooling import max_pool_back  # noqa: E402
 from planish.torch import decompositions, mutations, saved  # noqa: E402
 from planish.torch.backend import boxed  # noqa: E402
 from planish.torch.forms import array_of, form_like, tensor_of  # noqa: E402
@@ -108,11 +109,12 @@ def _model() -> Any:
 
 @pytest.fixture(scope="module")
 def step() -> tuple[Captured, Any, Any, Any]:
+    torch._dynamo.reset()
     captured = Captured()
     exact, ours = _model(), _model().bfloat16()
     x = torch.randn(8, 16, 16, 16).bfloat16()
     exact(x.float()).square().mean().backward()
-    torch.compile(ours, backend=captured)(x).float().square().mean().backward()
+    torch.compile(ours, backend=captured, dynamic=False)(x).float().square().mean().backward()
     return captured, ours, exact, x
 
 
@@ -150,3 +152,43 @@ def test_nothing_is_turned_between_forward_and_backward(step: tuple[Captured, An
     assert len(copies[0]) <= 2, copies
     assert len(copies[1]) <= 2, copies
     assert not any(kernel.name.startswith("scatter") for kernel in backward.kernels)
+
+
+@pytest.mark.parametrize(
+    ("size", "window", "stride", "pad", "gap", "ceil"),
+    [
+        ((2, 3, 11, 9), 3, 2, 1, 1, False),
+        ((1, 2, 8, 8), 2, 2, 0, 1, False),
+        ((2, 2, 10, 12), 3, 1, 1, 1, False),
+        ((1, 1, 13, 15), 3, 2, 1, 2, False),
+        ((1, 2, 7, 10), 2, 3, 1, 1, True),
+    ],
+)
+def test_a_maximum_pool_is_differentiated_by_asking_windows(
+    size: tuple[int, ...], window: int, stride: int, pad: int, gap: int, ceil: bool
+) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(size, dtype=torch.float64, requires_grad=True)
+    y, where = torch.nn.functional.max_pool2d(x, window, stride, pad, gap, ceil, return_indices=True)
+    gradient = torch.randn_like(y)
+    y.backward(gradient)
+    g = ptir.Graph("back")
+    given = g.input("gradient", ptir.tensor("f64", tuple(y.shape)))
+    places = g.input("where", ptir.tensor("i64", tuple(y.shape)))
+    each = ([window] * 2, [stride] * 2, [pad] * 2, [gap] * 2)
+    function = g.build(max_pool_back(given, places, size, *each))
+    (found,) = ptir.interpret(function, [gradient.numpy(), where.numpy()])
+    np.testing.assert_allclose(found, x.grad.numpy(), atol=1e-12)
+
+
+def test_a_product_over_images_and_pixels_is_cut_into_parts() -> None:
+    g = ptir.Graph("by_weights")
+    x, y = (
+        g.input(name, ptir.tensor("bf16", (64, 56, 56, width))) for name, width in (("x", 64), ("y", 256))
+    )
+    dims = ptir.ops.DotDims((), (0, 1, 2), (0, 1, 2))
+    plan = compiler.lower(g.build(x.dot_general(y, dims)), "sm_90").plan
+    assert [kernel.name.rpartition("_")[0] for kernel in plan.kernels] == [
+        "reduce_64x64x256",
+        "reduce_64x256",
+    ]

@@ -29,6 +29,7 @@ def attention() -> Any:
 @pytest.fixture
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Attention is torch's, and views are, as for tensors on a GPU; what each segment computes."""
+    torch._dynamo.reset()
     computed: list[Any] = []
     unlowered, compiled = partition.unlowered, running.compiled
 
