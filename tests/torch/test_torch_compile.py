@@ -54,7 +54,7 @@ def test_gradients_are_those_of_eager_torch():
 
 def test_what_has_no_lowering_is_handed_back_and_named():
     @torch.library.custom_op("planish_tests::turned", mutates_args=())
-    def turned(x: torch.Tensor) -> torch.Tensor:
+    def turned(x: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined]  # torch is looked for above
         return x.flip(0)
 
     turned.register_fake(torch.empty_like)

@@ -153,7 +153,7 @@ def test_an_exported_program_is_written_out_as_far_as_torch_can():
 
 
 def test_an_exported_program_takes_its_names_in_any_order_and_its_constants_as_they_were():
-    class Scaled(torch.nn.Module):
+    class Scaled(torch.nn.Module):  # type: ignore[name-defined, misc]  # torch is looked for above
         def forward(self, x, *, scale, flag):
             return x * scale if flag else x
 
