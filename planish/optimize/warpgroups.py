@@ -7,7 +7,6 @@ takes to do all tiles, each as long as its products take or its operands take to
 
 from __future__ import annotations
 
-from math import isqrt
 from typing import Final
 
 from planish.actions.core_memory import neighbours
@@ -17,7 +16,7 @@ from planish.config import current
 from planish.optimize.core_schedule import CoreSchedule, Fit, sizes_of, try_each, upto
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.joined import joined
-from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, BlockTile, cycles, rings
+from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, BlockTile, cycles, rings, strip_of
 from planish.uop.nest import size_of
 from planish.uop.products import Product, nearly
 from planish.uop.tensor_cores import IN_MEMORY, Core
@@ -30,8 +29,6 @@ _SLOWER: Final = 6.0
 """How many times longer everything takes that waits for an operand which is turned."""
 _NEAR, _WORTH = 4, 1.4
 """Tiles that are tried with a copy engine before any without, and how much longer they may take by what is known of them."""
-_STRIP: Final = range(4, 33)
-"""Tiles below each other that blocks do one after the other, before they go on to the right."""
 _LEAST: Final = 32
 """Columns and terms from which on a product is worth a core of this kind."""
 _LEAST_COLUMNS: Final = 2
@@ -113,11 +110,8 @@ class _Tiles(CoreSchedule):
     def order(self) -> None:
         """Blocks that run at the same time do a part of the result that is about as high as wide: they read least so."""
         high, wide = self.draft.left(self.m), self.draft.left(self.n)
-        workers, core = self.draft.target.workers, self.core
-        if high * wide <= workers or min(high, wide) < _STRIP[0]:
-            return
-        best = isqrt(workers * core.n // (self.fit.groups * core.m))
-        strip = max((n for n in _STRIP if high % n == 0 and n <= best), default=0)
+        tile = BlockTile(self.fit.groups * self.core.m, self.core.n)
+        strip = strip_of(self.draft.target, tile, high, wide)
         why = "blocks that run at the same time share what they read"
         if strip and high > strip:
             self.draft.take(Split, self.m, strip, why)

@@ -2,8 +2,8 @@
 
 All multiprocessors together do a round. A round multiplies, or waits for its operands to come from the second cache, whichever takes
 longer, and begins and ends; several blocks of a multiprocessor hide that from each other; with few warps it waits for each of them. The larger tile reads less for each product, the smaller one
-leaves fewer multiprocessors without work at the end, and less beyond the edges: both are counted. Sums that are cut into parts have
-more tiles, all of which are written and read once more.
+leaves fewer multiprocessors without work at the end, and less beyond the edges: both are counted. Operands that the second cache does not hold come from memory in every
+round, which delays products a little; least of them do where blocks of a round are in strips. Sums that are cut into parts have more tiles, all of which are written and read once more.
 
 What multiplies is one of three `Engine`s. The numbers are of an H200.
 """
@@ -11,6 +11,7 @@ What multiplies is one of three `Engine`s. The numbers are of an H200.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isqrt
 from typing import Final, NamedTuple
 
 from planish.target import Target
@@ -22,6 +23,10 @@ _TOGETHER: Final = 2000
 """Bytes per cycle of what was just written by all multiprocessors, and is read by them."""
 
 
+_DELAYED: Final = 0.13
+"""What part of the time that operands take from memory is added to that of products (8192 cubed in strips, and row by row)."""
+_STRIP: Final = range(4, 33)
+"""Tiles below each other that blocks do one after the other, before they go on to the right."""
 _MOST_SUMS: Final = 128 * 256
 """Of a tile: half of the registers of a multiprocessor."""
 _OTHERS: Final = 64
@@ -106,6 +111,27 @@ THREAD_TILES: Final = (
 """Of threads with 8 x 8 sums each, then 8 x 4 and 4 x 4."""
 
 
+def strip_of(target: Target, tile: BlockTile, high: int, wide: int) -> int:
+    """How many tiles below each other blocks do before they go on to the right, so that a round is about as high as wide; 0: row by row."""
+    if high * wide <= target.workers or min(high, wide) < _STRIP[0]:
+        return 0
+    best = isqrt(target.workers * tile.columns // tile.rows)
+    return max((n for n in _STRIP if high % n == 0 and n <= best), default=0)
+
+
+def _delay(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int) -> float:
+    """Cycles that products of a round are later because their operands come from memory; windows count as often as they are read."""
+    terms = -(-sizes.k // parts) * sizes.itemsize
+    if (sizes.m + sizes.n) * terms <= target.caches[-1]:
+        return 0.0
+    high, wide = -(-sizes.m // tile.rows), -(-sizes.n // tile.columns)
+    here = min(target.workers, high * wide)
+    strip = strip_of(target, tile, high, wide)
+    rows = strip or -(-here // wide)
+    lines = rows * tile.rows + (min(wide, here / rows) if strip else wide) * tile.columns
+    return _DELAYED * lines * terms / (target.bytes_per_cycle[-1] * target.workers)
+
+
 class Rings(NamedTuple):
     """What a multiprocessor holds of warpgroups: blocks at once, and for each so many tiles of operands."""
 
@@ -167,7 +193,7 @@ def _shared_cycles(
         if tiles:
             time += tiles * max(multiplied, read, steps * engine.step * late / together)
     ends = engine.begin + engine.end * tile.rows * tile.columns
-    return time + mine * ends / min(way.blocks, mine)
+    return time + mine * (ends / min(way.blocks, mine) + _delay(target, sizes, tile, parts))
 
 
 def cycles(target: Target, sizes: ProductSizes, tile: BlockTile, engine: Engine, parts: int = 1) -> float:

@@ -11,6 +11,7 @@ import pytest
 import planish as pn
 from planish import compiler
 from planish.config import settings
+from planish.target import TARGETS, rounds
 
 RNG = np.random.default_rng(3)
 
@@ -114,3 +115,16 @@ def test_an_epilogue_is_written_once_per_vector() -> None:
         (program,) = compiler.lower(pn.jit(function).lower(*specs).function, "sm_90").programs
         lines.append(len(program.body))
     assert lines[1] < 2 * lines[0]
+
+
+def test_operands_that_the_cache_does_not_hold_want_tiles_in_strips() -> None:
+    """43 rows of tiles of 192 would end a round sooner, but fit no strip: everything would come from memory row by row."""
+    target = TARGETS["sm_90"]
+    sizes = rounds.ProductSizes(8192, 8192, 8192, 1, 2)
+    best = min(rounds.WARPGROUP_TILES, key=lambda tile: rounds.cycles(target, sizes, tile, rounds.WARPGROUPS))
+    assert best[:2] == (128, 256)
+    assert rounds.strip_of(target, best, 64, 32) == 16
+    assert rounds.strip_of(target, rounds.BlockTile(192, 128), 43, 64) == 0
+    cached = rounds.ProductSizes(2048, 2048, 2048, 1, 2)
+    assert rounds._delay(target, cached, best, 1) == 0
+    assert rounds._delay(target, sizes, best, 1) < rounds._delay(target, sizes, rounds.BlockTile(192, 128), 1)
