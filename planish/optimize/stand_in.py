@@ -38,14 +38,22 @@ _TRIED: Final = 256
 """Numbers looked at for a name: of so many several will do, whatever is computed of them."""
 
 
+def _prime(most: int) -> int:
+    """The largest prime up to a number; 1 if there is none."""
+    found = most
+    while found > 1 and any(found % divisor == 0 for divisor in range(2, int(found**0.5) + 1)):
+        found -= 1
+    return max(found, 1)
+
+
 def _numbers(names: Sequence[UOp], sizes: Sequence[UOp]) -> dict[UOp, UOp]:
-    """A number for each name: near its bound the largest that leaves sizes the fewest small divisors, mostly none."""
+    """A number for each name: a prime near its bound, or the largest there that leaves computed sizes fewer small divisors."""
     chosen: dict[UOp, UOp] = {}
     for name in names:
         most, own = min(cast("NamedSize", name.arg).high, _LARGEST), [s for s in sizes if _depends(s, name)]
-        best = name.const_like(most)
+        best = name.const_like(_prime(most))
         fewest = len(own) * len(_SMALL_PRIMES) + 1
-        for number in range(most, max(most - _TRIED, most // 2), -1):
+        for number in (_prime(most), *range(most, max(most - _TRIED, most * 3 // 4), -1)):
             tried = name.const_like(number)
             divisors = sum(_divisors(size, {**chosen, name: tried}) for size in own)
             if divisors < fewest:
