@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -142,12 +143,19 @@ def test_registers_for_all_products_of_a_walk_are_asked_for() -> None:
     assert len([i for i in program.body if isinstance(i, Tile) and i.tile.in_memory("a")]) == 2
 
 
-def test_threads_that_do_not_share_a_tile_evenly_are_refused() -> None:
-    kernel, _ = walk_kernel((1, 1, 192, 192, 64))
-    sink = next(s.form for s in steps(kernel.sink) if s.stage.number == 6 and isinstance(s.form, UOp))
-    (action,) = parse_schedule("chain(wgmma_m64n64_bf16_f32_kk, j, k, l, groups=3, buffers=2)")
-    with pytest.raises(Refusal, match="evenly"):
-        apply_action(sink, action, TARGETS["sm_90"])
+@pytest.mark.slow
+def test_threads_that_do_not_share_a_tile_evenly_copy_some_of_it_twice() -> None:
+    arrays = [RNG.standard_normal((1, 1, 192, 64)).astype(BF16) for _ in range(4)]
+    chosen = lowered(*map(pn.asarray, arrays)).as_text("schedule")
+    padless = re.sub(r"pad_to.*\n", "", chosen)
+    three = re.sub(
+        r"chain\(wgmma_m64n\d+(_\w+, \w, \w, \w).*?\)", r"chain(wgmma_m64n64\1, groups=3, buffers=2)", padless
+    )
+    with pn.settings(schedule=three):
+        found = lowered(*map(pn.asarray, arrays))
+    assert "; ".join(walks(found)).count("groups=3") == 3
+    for result, wanted in zip(found.interpreted()(*arrays), exact(arrays, False), strict=True):
+        assert np.linalg.norm(result.astype(np.float64) - wanted) < 3.5e-3 * np.linalg.norm(wanted)
 
 
 def test_threads_do_not_share_rows_that_are_kept_for_one() -> None:

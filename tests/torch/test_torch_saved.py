@@ -189,6 +189,6 @@ def test_a_product_over_images_and_pixels_is_cut_into_parts() -> None:
     dims = ptir.ops.DotDims((), (0, 1, 2), (0, 1, 2))
     plan = compiler.lower(g.build(x.dot_general(y, dims)), "sm_90").plan
     assert [kernel.name.rpartition("_")[0] for kernel in plan.kernels] == [
-        "reduce_64x64x256",
+        "reduce_32x64x256",
         "reduce_64x256",
     ]
