@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict, defaultdict
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,48 @@ def test_without_jit_functions_run_as_python() -> None:
     assert step.cache_info().misses == 0
 
 
+def test_without_jit_loops_and_branches_run_as_python() -> None:
+    seen: list[float] = []
+
+    def look(x: pn.Tensor) -> pn.Tensor:
+        if not current().jit:
+            seen.append(float(x))
+        return x
+
+    def step(carried: pn.Tensor, x: pn.Tensor) -> tuple[pn.Tensor, Any]:
+        return look(carried) + x["a"], {"y": carried * 2, "n": 1}
+
+    xs = {"a": pn.arange(1.0, 4.0)}
+    calls: list[Any] = [
+        lambda: pn.scan(step, 0.0, xs),
+        lambda: pn.scan(step, 0.0, xs, reverse=True),
+        lambda: pn.map(lambda x: (look(x), 2), pn.arange(3.0)),
+        lambda: pn.fori_loop(2, pn.asarray(5), lambda i, c: look(c) + i, 1.0),
+        lambda: pn.while_loop(lambda c: look(c["v"]) < 9, lambda c: {"v": c["v"] * 2}, {"v": 1.0}),
+        lambda: pn.while_loop(lambda c: c < 9, lambda c: look(c) * 2, 1.0, max_steps=2),
+        lambda: pn.cond(pn.asarray(False), lambda x: x, lambda x: look(x) + 1, pn.asarray(3.0)),
+        lambda: pn.switch(7, [lambda x: x, lambda x: look(x) * 5], pn.asarray(3.0)),
+        lambda: pn.grad(lambda x: pn.scan(step, x, xs)[1]["y"].sum())(pn.asarray(1.0)),
+    ]
+    counts = [3, 3, 3, 3, 5, 2, 1, 1, 3]
+    for call, count in zip(calls, counts, strict=True):
+        traced = call()
+        assert not seen
+        with pn.disable_jit():
+            found = call()
+        assert len(seen) == count
+        seen.clear()
+        assert pn.tree.structure(found) == pn.tree.structure(traced)
+        for ours, theirs in zip(pn.tree.leaves(found), pn.tree.leaves(traced), strict=True):
+            assert (ours.dtype, ours.tolist()) == (theirs.dtype, theirs.tolist())
+
+
+def test_without_jit_a_loop_of_no_turns_still_has_its_types() -> None:
+    with pn.disable_jit():
+        made = pn.scan(lambda c, x: (c, {"y": x}), 0.0, pn.zeros((0, 2)))[1]
+    assert made["y"].shape == (0, 2)
+
+
 def test_shapes_are_known_without_computing() -> None:
     spec = pn.TensorSpec((3, 4))
     found = pn.eval_shape(lambda x, y: {"a": x @ y, "n": pn.sum(x)}, spec, pn.ones((4, 2)))
@@ -129,6 +172,18 @@ def test_static_fields_are_part_of_the_program() -> None:
     assert (gradient.weight.tolist(), gradient.name) == ([2.0, 2.0], "a")
     with pytest.raises(pn.PlanishError, match=r"static field size of Layer cannot be hashed"):
         scaled(Layer(pn.ones(2), "a", [1]), pn.asarray(1.0))  # type: ignore[arg-type]
+
+
+def test_dicts_of_the_library_come_back_as_they_were() -> None:
+    ordered = OrderedDict(z=pn.ones(2), a=pn.zeros(2))
+    missing = defaultdict(list, {"k": [pn.ones(1)]})
+    for through in (lambda t: pn.tree.map(lambda x: x + 1, t), pn.jit(lambda t: t)):
+        assert list(through(ordered)) == ["z", "a"]
+        found = through(missing)
+        assert type(found) is defaultdict
+        assert found["new"] == []
+    assert pn.tree.structure(missing) != pn.tree.structure(defaultdict(dict, missing))
+    assert list(pn.grad(lambda t: pn.sum(t["z"] * t["a"]))(ordered)) == ["z", "a"]
 
 
 def test_trees_are_taken_apart_by_path() -> None:
