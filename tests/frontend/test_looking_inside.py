@@ -77,7 +77,7 @@ def test_without_jit_loops_and_branches_run_as_python() -> None:
             seen.append(float(x))
         return x
 
-    def step(carried: pn.Tensor, x: pn.Tensor) -> tuple[pn.Tensor, Any]:
+    def step(carried: pn.Tensor, x: dict[str, pn.Tensor]) -> tuple[pn.Tensor, Any]:
         return look(carried) + x["a"], {"y": carried * 2, "n": 1}
 
     xs = {"a": pn.arange(1.0, 4.0)}
@@ -182,7 +182,7 @@ def test_dicts_of_the_library_come_back_as_they_were() -> None:
         found = through(missing)
         assert type(found) is defaultdict
         assert found["new"] == []
-    assert pn.tree.structure(missing) != pn.tree.structure(defaultdict(dict, missing))
+    assert pn.tree.structure(missing) != pn.tree.structure(defaultdict(None, missing))
     assert list(pn.grad(lambda t: pn.sum(t["z"] * t["a"]))(ordered)) == ["z", "a"]
 
 
