@@ -265,7 +265,9 @@ def test_a_pass_saves_a_product(capsys: pytest.CaptureFixture[str]):
 def test_pictures_come_back(tmp_path: Path):
     pictures = example("pictures")
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3)).astype(np.uint8)
-    assert np.array_equal(pictures.read_picture(pictures.write_png(tmp_path / "new" / "a.png", pixels)), pixels)
+    assert np.array_equal(
+        pictures.read_picture(pictures.write_png(tmp_path / "new" / "a.png", pixels)), pixels
+    )
     image: Any = pytest.importorskip("PIL.Image")
     for mode in ("L", "RGB", "RGBA", "LA"):
         path = tmp_path / f"{mode}.png"
