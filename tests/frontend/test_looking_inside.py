@@ -49,6 +49,37 @@ def test_what_serves_any_value_still_has_none(function: Any, shape: tuple[int, .
         function(pn.ones(shape))
 
 
+def test_functions_with_rules_look_at_their_values_too() -> None:
+    ruled = pn.custom_vjp(branching)
+    ruled.defvjp(
+        lambda x: (branching(x), x if float(x) > 1 else None),
+        lambda kept, g: (g * (7 if kept is None else 5),),
+    )
+    jvp_ruled = pn.custom_jvp(branching)
+    jvp_ruled.defjvp(lambda p, t: (jvp_ruled(p[0]), (3 if p[0] > 1 else 4) * t[0]))
+    again = pn.checkpoint(branching)
+    for value, slope in ((3.0, 5.0), (0.5, 7.0)):
+        assert float(pn.grad(lambda x: 2 * ruled(x))(pn.asarray(value))) == 2 * slope
+    x = pn.asarray(3.0)
+    assert float(pn.grad(jvp_ruled)(x)) == 3.0
+    assert float(pn.jvp(jvp_ruled, (pn.asarray(0.5),), (x,))[1]) == 12.0
+    assert float(pn.grad(lambda x: again(x) * 2)(x)) == 12.0
+    assert float(pn.grad(pn.grad(lambda x: again(again(x))))(x)) == 12 * 9.0
+    assert float(pn.jvp(lambda x: again(-x), (x,), (x,))[1]) == 3.0
+    kept = pn.checkpoint(lambda x: pn.sum(x[x > 1] ** 2))
+    assert pn.grad(kept)(pn.asarray([0.5, 2.0])).tolist() == [0.0, 4.0]
+    for function in (ruled, again):
+        with pytest.raises(pn.PlanishError, match="is asked for while"):
+            pn.jit(pn.grad(function))(x)
+        with pytest.raises(pn.PlanishError, match="is asked for while"):
+            pn.vmap(pn.grad(function))(pn.ones(2))
+
+
+def test_a_mask_that_is_not_known_says_what_to_do() -> None:
+    with pytest.raises(pn.PlanishError, match=r"x\[mask\]: how many.*planish\.where\(mask, x, 0\)"):
+        pn.jit(lambda x: x[x > 0])(pn.ones(2))
+
+
 def test_looking_inside_a_loop_of_a_transform_is_refused() -> None:
     with pytest.raises(pn.PlanishError, match="is asked for while"):
         pn.grad(lambda x: pn.fori_loop(0, 3, lambda i, c: c * 2 if c > 0 else c, x))(pn.asarray(2.0))
