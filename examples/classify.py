@@ -58,6 +58,7 @@ def classify(picture: Path, model: Path, labels: Sequence[str], top: int) -> lis
 
 def train(path: Path, epochs: int) -> tuple[Path, Path]:
     """A small network that reads digits, as an ONNX file; and a picture of a digit it has not seen."""
+    path.mkdir(parents=True, exist_ok=True)
     import onnx
     from onnx import helper, numpy_helper
     from sklearn.datasets import load_digits

@@ -28,6 +28,7 @@ def write_png(path: Path, pixels: Pixels) -> Path:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     parts = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(raw, 9)), chunk(b"IEND", b"")]
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(_SIGNATURE + b"".join(parts))
     return path
 
@@ -123,5 +124,6 @@ def chart(
             a, b = one.split(",")
             shown.append(f'<circle cx="{a}" cy="{b}" r="2.6" fill="{ink}"/>')
         shown.append(f'<text x="455" y="{50 + 15 * number}" text-anchor="end" fill="{ink}">{name}</text>')
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join([*shown, "</svg>", ""]), encoding="utf-8")
     return path

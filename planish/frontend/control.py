@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from planish import dtypes
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
-from planish.frontend import tree
+from planish.frontend import stepping, tree
 from planish.frontend.arguments import paths
 from planish.frontend.effects import incoming, tied
 from planish.frontend.expression import LazyValue, Parameter, TracedBody
@@ -152,6 +152,8 @@ def cond(
     chosen = _predicate("cond", predicate)
     leaves, structure, _ = _leaves("cond", "operand", operands)
     given = tree.unflatten(structure, leaves)
+    if stepping.stepping():
+        return stepping.branch("cond", then if bool(chosen) else otherwise, given)
     return _choice("cond", chosen, then, otherwise, given)
 
 
@@ -208,6 +210,8 @@ def switch(index: Tensor | int, branches: Sequence[Callable[..., Tree]], *operan
         )
     leaves, structure, _ = _leaves("switch", "operand", operands)
     given = tree.unflatten(structure, leaves)
+    if stepping.stepping():
+        return stepping.branch("switch", branches[min(max(int(chosen), 0), len(branches) - 1)], given)
 
     def between(low: int, high: int) -> Tree:
         """One of branches[low:high]; half of them are ruled out at a time."""
@@ -300,6 +304,8 @@ def while_loop(
             f"{op}: max_steps is {max_steps}", op=op, location=Location.caller(), remedy="an integer >= 0"
         )
     carry = _Carry(op, init)
+    if stepping.stepping():
+        return stepping.while_loop(condition, body, carry.rebuilt(carry.tensors), max_steps)
     counted = max_steps is not None
     step = _stepping(carry, body, counted, given=False)
     types = [_COUNTER, *carry.types] if counted else carry.types
@@ -348,6 +354,8 @@ def scan(
     carry = _Carry(op, init)
     sequences = _Sequences(op, xs, length)
     count = len(carry.tensors)
+    if stepping.stepping() and (order := sequences.order(reverse)):
+        return stepping.scan(op, function, carry.rebuilt(carry.tensors), sequences.at, order)
     while True:
         step = _TracedRegion(
             op,
@@ -392,6 +400,15 @@ class _Sequences:
 
     def rebuilt(self, leaves: Sequence[Tensor]) -> Tree:
         return tree.unflatten(self.structure, leaves)
+
+    def at(self, number: int) -> Tree:
+        """The slices of a step."""
+        return self.rebuilt([x[number] for x in self.tensors])
+
+    def order(self, reverse: bool = False) -> Sequence[int]:
+        """The numbers of the steps as they follow; none where nobody knows how many there are."""
+        steps = range(self.length) if isinstance(self.length, int) else range(0)
+        return steps[::-1] if reverse else steps
 
     def _steps(self, op: str, length: int | Dim | None) -> DimLike:
         found: DimLike | None = length
@@ -441,6 +458,8 @@ def fori_loop(
             )
     first, last = (cast_to(end, dtypes.int64) for end in ends)
     carry = _Carry(op, init)
+    if stepping.stepping():
+        return stepping.fori_loop(range(int(first), int(last)), body, carry.rebuilt(carry.tensors))
     step = _stepping(carry, body, counter=True, given=True)
     count, effects = 1 + len(carry.tensors), step.effects
     onward = step.body([_next(step), *step.results], count, effects)
@@ -463,6 +482,8 @@ def map(function: Callable[[Any], Tree], xs: Tree) -> Tree:
     """
     op = "map"
     sequences = _Sequences(op, xs, None)
+    if stepping.stepping() and (order := sequences.order()):
+        return stepping.scan(op, lambda _, x: (None, function(x)), None, sequences.at, order)[1]
     step = _TracedRegion(op, function, sequences.slices, lambda params: [sequences.rebuilt(params)])
     return tree.unflatten(step.structure, _scanned(step, (), sequences))
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 from planish import dtypes
 from planish.errors import GraphError, PlanishError, ShapeError
 from planish.frontend import tree
+from planish.frontend.effects import arguments_known
 from planish.frontend.expression import TracedBody
 from planish.frontend.flat import Flat, TracedTree, Tree, as_tensor, is_real_or_complex, own, shown
 from planish.frontend.markers import CHECKPOINT, CUSTOM_JVP, CUSTOM_VJP, CustomAttrs
@@ -60,6 +61,11 @@ def _called(function: Callable[..., R], args: Sequence[Any], kwargs: dict[str, A
     return made
 
 
+def _known(given: Flat) -> list[Tensor] | None:
+    """The arguments that a function may look at: under `grad` without `jit` it is traced for these alone."""
+    return given.tensors if arguments_known() else None
+
+
 def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
     """The same function, of which a gradient keeps the arguments alone and computes the rest again when it comes back.
 
@@ -77,7 +83,7 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
             positional, named = given.rebuilt(params)
             return function(*positional, **named)
 
-        traced = TracedTree("checkpoint", call, given.types, convert=False)
+        traced = TracedTree("checkpoint", call, given.types, convert=False, arguments=_known(given))
         made = apply(CHECKPOINT, *given.tensors, bodies=(traced.body,))
         result: R = traced.result.rebuilt(made)
         return result
@@ -120,7 +126,12 @@ class _Custom(ABC, Generic[P, R]):
         if current_scope() is None or depth == _DEEPEST:
             return _called(self.function, args, {})
         given = Flat(args)
-        traced = TracedTree(self.what, lambda params: self.function(*given.rebuilt(params)), given.types)  # type: ignore[call-arg] # as they were given
+        traced = TracedTree(
+            self.what,
+            lambda params: self.function(*given.rebuilt(params)),  # type: ignore[call-arg] # as they were given
+            given.types,
+            arguments=_known(given),
+        )
         token = _DEPTH.set(_DEPTH.get() | {self: depth + 1})
         try:
             bodies = (traced.body, *self._rules(given, traced.result))
@@ -239,7 +250,8 @@ class custom_jvp(_Custom[P, R]):  # noqa: N801 - a decorator
             values = self._results(label, made[0], result)
             return [*values, *self._fitting(label, made[1], result, "the tangent of")]
 
-        return (TracedTree(self.what, call, [*given.types, *_moving(given.types)]).body,)
+        types = [*given.types, *_moving(given.types)]
+        return (TracedTree(self.what, call, types, arguments=_known(given)).body,)
 
 
 class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
@@ -277,7 +289,7 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
             kept.append(Flat(made[1]))
             return [*self._results(_label(forward), made[0], result), *kept[0].tensors]
 
-        first = TracedTree(self.what, there, given.types)
+        first = TracedTree(self.what, there, given.types, arguments=_known(given))
 
         def back(params: Sequence[Tensor]) -> list[Tensor]:
             count = len(kept[0].places)

@@ -344,7 +344,7 @@ def _frames_to_user() -> int:
 
 
 def disable_jit() -> AbstractContextManager[object]:
-    """While it is entered, functions under `jit` run op by op: `print`, `if` and debuggers see their values."""
+    """While it is entered, functions under `jit`, loops and branches run op by op: `print`, `if` and debuggers see their values."""
     return with_settings(jit=False)
 
 

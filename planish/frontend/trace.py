@@ -40,13 +40,15 @@ def trace(
 ) -> TracedBody:
     """Call a function with parameters of these types. `what` names the transform in messages, `names` the parameters.
 
-    With `arguments` it is traced for these alone: it may look at the elements of what it computes (`looked_at`).
+    With `arguments`, for the first parameters or all, it is traced for these alone: it may look at the elements of what it computes
+    from them (`looked_at`).
     """
     with tracing(what) as scope:
         called = [*names, *["a parameter"] * (len(types) - len(names))]
         params = [Parameter.new(type, scope, name) for type, name in zip(types, called, strict=True)]
         if arguments is not None:
-            scope.arguments = {param: x._value for param, x in zip(params, arguments, strict=True)}
+            scope.arguments = {param: x._value for param, x in zip(params, arguments, strict=False)}
+            scope.complete = len(arguments) == len(params)
         results = [result._value for result in tied(function(*map(Tensor, params)))]
     return TracedBody(scope, params, results)
 

@@ -1,14 +1,15 @@
 """Pytrees: nested Python containers of tensors, taken apart into leaves and put together again.
 
-A tuple, list, dict (by sorted keys, as far as they can be sorted), named tuple or dataclass is a container, and so is every
-class that says how with `register`. None is an empty container. Everything else is a leaf. Fields of a dataclass that hold
-text, and those that say `field(metadata={"static": True})`, are no leaves: they tell containers apart.
+A tuple, list, dict (by sorted keys, as far as they can be sorted; an OrderedDict in its own order), named tuple or dataclass is a
+container, and so is every class that says how with `register`. None is an empty container. Everything else is a leaf. Fields of
+a dataclass that hold text, and those that say `field(metadata={"static": True})`, are no leaves: they tell containers apart.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -43,6 +44,25 @@ class Structure:
         if isinstance(names, tuple) and len(names) == len(parts):
             parts = [f"{name}={part}" for name, part in zip(names, parts, strict=True)]
         return f"{self.kind.__name__}({', '.join(parts)})"
+
+
+class DefaultKeys(tuple[Any, ...]):  # noqa: SLOT001 # a tuple has no slots of its own, and this one carries something
+    """What tells a defaultdict apart: its keys, and what makes the value of a new one."""
+
+    factory: Callable[[], Any] | None
+
+    @staticmethod
+    def of(tree: defaultdict[Any, Any], keys: Sequence[Any]) -> DefaultKeys:
+        made = DefaultKeys(keys)
+        made.factory = tree.default_factory
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, DefaultKeys) and self.factory == other.factory
+        return same and tuple.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        return hash((tuple(self), self.factory))
 
 
 class Fields(NamedTuple):
@@ -82,8 +102,11 @@ def apart(tree: object) -> tuple[Sequence[Any], Hashable] | None:
     if isinstance(tree, tuple | list):
         return tree, None
     if isinstance(tree, dict):
+        if isinstance(tree, OrderedDict):
+            return list(tree.values()), tuple(tree)
         keys = _sorted_keys(tree)
-        return [tree[key] for key in keys], tuple(keys)
+        about = DefaultKeys.of(tree, keys) if isinstance(tree, defaultdict) else tuple(keys)
+        return [tree[key] for key in keys], about
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         names: list[str] = []
         static: list[tuple[str, Any]] = []
@@ -123,6 +146,8 @@ def together(kind: type, about: Hashable, children: Sequence[Any]) -> object:
         return kind(children)
     if isinstance(about, Fields):
         return kind(**dict(zip(about.names, children, strict=True)), **dict(about.static))
+    if isinstance(about, DefaultKeys):
+        return cast("type[defaultdict[Any, Any]]", kind)(about.factory, zip(about, children, strict=True))
     keys: Iterable[Any] = about  # type: ignore[assignment] # what `apart` wrote down
     made: object = cast("type[dict[Any, Any]]", kind)(zip(keys, children, strict=True))
     return made

@@ -114,10 +114,11 @@ def test_a_picture_is_classified_by_an_onnx_model(tmp_path: Path, capsys: pytest
     pytest.importorskip("sklearn")
     pytest.importorskip("onnx")
     classify = example("classify")
-    found = classify.main(["--out", str(tmp_path), "--top", "3"])
+    folder = tmp_path / "not" / "there"
+    found = classify.main(["--out", str(folder), "--top", "3"])
     assert found[0][0] == "digit 8"
-    (picture,) = tmp_path.glob("digit-8.png")
-    again = classify.main([str(picture), "--model", str(tmp_path / "digits.onnx")])
+    (picture,) = folder.glob("digit-8.png")
+    again = classify.main([str(picture), "--model", str(folder / "digits.onnx")])
     assert [share for _, share in again[:3]] == pytest.approx([share for _, share in found], rel=1e-6)
     assert again[0][0] == "class 8"
     assert "█" in capsys.readouterr().out
@@ -264,7 +265,9 @@ def test_a_pass_saves_a_product(capsys: pytest.CaptureFixture[str]):
 def test_pictures_come_back(tmp_path: Path):
     pictures = example("pictures")
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3)).astype(np.uint8)
-    assert np.array_equal(pictures.read_picture(pictures.write_png(tmp_path / "a.png", pixels)), pixels)
+    assert np.array_equal(
+        pictures.read_picture(pictures.write_png(tmp_path / "new" / "a.png", pixels)), pixels
+    )
     image: Any = pytest.importorskip("PIL.Image")
     for mode in ("L", "RGB", "RGBA", "LA"):
         path = tmp_path / f"{mode}.png"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict, defaultdict
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,37 @@ def test_what_serves_any_value_still_has_none(function: Any, shape: tuple[int, .
         function(pn.ones(shape))
 
 
+def test_functions_with_rules_look_at_their_values_too() -> None:
+    ruled = pn.custom_vjp(branching)
+    ruled.defvjp(
+        lambda x: (branching(x), x if float(x) > 1 else None),
+        lambda kept, g: (g * (7 if kept is None else 5),),
+    )
+    jvp_ruled = pn.custom_jvp(branching)
+    jvp_ruled.defjvp(lambda p, t: (jvp_ruled(p[0]), (3 if p[0] > 1 else 4) * t[0]))
+    again = pn.checkpoint(branching)
+    for value, slope in ((3.0, 5.0), (0.5, 7.0)):
+        assert float(pn.grad(lambda x: 2 * ruled(x))(pn.asarray(value))) == 2 * slope
+    x = pn.asarray(3.0)
+    assert float(pn.grad(jvp_ruled)(x)) == 3.0
+    assert float(pn.jvp(jvp_ruled, (pn.asarray(0.5),), (x,))[1]) == 12.0
+    assert float(pn.grad(lambda x: again(x) * 2)(x)) == 12.0
+    assert float(pn.grad(pn.grad(lambda x: again(again(x))))(x)) == 12 * 9.0
+    assert float(pn.jvp(lambda x: again(-x), (x,), (x,))[1]) == 3.0
+    kept = pn.checkpoint(lambda x: pn.sum(x[x > 1] ** 2))
+    assert pn.grad(kept)(pn.asarray([0.5, 2.0])).tolist() == [0.0, 4.0]
+    for function in (ruled, again):
+        with pytest.raises(pn.PlanishError, match="is asked for while"):
+            pn.jit(pn.grad(function))(x)
+        with pytest.raises(pn.PlanishError, match="is asked for while"):
+            pn.vmap(pn.grad(function))(pn.ones(2))
+
+
+def test_a_mask_that_is_not_known_says_what_to_do() -> None:
+    with pytest.raises(pn.PlanishError, match=r"x\[mask\]: how many.*planish\.where\(mask, x, 0\)"):
+        pn.jit(lambda x: x[x > 0])(pn.ones(2))
+
+
 def test_looking_inside_a_loop_of_a_transform_is_refused() -> None:
     with pytest.raises(pn.PlanishError, match="is asked for while"):
         pn.grad(lambda x: pn.fori_loop(0, 3, lambda i, c: c * 2 if c > 0 else c, x))(pn.asarray(2.0))
@@ -66,6 +98,48 @@ def test_without_jit_functions_run_as_python() -> None:
         assert float(pn.jit(branching)(pn.asarray(3.0))) == 9.0
     assert seen == [3.0]
     assert step.cache_info().misses == 0
+
+
+def test_without_jit_loops_and_branches_run_as_python() -> None:
+    seen: list[float] = []
+
+    def look(x: pn.Tensor) -> pn.Tensor:
+        if not current().jit:
+            seen.append(float(x))
+        return x
+
+    def step(carried: pn.Tensor, x: dict[str, pn.Tensor]) -> tuple[pn.Tensor, Any]:
+        return look(carried) + x["a"], {"y": carried * 2, "n": 1}
+
+    xs = {"a": pn.arange(1.0, 4.0)}
+    calls: list[Any] = [
+        lambda: pn.scan(step, 0.0, xs),
+        lambda: pn.scan(step, 0.0, xs, reverse=True),
+        lambda: pn.map(lambda x: (look(x), 2), pn.arange(3.0)),
+        lambda: pn.fori_loop(2, pn.asarray(5), lambda i, c: look(c) + i, 1.0),
+        lambda: pn.while_loop(lambda c: look(c["v"]) < 9, lambda c: {"v": c["v"] * 2}, {"v": 1.0}),
+        lambda: pn.while_loop(lambda c: c < 9, lambda c: look(c) * 2, 1.0, max_steps=2),
+        lambda: pn.cond(pn.asarray(False), lambda x: x, lambda x: look(x) + 1, pn.asarray(3.0)),
+        lambda: pn.switch(7, [lambda x: x, lambda x: look(x) * 5], pn.asarray(3.0)),
+        lambda: pn.grad(lambda x: pn.scan(step, x, xs)[1]["y"].sum())(pn.asarray(1.0)),
+    ]
+    counts = [3, 3, 3, 3, 5, 2, 1, 1, 3]
+    for call, count in zip(calls, counts, strict=True):
+        traced = call()
+        assert not seen
+        with pn.disable_jit():
+            found = call()
+        assert len(seen) == count
+        seen.clear()
+        assert pn.tree.structure(found) == pn.tree.structure(traced)
+        for ours, theirs in zip(pn.tree.leaves(found), pn.tree.leaves(traced), strict=True):
+            assert (ours.dtype, ours.tolist()) == (theirs.dtype, theirs.tolist())
+
+
+def test_without_jit_a_loop_of_no_turns_still_has_its_types() -> None:
+    with pn.disable_jit():
+        made = pn.scan(lambda c, x: (c, {"y": x}), 0.0, pn.zeros((0, 2)))[1]
+    assert made["y"].shape == (0, 2)
 
 
 def test_shapes_are_known_without_computing() -> None:
@@ -129,6 +203,18 @@ def test_static_fields_are_part_of_the_program() -> None:
     assert (gradient.weight.tolist(), gradient.name) == ([2.0, 2.0], "a")
     with pytest.raises(pn.PlanishError, match=r"static field size of Layer cannot be hashed"):
         scaled(Layer(pn.ones(2), "a", [1]), pn.asarray(1.0))  # type: ignore[arg-type]
+
+
+def test_dicts_of_the_library_come_back_as_they_were() -> None:
+    ordered = OrderedDict(z=pn.ones(2), a=pn.zeros(2))
+    missing = defaultdict(list, {"k": [pn.ones(1)]})
+    for through in (lambda t: pn.tree.map(lambda x: x + 1, t), pn.jit(lambda t: t)):
+        assert list(through(ordered)) == ["z", "a"]
+        found = through(missing)
+        assert type(found) is defaultdict
+        assert found["new"] == []
+    assert pn.tree.structure(missing) != pn.tree.structure(defaultdict(None, missing))
+    assert list(pn.grad(lambda t: pn.sum(t["z"] * t["a"]))(ordered)) == ["z", "a"]
 
 
 def test_trees_are_taken_apart_by_path() -> None:

@@ -37,7 +37,7 @@ from planish.frontend.tensor.operands import (
     view,
 )
 from planish.frontend.tensor.recipes import remembered
-from planish.frontend.tensor.searching import nonzero
+from planish.frontend.tensor.searching import mask_positions
 from planish.ptir import ops
 from planish.ptir.basic_index import IndexPlan
 from planish.ptir.library import common
@@ -71,7 +71,7 @@ def getitem(x: Tensor, key: Index) -> Tensor:
 
 
 def _indexed(x: Tensor, key: Index) -> Tensor:
-    base, steps = plan(x, key, nonzero)
+    base, steps = plan(x, key, mask_positions)
     result = gathered(sliced(base, steps.basic), steps)
     return result.snapshot() if result is x else result
 
@@ -210,7 +210,7 @@ def _updated(x: Tensor, key: Index, new: Tensor, kind: str) -> Tensor:
     if mask is not None and kind == "replace" and new.ndim <= x.ndim - mask.ndim:
         wide = reshaped(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim)))
         return where(wide, new, x)
-    base, steps = plan(x, key, nonzero)
+    base, steps = plan(x, key, mask_positions)
     if not steps.indices:
         return _written(x, base, steps.basic, new, kind)
     if steps.is_whole and base is x:

@@ -80,6 +80,20 @@ def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) ->
     return reduce(ops.reduce_sum, counted, axes_of("count_nonzero", axis, given), keepdims)
 
 
+def _positions(op: str, given: Tensor, remedy: str) -> tuple[Tensor, ...]:
+    rows, count = apply(ops.nonzero, given, attrs=NonzeroAttrs(given.size))
+    array, found = known(op, (rows, count), remedy)
+    return tuple([from_data(row[: int(found)].copy(), given._device) for row in array])
+
+
+def mask_positions(mask: Tensor) -> tuple[Tensor, ...]:
+    """Positions where the mask of an index is true."""
+    return _positions(
+        "x[mask]", mask, "choose element by element with planish.where(mask, x, 0), or give the number of results: "
+        "x[planish.nonzero(mask, size=…)]",
+    )  # fmt: skip
+
+
 def nonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> tuple[Tensor, ...]:
     """Positions of the elements that are not zero, in row-major order, one tensor per axis.
 
@@ -88,11 +102,9 @@ def nonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> tu
     given = tensor("nonzero", x)
     if given.ndim == 0:
         raise mistake(ShapeError, "nonzero", "a tensor without axes has no positions", "use x != 0")
-    limit = given.size if size is None else as_count("nonzero", "size", size)
-    rows, count = apply(ops.nonzero, given, attrs=NonzeroAttrs(limit))
     if size is None:
-        array, found = known("nonzero", (rows, count), "give the number of results: nonzero(x, size=…)")
-        return tuple([from_data(row[: int(found)].copy(), given._device) for row in array])
+        return _positions("nonzero", given, "give the number of results: nonzero(x, size=…)")
+    rows, count = apply(ops.nonzero, given, attrs=NonzeroAttrs(as_count("nonzero", "size", size)))
     from planish.frontend.tensor.manipulation import unstack
 
     if fill_value:
