@@ -8,6 +8,8 @@ journey has to be decided first.
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -224,3 +226,26 @@ def test_good_imports_pass(tmp_path: Path, file: str, source: str):
 def test_an_unknown_package_is_caught(tmp_path: Path):
     (problem,) = plant(tmp_path, "helpers/misc.py", "x = 1")
     assert problem == "planish/helpers/misc.py: helpers has no place in the table of layers"
+
+
+def test_every_name_that_is_found_late_may_be_the_first_one():
+    """A fork per module: one that needs another of a circle first would fail only in programs that begin with it."""
+    script = """
+import os, sys, numpy, planish, planish.ptir, planish.compiler
+assert not [name for name in sys.modules if name.startswith("planish.frontend")]
+failed = []
+for module in sorted(set(planish._HOME.values())):
+    name = next(name for name, home in planish._HOME.items() if home == module)
+    child = os.fork()
+    if not child:
+        try:
+            getattr(planish, name)
+        except BaseException as error:
+            print(name, error)
+            os._exit(1)
+        os._exit(0)
+    failed += [name] * (os.waitpid(child, 0)[1] != 0)
+sys.exit(bool(failed))
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr

@@ -15,11 +15,10 @@ from typing import Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 from planish import dtypes
 from planish.errors import GraphError, PlanishError, ShapeError
 from planish.frontend import tree
-from planish.frontend.effects import arguments_known
 from planish.frontend.expression import TracedBody
 from planish.frontend.flat import Flat, TracedTree, Tree, as_tensor, is_real_or_complex, own, shown
 from planish.frontend.markers import CHECKPOINT, CUSTOM_JVP, CUSTOM_VJP, CustomAttrs
-from planish.frontend.session import current_scope
+from planish.frontend.session import arguments_known, current_scope
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import cast_to, constant, mistake
@@ -131,6 +130,7 @@ class _Custom(ABC, Generic[P, R]):
             lambda params: self.function(*given.rebuilt(params)),  # type: ignore[call-arg] # as they were given
             given.types,
             arguments=_known(given),
+            once=False,
         )
         token = _DEPTH.set(_DEPTH.get() | {self: depth + 1})
         try:
@@ -251,7 +251,7 @@ class custom_jvp(_Custom[P, R]):  # noqa: N801 - a decorator
             return [*values, *self._fitting(label, made[1], result, "the tangent of")]
 
         types = [*given.types, *_moving(given.types)]
-        return (TracedTree(self.what, call, types, arguments=_known(given)).body,)
+        return (TracedTree(self.what, call, types, arguments=_known(given), once=False).body,)
 
 
 class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
@@ -289,7 +289,7 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
             kept.append(Flat(made[1]))
             return [*self._results(_label(forward), made[0], result), *kept[0].tensors]
 
-        first = TracedTree(self.what, there, given.types, arguments=_known(given))
+        first = TracedTree(self.what, there, given.types, arguments=_known(given), once=False)
 
         def back(params: Sequence[Tensor]) -> list[Tensor]:
             count = len(kept[0].places)

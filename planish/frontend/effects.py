@@ -13,7 +13,7 @@ from typing import Final
 
 from planish import dtypes
 from planish.frontend.expression import LazyValue, Parameter, TraceScope
-from planish.frontend.session import current_scope, tensor_type
+from planish.frontend.session import arguments_known, current_scope, tensor_type
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import constant
 from planish.ptir import ops
@@ -47,17 +47,7 @@ def tied(results: Sequence[Tensor]) -> list[Tensor]:
 
 def all_known() -> bool:
     """Whether values are known here: outside of traces, and in functions that are traced for certain arguments alone."""
-    return arguments_known(all_of_them=True)
+    return arguments_known(once=True)
 
 
-def arguments_known(all_of_them: bool = False) -> bool:
-    """Whether functions are traced for certain arguments alone here, though there may be tangents of any value besides."""
-    scope = current_scope()
-    while scope is not None:
-        if scope.arguments is None or (all_of_them and not scope.complete):
-            return False
-        scope = scope.parent
-    return True
-
-
-__all__ = ["EFFECT", "TOKEN", "all_known", "arguments_known", "incoming", "tied"]
+__all__ = ["EFFECT", "TOKEN", "all_known", "incoming", "tied"]

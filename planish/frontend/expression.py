@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class TraceScope:
     """One call of a function with parameters: which body is being traced, and inside which other."""
 
-    __slots__ = ("arguments", "complete", "open", "parent", "repeats", "seen", "token", "turn", "what")
+    __slots__ = ("arguments", "once", "open", "parent", "repeats", "seen", "token", "turn", "what")
 
     def __init__(self, what: str, parent: TraceScope | None) -> None:
         self.what = what
@@ -35,8 +35,8 @@ class TraceScope:
         self.open = True
         self.arguments: dict[Parameter, LazyValue] | None = None
         """What parameters stand for, where a transform traces a function for these arguments alone."""
-        self.complete = True
-        """Whether these are all parameters: the rule of a `custom_jvp` has tangents besides."""
+        self.once = True
+        """Whether it is traced once for them: what has rules is traced for each, and its effects are not those of tracing."""
         self.seen: dict[LazyValue, LazyValue] = {}
         """What values are for these arguments, as far as the function has looked at them."""
         self.repeats = False

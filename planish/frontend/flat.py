@@ -109,15 +109,16 @@ class TracedTree:
         *,
         convert: bool = True,
         arguments: Sequence[Tensor] | None = None,
+        once: bool = True,
     ) -> None:
-        """With `convert`, numbers and arrays in the result are tensors. With `arguments`, it is traced for these alone."""
+        """With `convert`, numbers and arrays in the result are tensors. With `arguments`, it is traced for these alone (`trace`)."""
         self.what = what
 
         def flat(*params: Tensor) -> list[Tensor]:
             self.result = Flat(call(params), what if convert else None)
             return self.result.tensors
 
-        self.body = trace(what, flat, types, arguments=arguments)
+        self.body = trace(what, flat, types, arguments=arguments, once=once)
 
     def captured(self) -> tuple[ptir.Function, tuple[Tensor, ...]]:
         """As PTIR, and the tensors from outside that follow its parameters."""

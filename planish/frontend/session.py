@@ -201,3 +201,13 @@ interned: Final = SESSION.types.interned
 reopened: Final = SESSION.reopened
 tensor_type: Final = SESSION.types.of
 tracing: Final = SESSION.tracing
+
+
+def arguments_known(once: bool = False) -> bool:
+    """Whether functions are traced for certain arguments alone here; with `once`, and for nothing else after that."""
+    scope = current_scope()
+    while scope is not None:
+        if scope.arguments is None or (once and not scope.once):
+            return False
+        scope = scope.parent
+    return True

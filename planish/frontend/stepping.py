@@ -12,8 +12,8 @@ from typing import Any
 from planish.config import current
 from planish.errors import Location, PlanishError
 from planish.frontend import tree
-from planish.frontend.effects import all_known
 from planish.frontend.flat import is_data, own
+from planish.frontend.session import arguments_known
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.manipulation import stack
 from planish.frontend.tensor.operands import tensor as as_tensor
@@ -23,7 +23,7 @@ Tree = Any
 
 def stepping() -> bool:
     """Whether loops and branches are those of Python now: jit is off, and values are known."""
-    return not current().jit and all_known()
+    return not current().jit and arguments_known(once=True)
 
 
 def tensors_of(op: str, given: Tree) -> Tree:

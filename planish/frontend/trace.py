@@ -37,6 +37,7 @@ def trace(
     types: Sequence[TensorType],
     names: Sequence[str] = (),
     arguments: Sequence[Tensor] | None = None,
+    once: bool = True,
 ) -> TracedBody:
     """Call a function with parameters of these types. `what` names the transform in messages, `names` the parameters.
 
@@ -48,7 +49,7 @@ def trace(
         params = [Parameter.new(type, scope, name) for type, name in zip(types, called, strict=True)]
         if arguments is not None:
             scope.arguments = {param: x._value for param, x in zip(params, arguments, strict=False)}
-            scope.complete = len(arguments) == len(params)
+            scope.once = once
         results = [result._value for result in tied(function(*map(Tensor, params)))]
     return TracedBody(scope, params, results)
 
