@@ -7,7 +7,7 @@ given away only if nobody else can see it, and their names say so afterwards.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,7 +22,7 @@ from planish.errors import DTypeError, GraphError, Location, PlanishError
 from planish.frontend import execute, tree
 from planish.frontend.arguments import CallParts, CallSignature, TensorSpec, paths
 from planish.frontend.capture import capture_body
-from planish.frontend.devices import CPU, INTERPRETER, Device, Runnable, running
+from planish.frontend.devices import CPU, DEVICES, INTERPRETER, Device, Runnable, running
 from planish.frontend.expression import Donated, LazyValue, Parameter, TracedBody
 from planish.frontend.matching import MISSED, CallWork, Match, Short, builder, computed, matcher, shortcut
 from planish.frontend.session import evaluate, tensor_type, tracing
@@ -119,6 +119,11 @@ def _identifiers(names: Sequence[str]) -> list[str]:
     return list(found)
 
 
+def host_among(devices: Iterable[str | None]) -> str | None:
+    """What results in the host's memory are tied to, by the devices of arguments: the first that is the host, by whatever name."""
+    return next((device for device in devices if device in DEVICES), None)
+
+
 # --- entries ------------------------------------------------------------------------------------------------
 
 
@@ -137,8 +142,7 @@ class CacheEntry:
         self.donated = traced.donated
         self.count = len(traced.call.key.leaves)
         described = traced.call.key.leaves
-        placed = {leaf.device for leaf in described if leaf.device is not None}
-        self.device = next(iter(placed), None) if place.is_host else place.name
+        self.device = host_among(leaf.device for leaf in described) if place.is_host else place.name
         self.types: list[TensorType | None] = [
             tensor_type(type.dtype, type.dims) if type.is_static else None
             for type in traced.function.result_types

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import planish as pn
 from planish.compiler.placement import Copy, Part, Placement, placed
 from planish.errors import PlanishError
+from planish.frontend.entries import host_among
 from planish.ptir.interpret import interpret
 from tests.runtime.emulated_cuda import EmulatedDriver, emulated
 
@@ -208,3 +210,10 @@ def test_random_placements_compute_the_same(gpus: EmulatedDriver, seed: int) -> 
         else:
             assert step.source in known
             known.add(step.value)
+
+
+@pytest.mark.parametrize("devices", list(permutations(["cpu", "cuda:0", None])))
+def test_results_on_the_host_are_tied_to_the_host(devices: tuple[str | None, ...]) -> None:
+    """Not to whichever device of the arguments comes first out of a set."""
+    assert host_among(devices) == "cpu"
+    assert host_among([device for device in devices if device != "cpu"]) is None
