@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from math import gcd
 from typing import Final, cast
 
-from planish.actions.window_maps import windows
+from planish.actions.window_maps import conditions_of, windows
 from planish.uop.nest import next_root, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import Box, Ops
@@ -35,18 +35,12 @@ ROW: Final = 128
 def _limits(index: UOp) -> tuple[UOp, dict[UOp, int]] | None:
     """An index as it is where it is somewhere, and below what number each axis has to be for that."""
     limits: dict[UOp, int] = {}
-    while index.op is Ops.WHERE and index.src[2].op is Ops.INVALID:
-        gates = [index.src[0]]
-        while gates:
-            gate = gates.pop()
-            if gate.op is Ops.AND:
-                gates.extend(gate.src)
-                continue
-            if gate.op is not Ops.CMPLT or gate.src[0].op is not Ops.RANGE or gate.src[1].op is not Ops.CONST:
-                return None
-            size = cast("int", gate.src[1].arg)
-            limits[gate.src[0]] = min(size, limits.get(gate.src[0], size))
-        index = index.src[1]
+    index, conditions = conditions_of(index)
+    for gate in conditions:
+        if gate.op is not Ops.CMPLT or gate.src[0].op is not Ops.RANGE or gate.src[1].op is not Ops.CONST:
+            return None
+        size = cast("int", gate.src[1].arg)
+        limits[gate.src[0]] = min(size, limits.get(gate.src[0], size))
     return index, limits
 
 

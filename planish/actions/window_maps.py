@@ -131,7 +131,7 @@ class _Gates(NamedTuple):
         return dict.fromkeys((*self.low, *self.high))
 
 
-def _conditions(index: UOp) -> tuple[UOp, list[UOp]]:
+def conditions_of(index: UOp) -> tuple[UOp, list[UOp]]:
     """An index as it is where it is somewhere, and all that has to hold for that."""
     found: list[UOp] = []
     while index.op is Ops.WHERE and index.src[2].op is Ops.INVALID:
@@ -168,7 +168,7 @@ def _gates(conditions: Iterable[UOp], digits: Mapping[UOp, UOp]) -> _Gates | Non
 
 def windows(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: UOp, box: Box) -> UOp | None:
     """What is copied of a read, as an element of windows whose pixels are the second axis, and channels and taps the first; None if it is none."""
-    index, conditions = _conditions(value.src[1])
+    index, conditions = conditions_of(value.src[1])
     nodes = value.toposort()
     size, run = size_of(second), box.sizes[0] * box.panels
     for gate in conditions:
