@@ -8,8 +8,8 @@ how its memory is held. Whatever is elsewhere when it is needed is moved there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cache, partial
 from sys import intern
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -141,8 +141,7 @@ def _accelerated(name: str) -> Device:
     return Device(name, compile, kind.storage, partial(kind.put, number))
 
 
-@contextmanager
-def stream(handle: object, device: str = "cuda") -> Iterator[None]:
+def stream(handle: object, device: str = "cuda") -> AbstractContextManager[None]:
     """Inside, all work of a GPU runs on another library's stream, such as `torch.cuda.current_stream()`, or its address.
 
     It runs behind what was begun before, and what comes afterwards runs behind it.
@@ -153,8 +152,7 @@ def stream(handle: object, device: str = "cuda") -> Iterator[None]:
             f"{name} has no streams", location=Location.caller(), remedy="name a GPU, such as cuda:0"
         )
     kind, number = kind_of(name)
-    with cast("Accelerator", kind).on_stream(number, handle):
-        yield
+    return cast("Accelerator", kind).on_stream(number, handle)
 
 
 def default_device() -> str:
