@@ -40,6 +40,7 @@ from planish.uop.nest import (
     around,
     axes_of,
     closed_by,
+    is_named,
     name_of,
     next_root,
     plain_index,
@@ -108,11 +109,6 @@ def _runs_inside(facts: Nest, r: UOp, loop: UOp | None) -> bool:
 
 def _size(axis: UOp) -> int:
     return axis.vmax + 1
-
-
-def _is_named(axis: UOp) -> bool:
-    """Whether it is known at launch only how many values a loop has: a tile has room for the most, and so many are copied."""
-    return axis.op is Ops.RANGE and axis.src[0].op is not Ops.CONST
 
 
 def _tile(
@@ -225,7 +221,8 @@ def _copy_alone(read: UOp, tile: _Tile, twins: _Twins, target: Target, turned: U
     together = _together(tile, read, target)
     sizes = dict(zip(tile.axes, tile.sizes, strict=True))
     for axis in _as_read(tile, read, turned):
-        size, bound = sizes[axis], axis.src[0] if _is_named(axis) else axis.table.const(sizes[axis])
+        # of a size that is told at launch, the tile has room for the most, and so many are copied as there are
+        size, bound = sizes[axis], axis.src[0] if is_named(axis) else axis.table.const(sizes[axis])
         width = together.get(axis) or _vector(const_factor(bound), axis in contiguous, read, target)
         if width > 1:
             lanes = twins.range(width, AxisType.UPCAST)
@@ -449,7 +446,7 @@ class Stage(Action):
                 for n in i.toposort()
             ):
                 raise self.no(f"which elements of arg{slot} are read depends on data")
-            if any(_is_named(n) and (threads or n.src[0].ranges) for n in inner):
+            if any(is_named(n) and (threads or n.src[0].ranges) for n in inner):
                 raise self.no(f"how much of arg{slot} is needed is not known")
             if threads:
                 exchange |= self.shared(facts, read, inner, threads, twins, target)

@@ -66,6 +66,7 @@ def _options(parser: argparse.ArgumentParser) -> tuple[Option, ...]:
 def _values(action: argparse.Action) -> tuple[str, ...]:
     """What is known of what an option takes."""
     from planish.cli.lower import levels
+    from planish.compiler.device_kinds import KINDS
     from planish.config import describe
     from planish.ptir.passes import PASSES
     from planish.target import TARGETS
@@ -75,7 +76,7 @@ def _values(action: argparse.Action) -> tuple[str, ...]:
     known: dict[str, Callable[[], Iterable[str]]] = {
         "--to": levels,
         "--target": lambda: ("host", *TARGETS),
-        "--device": lambda: ("cpu", "cuda"),
+        "--device": lambda: KINDS,
         "--set": lambda: (f"{name}=" for name, *_ in describe()),
         "--pipeline": lambda: sorted(PASSES),
     }

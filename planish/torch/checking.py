@@ -14,9 +14,8 @@ from planish.errors import PlanishError
 from planish.torch.forms import Form, form_like
 from planish.torch.importing import Import, is_number
 from planish.torch.options import Options
-from planish.torch.partition import unlowered
+from planish.torch.partition import call, unlowered
 from planish.torch.running import attribute, compiled, device_of, is_op
-from planish.torch.segment_views import call
 
 BOUNDS: Final[dict[torch.dtype, float]] = {
     torch.float64: 1e-9, torch.complex128: 1e-9, torch.float32: 1e-4, torch.complex64: 1e-4,

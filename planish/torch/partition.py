@@ -10,6 +10,7 @@ import operator
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import fx
@@ -184,3 +185,13 @@ def segment_of(nodes: list[fx.Node], views: AbstractSet[fx.Node] = frozenset()) 
     numbers = [node for node in sources if is_number(node) and not isinstance(node.meta["val"], int | float)]
     inputs = [node for node in sources if not is_number(node)]
     return Segment(nodes, inputs, numbers, outputs)
+
+
+def call(node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
+    """One node by torch."""
+    args: Any = fx.map_arg(node.args, values.__getitem__)
+    named: Any = fx.map_arg(node.kwargs, values.__getitem__)
+    if node.target is torch.ops.aten.view.default:
+        # what planish made may lie in memory otherwise than torch would have it
+        return torch.reshape(*args)
+    return node.target(*args, **named)  # type: ignore[operator]

@@ -19,9 +19,9 @@ from planish.torch.forms import Array, Form, array_of, form_like, tensor_of
 from planish.torch.importing import Import
 from planish.torch.kinds import CARRIERS
 from planish.torch.options import Options
-from planish.torch.partition import Segment, Step, draws, partition, unlowered
+from planish.torch.partition import Segment, Step, call, draws, partition, unlowered
 from planish.torch.reporting import total
-from planish.torch.segment_views import WithViews, call, views_of_segment
+from planish.torch.segment_views import WithViews, views_of_segment
 from planish.torch.views import Looks, views_by_torch, views_of_results
 
 Tensors = list[torch.Tensor]
@@ -115,9 +115,8 @@ class _OnGpu:
         return read
 
     def writer(self, form: Form) -> Callable[[Any], torch.Tensor]:
-        type = form.type
-        dims = tuple(size for size in type.dims if isinstance(size, int))
-        found = self._gpu.writer_of(self.device.index or 0, np.dtype(type.dtype.numpy), dims)
+        dtype = np.dtype(form.type.dtype.numpy)
+        found = self._gpu.writer_of(self.device.index or 0, dtype, form.type.shape)
         return found if form.is_plain else lambda array: form.restored(found(array))
 
 

@@ -6,7 +6,6 @@ them in another order than eager torch has them answers in another one, too.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,19 +13,9 @@ import torch
 from torch import fx
 
 from planish.torch.partition import Segment
-from planish.torch.views import is_view_op
+from planish.torch.views import look_of
 
 Tensors = list[torch.Tensor]
-
-
-def call(node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
-    """One node by torch."""
-    args: Any = fx.map_arg(node.args, values.__getitem__)
-    named: Any = fx.map_arg(node.kwargs, values.__getitem__)
-    if node.target is torch.ops.aten.view.default:
-        # what planish made may lie in memory otherwise than torch would have it
-        return torch.reshape(*args)
-    return node.target(*args, **named)  # type: ignore[operator]
 
 
 def views_of_segment(segment: Segment) -> dict[fx.Node, list[fx.Node]]:
@@ -36,7 +25,7 @@ def views_of_segment(segment: Segment) -> dict[fx.Node, list[fx.Node]]:
     for result in segment.outputs:
         way: list[fx.Node] = []
         node = result
-        while node not in inputs and _is_view(node) and len(node.all_input_nodes) == 1:
+        while node not in inputs and look_of(node) is not None:
             way.append(node)
             node = node.all_input_nodes[0]
         if way and (node in inputs or (_has_gaps(result) and _is_plain(node))):
@@ -49,12 +38,6 @@ def views_of_segment(segment: Segment) -> dict[fx.Node, list[fx.Node]]:
                 del found[result]
     is_empty = all(node in found for node in segment.outputs) and parts.keys() <= inputs
     return {} if is_empty else found  # what computes nothing is no function
-
-
-def _is_view(node: fx.Node) -> bool:
-    if node.target is operator.getitem:
-        return is_view_op(node.all_input_nodes[0])
-    return is_view_op(node) and "as_strided" not in str(node.target)
 
 
 def _has_gaps(node: fx.Node) -> bool:
@@ -83,12 +66,13 @@ class WithViews:
     ) -> None:
         self.made, self.computed = made, list(computed)
         self.inputs, self.outputs = segment.inputs, segment.outputs
-        # views that several results are made of are made once
-        self.views = list(dict.fromkeys(node for way in ways.values() for node in way))
+        # views that several results are made of are made once; how is known before they are
+        views = dict.fromkeys(node for way in ways.values() for node in way)
+        self.views = [(node, node.all_input_nodes[0], look_of(node)) for node in views]
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> Tensors:
         values: dict[fx.Node, Any] = dict(zip(self.inputs, tensors, strict=True))
         values |= zip(self.computed, self.made(tensors), strict=True)
-        for node in self.views:
-            values[node] = call(node, values)
+        for node, source, look in self.views:
+            values[node] = look(values[source])  # type: ignore[misc]  # a way is made of such nodes alone
         return [values[node] for node in self.outputs]

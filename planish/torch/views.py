@@ -80,7 +80,7 @@ def views_of_results(results: Iterable[fx.Node]) -> dict[fx.Node, tuple[fx.Node,
     for node in results:
         looks: list[Callable[[Any], Any]] = []
         below: fx.Node = node
-        while (below is node or below not in own) and (look := _look(below)) is not None:
+        while (below is node or below not in own) and (look := look_of(below)) is not None:
             looks.insert(0, look)
             below = below.all_input_nodes[0]
         if below is not node and below in own:
@@ -89,7 +89,7 @@ def views_of_results(results: Iterable[fx.Node]) -> dict[fx.Node, tuple[fx.Node,
     return found
 
 
-def _look(node: fx.Node) -> Callable[[Any], Any] | None:
+def look_of(node: fx.Node) -> Callable[[Any], Any] | None:
     """How torch looks at the memory of what a node is given; None if the node makes something new."""
     if len(node.all_input_nodes) != 1 or node.args[:1] != (node.all_input_nodes[0],):
         return None

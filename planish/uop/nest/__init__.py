@@ -70,6 +70,11 @@ def size_of(axis: UOp) -> int:
     return cast("int", bound.arg) if bound.op is Ops.CONST else 0
 
 
+def is_named(axis: UOp) -> bool:
+    """Whether an axis is a range whose size is known at launch only."""
+    return axis.op is Ops.RANGE and axis.src[0].op is not Ops.CONST
+
+
 def constant_size(r: UOp) -> int | None:
     """The size of a range that is a number; None of others, and of one that waits for effects."""
     size = r.src[0].arg
