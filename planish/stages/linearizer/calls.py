@@ -22,7 +22,7 @@ Calls = frozenset[tuple[Ops, DType]]
 """Functions that are called, on values of a dtype."""
 NO_CALLS: Final[Calls] = frozenset()
 
-GROWTH: Final = 2000
+GROWTH: Final = 1000
 """The nodes that copies of one function may add to a kernel."""
 _FEW: Final = 6
 """Copies that are nothing to think about: no function is so large."""
