@@ -32,7 +32,7 @@ from planish.records import dataclass
 
 _BLOCK: Final = 16
 """Bytes within which lanes are exchanged most cheaply."""
-_FEW: Final = 4
+_FEW: Final = 3
 """Registers that may be joined and selected from as one."""
 
 

@@ -94,7 +94,7 @@ def _work(instruction: Instruction) -> int:
         return 0
     if isinstance(instruction, Lanes):
         count = len(instruction.lanes)
-        return count if count > _FEW and instruction.operand.dtype.lanes > _FEW * count else 0
+        return count if count >= _FEW < instruction.operand.dtype.lanes // count else 0
     return int(not (isinstance(instruction, Load | Store) and _in_registers(instruction.address)))
 
 
