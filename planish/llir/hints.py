@@ -12,6 +12,7 @@ from typing import Final
 
 from planish.dtypes import AddrSpace, PtrDType
 from planish.llir.program import (
+    ACCESSES,
     Address,
     Barrier,
     Build,
@@ -23,7 +24,6 @@ from planish.llir.program import (
     Load,
     Loop,
     Register,
-    Store,
 )
 
 _ITERATIONS: Final = 8
@@ -95,12 +95,12 @@ def _work(instruction: Instruction) -> int:
     if isinstance(instruction, Lanes):
         count = len(instruction.lanes)
         return count if count >= _FEW < instruction.operand.dtype.lanes // count else 0
-    return int(not (isinstance(instruction, Load | Store) and _in_registers(instruction.address)))
+    return int(not (isinstance(instruction, ACCESSES) and _in_registers(instruction.address)))
 
 
 def _only_sums(body: Sequence[Instruction]) -> bool:
     """Whether all that is stored is kept in registers, and all that is read is there."""
-    accesses = [i for i in body if isinstance(i, Load | Store)]
+    accesses = [i for i in body if isinstance(i, ACCESSES)]
     return all(i.gate is None and (isinstance(i, Load) or _in_registers(i.address)) for i in accesses)
 
 
