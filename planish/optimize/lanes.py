@@ -128,6 +128,29 @@ def _waits(draft: Draft, axis: UOp, whole: Sequence[int], width: int) -> bool:
     )
 
 
+def following_rows(target: Target, view: Nest, axis: UOp) -> UOp | None:
+    """The axis along which the next row is, of rows that follow each other in memory, are shorter than a vector and no parts of one."""
+    size = size_of(axis)
+    if not 1 < size < lanes_along(target, view, axis) or size % _LEAST_LANES == 0:
+        return None
+    if not all(view.stride(place, axis) in _NEAR for place in view.reads):
+        return None
+    places = [place for place in view.writes if axis in place.ranges]
+    return next(
+        (r for r in view.outputs if r is not axis and all(view.stride(place, r) == size for place in places)),
+        None,
+    )
+
+
+def rows_in_lanes(draft: Draft, view: Nest, axis: UOp, rows: UOp) -> bool:
+    """Whole vectors of short rows: all of a row, and as many that follow it as fill several vectors; whether there are as many."""
+    if not draft.take(Upcast, axis, size_of(axis), "rows shorter than a vector"):
+        return False
+    lanes = lanes_along(draft.target, view, axis)
+    together = next((n for n in (lanes, lanes // 2, lanes // 4) if n * size_of(axis) <= MOST_LANES), 1)
+    return take_lanes(draft, rows, Upcast, together) > 1
+
+
 def is_large(target: Target, place: UOp) -> bool:
     """Whether the memory that a place is in is so large that it is written past the caches, if nobody reads it soon."""
     memory = place.src[0].dtype
