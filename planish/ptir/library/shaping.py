@@ -121,18 +121,16 @@ def _with_borders(x: GraphValue, axis: int, before: int, after: int, mode: str) 
     size = x.dims[axis]
     if max(before, after) > _REACH[mode](bounds(size)[0]):
         return x.take(_source(x, axis, before, after, mode), axis)
-
     if mode == "edge":
-        front, back = (
-            repeat(_part(x, axis, start, 1), n, axis) for start, n in ((0, before), (size - 1, after))
-        )
+        front = repeat(_part(x, axis, 0, 1), before, axis)
+        back = repeat(_part(x, axis, size - 1, 1), after, axis)
     elif mode == "wrap":
         front, back = _part(x, axis, size - before, before), _part(x, axis, 0, after)
     else:
         left_out = 1 if mode == "reflect" else 0
         front = _part(x, axis, left_out, before).reverse([axis])
         back = _part(x, axis, size - left_out - after, after).reverse([axis])
-    first, *others = [*([front] if before else []), x, *([back] if after else [])]
+    first, *others = [part for part, count in ((front, before), (x, 1), (back, after)) if count]
     return first.concat(others, axis)
 
 
