@@ -86,7 +86,7 @@ class _LlvmWriter(OneThread, LaneMoves):
         self.bases = {i.result: i.base for i in program.body if isinstance(i, ir.Address)}
         self.hinted = any(isinstance(i, ir.Loop) and i.unroll > 1 for i in program.body)
         self.spans = spans
-        self.transposed = transposition.find(program)
+        self.many = transposition.find(program)
         self.turned: dict[int, list[str]] = {}
         self.picked: dict[ir.Register, tuple[ir.Register, int]] = {}
         self.longer: dict[ir.Register, tuple[ir.Register, int]] = {}
