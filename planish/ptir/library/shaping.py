@@ -184,11 +184,11 @@ def split(x: GraphValue, sizes: Sequence[DimLike], axis: int = 0) -> list[GraphV
     return parts
 
 
-def tile(x: GraphValue, repeats: Sequence[int]) -> GraphValue:
+def tile(x: GraphValue, repeats: Sequence[DimLike]) -> GraphValue:
     """The whole tensor repeated along each axis; leading axes are added for further entries."""
     while x.rank < len(repeats):
         x = x.expand_dims(0)
-    counts = [1] * (x.rank - len(repeats)) + list(repeats)
+    counts: list[DimLike] = [*[1] * (x.rank - len(repeats)), *repeats]
     spread = [part for dim in x.dims for part in (1, dim)]
     wide = [part for count, dim in zip(counts, x.dims, strict=True) for part in (count, dim)]
     dims = [dim * count for count, dim in zip(counts, x.dims, strict=True)]
