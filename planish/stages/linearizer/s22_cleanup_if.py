@@ -106,4 +106,6 @@ def cleanup_if(lines: Sequence[UOp], *, predicated_stores: bool = False) -> list
             return list(lines)
         return _merge_branches(line_rewrite(lines, pm_linearize_cleanups, Branches()))
     lines = gather_branches(lines)
-    return fill_branches(_merge_branches(line_rewrite(lines, pm_linearize_cleanups, Branches(rare_alone=predicated_stores))))
+    return fill_branches(
+        _merge_branches(line_rewrite(lines, pm_linearize_cleanups, Branches(rare_alone=predicated_stores)))
+    )
