@@ -95,7 +95,7 @@ def histogramdd(
 
 def _counted(
     points: Tensor,
-    bins: int | Sequence[int | Tensor],
+    bins: int | Sequence[int | str | Tensor],
     range: Sequence[tuple[float, float]] | None,
     density: bool,
     weights: Tensor | None,

@@ -41,7 +41,7 @@ def _mistake(kind: type[DTypeError | ShapeError], op: str, message: str, remedy:
 
 def _sizes(shape: Shape) -> tuple[int, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    if any(isinstance(size, int) and size < 0 for size in sizes):
+    if any(size < 0 for size in sizes):
         raise _mistake(ShapeError, "random", f"shape {sizes} has a negative size", "give sizes from 0 on")
     return sizes
 
