@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import FunctionProto, GraphProto, NodeProto
+from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
 from planish import ptir
 from planish.errors import Location, PlanishError
@@ -221,11 +221,19 @@ class Importer:
         if known is not None:
             for attribute in at.node.attribute:
                 at.attr(attribute.name)
-            return [known]
+            return [known if known.dtype == np.bool_ else known.astype(self._whole_kind(at, given))]
         outputs = self._called(entry, at, given)
         if sizes is not None and isinstance(outputs[0], GraphValue):
             self.symbols[outputs[0].id] = (outputs[0], sizes)
         return outputs
+
+    @staticmethod
+    def _whole_kind(at: NodeSite, given: Sequence[Value]) -> Any:
+        """The dtype of what a node makes of sizes: that of what it is given, but for a cast."""
+        if at.node.op_type == "Cast":
+            return np.int32 if at.attr("to") == TensorProto.INT32 else np.int64
+        data = given[1 if at.node.op_type == "Where" else 0]
+        return data.dtype.numpy if isinstance(data, GraphValue) else np.asarray(data).dtype
 
     def _sizes(self, at: NodeSite, given: Sequence[Value]) -> Array | None:
         """The sizes, some with names, that a node makes of sizes with names."""
