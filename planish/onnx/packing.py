@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import numpy as np
 from numpy.typing import NDArray
 
 from planish import dtypes, ptir, target
@@ -82,7 +81,8 @@ def _layout(inst: Inst, width: int, near: int) -> str | None:
 
 def _is_in_order(value: Value) -> bool:
     """Whether rows are read as they lie in memory. Heads that are put side by side while they are read are sums over two axes, and a
-    third on the other side leaves no tile of registers that suits."""
+    third on the other side leaves no tile of registers that suits.
+    """
     inst = value.def_inst
     while inst is not None and inst.op is ops.reshape:
         inst = inst.operands[0].def_inst
