@@ -80,8 +80,10 @@ def _layout(inst: Inst, width: int, near: int) -> str | None:
 
 
 def _is_in_order(value: Value) -> bool:
-    """Whether rows are read as they lie in memory. Heads that are put side by side while they are read are sums over two axes, and a
-    third on the other side leaves no tile of registers that suits.
+    """Whether rows are read as they lie in memory.
+
+    Heads that are put side by side while they are read are sums over two axes; a third on the other side leaves no tile of registers
+    that suits.
     """
     inst = value.def_inst
     while inst is not None and inst.op is ops.reshape:

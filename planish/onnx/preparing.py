@@ -2,8 +2,9 @@
 
 Handlers write what an op means, and much of that concerns weights only: a zero point subtracted, the factor of a
 normalisation, the sum of two biases, numbers unpacked from bytes. Such values are computed by the interpreter when a program
-is made. Moving elements about, and making them wider, is free where they are used, and stays there: so weights stay as small
-as they are in the file, and those that nothing is done to stay in the file.
+is made; kernels of transposed convolutions are turned around then, too. Moving elements about, and making them wider, is free where
+they are used, and stays there: so weights stay as small as they are in the file. Products read matrices in layouts of their own
+(`packing.py`); weights that nothing is done to stay in the file.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Prepared(dict[Hashable, tuple[list[Array], list[Array]]]):
     """Whether weights stay as narrow as they are: a GPU widens them in registers, in the time that reading them takes."""
 
 
-_FREE: Final = frozenset({"reshape", "transpose", "slice", "broadcast_to", "reverse", "cast", "bitcast"})
-_WORTH: Final = frozenset({"concat", "pad", "reduce_sum", "reduce_max", "reduce_min", "gather"})
+_FREE: Final = frozenset({"reshape", "transpose", "slice", "broadcast_to", "cast", "bitcast"})
+_WORTH: Final = frozenset({"concat", "pad", "reverse", "reduce_sum", "reduce_max", "reduce_min", "gather"})
 _LARGE: Final = 1 << 14
 """Bytes of weights that are worth staying packed."""
 _GROWTH: Final = 4

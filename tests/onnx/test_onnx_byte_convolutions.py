@@ -134,7 +134,7 @@ def test_sizes_with_names_are_convolved_as_integers_too(case: str) -> None:
     node = helper.make_node(
         "ConvInteger", ["x", "w", "a", "b"], ["y"], strides=strides, dilations=dilations, pads=pads
     )
-    names = ["batch", dims[1], *(f"side{n}" for n in range(len(dims) - 2))]
+    names: list[str | int] = ["batch", dims[1], *(f"side{n}" for n in range(len(dims) - 2))]
     graph = helper.make_graph(
         [node],
         "g",
