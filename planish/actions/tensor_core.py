@@ -178,9 +178,11 @@ def _path(axis: UOp) -> tuple[int, ...]:
 
 
 def _outer(axis: UOp, size: int) -> UOp:
-    """The first element of the tile that an axis is in, as an expression of a shorter axis."""
-    count = axis_size(axis) // size
+    """The first element of the tile that an axis is in, as an expression of a shorter axis, or of one whose size has a name."""
     outer = cast("Axis", axis.arg).part(0)
+    if size == 1 and not axis_size(axis):
+        return axis.table.range(axis.src[0], outer)
+    count = axis_size(axis) // size
     return axis.table.const(0) if count == 1 else axis.table.range(count, outer) * size
 
 
