@@ -65,8 +65,9 @@ class CoreTiling:
         *,
         engine: bool = False,
         run: int = 1,
+        stay: int = 0,
     ) -> None:
-        self.core, self.run = core, run
+        self.core, self.run, self.stay = core, run, stay
         self.nodes = sink.toposort()
         self.m, self.n = product.m, product.n
         table = product.reduce.table
@@ -206,6 +207,8 @@ class TensorCore(Action):
     """Whether a copy engine brings them, while threads do nothing but multiply (`tensor_maps.py`)."""
     run: int = 1
     """How many tiles of k a thread has neighbours of, of a core whose operands are in registers: it reads them by one access."""
+    stay: int = 0
+    """How many blocks stay, each for one tile of the result after the other, and have the next one fetched while they finish the last; 0: none."""
 
     @classmethod
     def of(
@@ -216,10 +219,11 @@ class TensorCore(Action):
         buffers: int = 1,
         engine: bool = False,
         run: int = 1,
+        stay: int = 0,
     ) -> TensorCore:
         """A way to use a core."""
         m, n, k = (name_of(axis) for axis in (product.m, product.n, product.k))
-        return cls(core.name, m, n, k, groups, buffers, engine, run)
+        return cls(core.name, m, n, k, groups, buffers, engine, run, stay)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
@@ -230,9 +234,14 @@ class TensorCore(Action):
         ]
         reading = [core for core in target.tensor_cores if core.reads_memory]
         for core in rng.sample(reading, min(len(reading), _DRAWN)):
-            how = rng.choice((1, 1, 2)), rng.randint(1, 4), rng.random() < 0.5
+            how = rng.choice((1, 1, 2)), rng.randint(1, 4), rng.random() < 0.5, 1, rng.choice((0, 0, 1, 2, 3))
             ways += [cls.of(core, product, *how) for product in products(sink, core)[:1]]
         return rng.choice(ways) if ways else cls("none", "i", "j", "k")
+
+    @property
+    def how(self) -> tuple[int, int, bool, int, int]:
+        """Groups, buffers, whether there is an engine, tiles of a run, and blocks that stay."""
+        return self.groups, self.buffers, self.engine, self.run, self.stay
 
     def chosen(self, sink: UOp, target: Target) -> tuple[Core, Product]:
         """The core, and the product that it is to do."""
@@ -255,6 +264,10 @@ class TensorCore(Action):
                 f"engine=true: {core.name} with {self.buffers} buffers has nothing that a copy engine could fill ahead",
                 remedy=f"a core that reads LOCAL memory, and at least {_LEAST_BUFFERS} buffers",
             )
+        if self.stay < 0 or (self.stay and not self.engine):
+            raise self.no(
+                f"stay={self.stay}: who stays has a copy engine fetch what comes next", remedy="engine=true"
+            )
         if self.run < 1 or self.run & (self.run - 1):
             raise self.no(f"run={self.run} is no power of two")
         if self.run > 1 and (core.reads_memory or core.threads == 1):
@@ -275,7 +288,7 @@ class TensorCore(Action):
         if not found:
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
-            if TensorCore.of(core, product, self.groups, self.buffers, self.engine, self.run) == self:
+            if TensorCore.of(core, product, *self.how) == self:
                 rows = axis_size(product.m)
                 if rows % (core.m * self.groups):
                     raise self.no(
@@ -297,7 +310,8 @@ class TensorCore(Action):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
-        split = CoreTiling(sink, core, product, self.groups, self.buffers, engine=self.engine, run=self.run)
+        groups, buffers, engine, run, stay = self.how
+        split = CoreTiling(sink, core, product, groups, buffers, engine=engine, run=run, stay=stay)
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m
         row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))

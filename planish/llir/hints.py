@@ -18,12 +18,14 @@ from planish.llir.program import (
     Build,
     CopyAsync,
     EndLoop,
+    If,
     Immediate,
     Instruction,
     Lanes,
     Load,
     Loop,
     Register,
+    Special,
 )
 
 _ITERATIONS: Final = 8
@@ -39,6 +41,10 @@ _SUMS: Final = 320
 their indices are 38). Its iterations share what they read, and what is counted for their indices goes away."""
 
 
+_PASSED: Final = 8
+"""Copies of a loop whose iterations the threads of a GPU mostly pass by: what decides that is read for all of them at once."""
+
+
 def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
     """The same instructions, innermost short loops with a hint to unroll them wholly; hints that are there stay.
 
@@ -46,6 +52,7 @@ def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
     """
     result = [_numbering(i, numbered) for i in body] if (numbered := _counters(body)) else list(body)
     is_pipelined = any(isinstance(i, CopyAsync) for i in result)
+    has_threads = any(isinstance(i, Special) and i.is_thread for i in result)
     start: int | None = None
     for place, instruction in enumerate(result):
         if isinstance(instruction, Loop):
@@ -60,7 +67,9 @@ def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
                 most = (_ITERATIONS, _SUMS if sums else _INSTRUCTIONS)
                 if sums and is_pipelined:
                     most = _PIPELINED
-                result[start] = replace(loop, unroll=_copies(loop, sum(map(_work, inside)), most))
+                passed = has_threads and any(isinstance(i, If) for i in inside) and not sums
+                copies = _copies(loop, sum(map(_work, inside)), most)
+                result[start] = replace(loop, unroll=copies or _PASSED * passed)
             start = None  # what is around it is not innermost
     return result
 
