@@ -435,7 +435,8 @@ class Stage(Action):
             reads = [read for read in reads if loop in read.ranges] or reads
         twins = _Twins(facts)
         threads = sorted(
-            (n for n in facts.nodes if n.op is Ops.RANGE and kind_of(n) in THREADS), key=lambda r: r.order
+            (n for n in facts.nodes if n.op is Ops.RANGE and kind_of(n) in THREADS),
+            key=lambda r: (kind_of(r) is AxisType.WARP, r.order),  # neighbours copy what lies next to each other
         )
         if (special or self.own) and not threads:
             raise self.no("no threads share it yet", remedy="local(…) first")

@@ -92,10 +92,10 @@ def residency(program: Program, threads: int) -> Residency:
         made = {i.result for i in products}
         sums += sum(i.tile.lanes("c") for i in products if i.c not in made)
     needed = (sums + _OTHERS) * threads
-    if not fetches(program):
-        return Residency(min(max(cuda_fetch.REGISTERS // needed, 1), _BLOCKS))
     shared = shared_memory(program)
     fitting = min(max(_SHARED // (shared.nbytes + shared.alignment), 1), _BLOCKS)
+    if not fetches(program):
+        return Residency(min(max(cuda_fetch.REGISTERS // needed, 1), fitting))
     several = fitting
     while several > 1 and fetched_registers(cuda_fetch.REGISTERS, several, threads) < sums + BESIDE:
         several -= 1

@@ -75,25 +75,23 @@ def halves_of_bytes(low: str, high: str, source: DType, target: DType, known: Ma
     """Two bytes as floats of 16 bits, so much too large."""
     one, two = known.get(low), known.get(high)
     signed, (upper, start) = source.scalar is dtypes.int8, _START[target.scalar]
-    large = f"{upper << 8:#x}{upper << 8:04x}u"
-    is_small = target.scalar is dtypes.bfloat16
+    masks, shifts = (_BYTE, _BYTE), (0, 0)
     if one is None or two is None:
-        bits = f"(uint32_t)(uint8_t){low} | (uint32_t)(uint8_t){high} << 16"
+        bits, filled = f"((uint32_t)(uint8_t){low} | (uint32_t)(uint8_t){high} << 16)", ""
     elif one.word == two.word and one.mask == two.mask == _BYTE:
-        above = 0 if is_small else upper * 0x01010101
-        bits, large = f"__byte_perm({one.word}, {above:#x}u, 0x4{two.place}4{one.place})", ""
+        bits = f"__byte_perm({one.word}, {{above}}u, 0x4{two.place}4{one.place})"
+        filled = bits.format(above=f"{upper * 0x01010101:#x}")
+        bits = bits.format(above="0x0")
     else:
         masks, shifts = (one.mask << one.shift, two.mask << two.shift), (one.shift, two.shift)
-        is_small = is_small and max(masks) > _SEVEN
-        numbers = f"({_beside(one, two)} & {masks[0] | masks[1] << 16:#x}u)"
-        if is_small:
-            return Above(numbers, (0, 0), (_SMALL - shifts[0], _SMALL - shifts[1]))
-        by = tuple([start >> shift for shift in shifts])
-        return Above(f"({numbers} | {large})", by, tuple([-shift for shift in shifts]))
-    if is_small:
-        return Above(f"({bits} ^ 0x800080u)" if signed else bits, (128 * signed,) * 2, (_SMALL, _SMALL))
-    numbers = f"({bits} | {large})" if large else bits
-    return Above(f"({numbers} ^ 0x800080u)", (start + 128,) * 2) if signed else Above(numbers, (start,) * 2)
+        bits, filled = f"({_beside(one, two)} & {masks[0] | masks[1] << 16:#x}u)", ""
+    by, powers = (0, 0), (_SMALL - shifts[0], _SMALL - shifts[1])
+    if target.scalar is dtypes.float16 or max(masks) <= _SEVEN:
+        bits = filled or f"({bits} | {upper << 8:#x}{upper << 8:04x}u)"
+        by, powers = (start >> shifts[0], start >> shifts[1]), (-shifts[0], -shifts[1])
+    if signed:  # of whole bytes: 128 more
+        bits, by = f"({bits} ^ 0x800080u)", (by[0] + 128, by[1] + 128)
+    return Above(bits, by, powers)
 
 
 def _beside(one: Byte, two: Byte) -> str:
