@@ -252,9 +252,7 @@ class SharedTile:
         place = table.const(0)
         for dim in self.dims:
             place = place * dim.size + dim.coordinate()
-        return table.make(
-            Ops.INDEX, read.dtype, (made, simplify(place // width), simplify(place % width))
-        )
+        return table.make(Ops.INDEX, read.dtype, (made, simplify(place // width), simplify(place % width)))
 
     def _axes(self, at: Sequence[UOp]) -> dict[UOp, UOp]:
         """The axes of a read that is at these coordinates."""

@@ -65,6 +65,7 @@ _BANKS: Final = 128
 """Bytes of shared memory that the threads of a warp reach at once, if no two of them want the same bank."""
 _AHEAD: Final = 2
 """Tiles of which one is fetched while another is used."""
+_OWN_DRAWN: Final = 0.3
 _PREPARING: Final = frozenset({Ops.CAST, Ops.BITCAST, Ops.ADD, Ops.SUB, Ops.XOR})
 """What a copy may make of what it reads, with operands that are the same everywhere."""
 
@@ -374,15 +375,16 @@ class Stage(Action):
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> Stage:
         at = rng.choice([None, *map(name_of, axes_of(sink))])
-        return cls(
+        made = cls(
             rng.choice((1, 1, 2, 3)),
             at,
             rng.choice((1, 1, 2, 3)),
             rng.choice((0, 0, 3)),
             rng.random() < 0.2,
             rng.choice((0, 0, 0, 32, 64, 128)),
-            rng.random() < 0.2,
         )
+        plain = made.buffers >= _AHEAD and not (made.pad or made.turned or made.swizzle)
+        return made.replaced(own=rng.random() < _OWN_DRAWN) if plain else made
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         if self.buffers < 1:
@@ -436,7 +438,10 @@ class Stage(Action):
         twins = _Twins(facts)
         threads = sorted(
             (n for n in facts.nodes if n.op is Ops.RANGE and kind_of(n) in THREADS),
-            key=lambda r: (kind_of(r) is AxisType.WARP, r.order),  # neighbours copy what lies next to each other
+            key=lambda r: (
+                kind_of(r) is AxisType.WARP,
+                r.order,
+            ),  # neighbours copy what lies next to each other
         )
         if (special or self.own) and not threads:
             raise self.no("no threads share it yet", remedy="local(…) first")
@@ -509,7 +514,6 @@ class Stage(Action):
         kept = _copy_together(read, tile, threads, twins, target, self.buffers)
         return {read: table.make(Ops.INDEX, read.dtype, (kept, tile.place(tile.axes, table.const(0))))}
 
-
     def several_at_once(
         self,
         read: UOp,
@@ -554,9 +558,7 @@ class Stage(Action):
         return found
 
 
-def _apart(
-    read: UOp, repeated: Collection[UOp], in_part: Collection[UOp]
-) -> tuple[UOp, list[UOp]] | None:
+def _apart(read: UOp, repeated: Collection[UOp], in_part: Collection[UOp]) -> tuple[UOp, list[UOp]] | None:
     """A read without the conditions on axes along which it is the same element, and these; None if one is on others as well.
 
     Or on axes along which it is the same element `in_part`.

@@ -132,7 +132,10 @@ class CoreTiling:
             return outer + inside
         k, held, shared = self.core.k, *_bits_of_k(self.core)
         tile, behind = outer // k, len(held) + self.run.bit_length() - 1
-        order = [*held[1:], *range(-1, -self.run.bit_length(), -1)]  # bits of the tile count from -1 downwards
+        order = [
+            *held[1:],
+            *range(-1, -self.run.bit_length(), -1),
+        ]  # bits of the tile count from -1 downwards
         order.insert(self.apart.bit_length() - 1, held[0])
         found = tile // self.run * (k * self.run)
         if self.apart == 1:
@@ -296,9 +299,7 @@ class TensorCore(Action):
         if not found:
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
-            way = TensorCore.of(
-                core, product, self.groups, self.buffers, self.engine, self.run, self.apart
-            )
+            way = TensorCore.of(core, product, self.groups, self.buffers, self.engine, self.run, self.apart)
             if way == self:
                 rows = axis_size(product.m)
                 if rows % (core.m * self.groups):

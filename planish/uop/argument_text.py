@@ -173,7 +173,13 @@ FORMS: Final[dict[Ops, _Form]] = {
     Ops.REDUCE: _one("op", _OP_CODEC),
     Ops.SCAN: _one("op", _OP_CODEC),
     Ops.BUFFERIZE: _Form(
-        (("space", _NAME_CODEC), ("removable", _BOOL_CODEC), ("buffers", _INT_CODEC), ("late", _BOOL_CODEC), ("own", _BOOL_CODEC)),
+        (
+            ("space", _NAME_CODEC),
+            ("removable", _BOOL_CODEC),
+            ("buffers", _INT_CODEC),
+            ("late", _BOOL_CODEC),
+            ("own", _BOOL_CODEC),
+        ),
         lambda arg: tuple(cast("Bufferize", arg)),
         lambda parts: Bufferize(*cast("tuple[str, bool, int, bool, bool]", parts)),
         usual=(("buffers", 1), ("late", False), ("own", False)),

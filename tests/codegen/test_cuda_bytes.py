@@ -27,8 +27,13 @@ def permuted(x: int, y: int, selector: int) -> int:
 def floats(above: Above, words: list[int], dtype: DType) -> list[float]:
     """The two floats that the text is, as they should be."""
     text = re.sub(r"\b(0x[0-9a-f]+|\d+)u\b", r"\1", above.word).replace("(uint32_t)(uint8_t)", "")
-    names = {"__byte_perm": permuted, "w": SimpleNamespace(at=words), LOW: words[0] & 255, HIGH: words[1] & 255}
-    found = eval(text, names) & _WORD  # noqa: S307 - text that the compiler has written
+    names = {
+        "__byte_perm": permuted,
+        "w": SimpleNamespace(at=words),
+        LOW: words[0] & 255,
+        HIGH: words[1] & 255,
+    }
+    found = eval(text, names) & _WORD
     bits = np.array([found & 0xFFFF, found >> 16], np.uint16)
     if dtype is dtypes.bfloat16:
         values = (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)

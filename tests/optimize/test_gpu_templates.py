@@ -222,7 +222,13 @@ STORED: dict[str, tuple[Any, int, int, Any, str]] = {
     "half bytes, one row": (unpacked, 1, 1024, np.uint8, "join(j.outer, j.inner); tensor_core("),
     "half bytes, two rows": (unpacked, 2, 1024, np.uint8, "j, i, k.outer, run=8"),
     "half bytes, sixteen rows, two": (unpacked, 16, 1024, np.uint8, "run=8, apart=4); unroll("),
-    "bytes through a ring": (lambda w: w, 1, 2048, np.uint8, "stage(arg2, at=j.outer.outer.outer, buffers=3, pad=64)"),
+    "bytes through a ring": (
+        lambda w: w,
+        1,
+        2048,
+        np.uint8,
+        "stage(arg2, at=j.outer.outer.outer, buffers=3, pad=64)",
+    ),
     "bytes and rows through a ring": (
         lambda w: w,
         5,

@@ -273,7 +273,9 @@ def fetched_alone(buffers: int, shared: int) -> tuple[Action, ...]:
 
 
 def test_halves_that_an_axis_counts_with_others_are_not_fetched() -> None:
-    actions = parse_schedule("local(i, 8)\njoin(j, k)\nunroll(j, 8)\nstage(arg1, at=j.outer, buffers=2, own=true)")
+    actions = parse_schedule(
+        "local(i, 8)\njoin(j, k)\nunroll(j, 8)\nstage(arg1, at=j.outer, buffers=2, own=true)"
+    )
     with Table() as t:
         sink = rows(t, 16, 40, 2)
         for action in actions[:-1]:

@@ -129,7 +129,9 @@ class _Rows(CoreSchedule):
         tiles, terms = self.fit.padded[0] // self.core.m, self.fit.padded[2] // self.core.k
         warps = _WARPS[tiles <= _FEW * processors]
         steps = max(n for n in range(1, self.way.steps + 1) if n == 1 or terms % (run * n * warps) == 0)
-        columns = max(n for n in divisors(tiles, self.way.columns) if n == 1 or tiles >= n * _BLOCKS * processors)
+        columns = max(
+            n for n in divisors(tiles, self.way.columns) if n == 1 or tiles >= n * _BLOCKS * processors
+        )
         return (
             self.pad()
             and self.draft.do(

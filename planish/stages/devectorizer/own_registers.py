@@ -225,7 +225,9 @@ def own_registers(sink: UOp, target: Target) -> UOp:
     """The kernel with registers for what threads keep for themselves, as far as there are enough."""
     nodes = sink.toposort()
     stored = {n.src[0] for n in nodes if n.op is Ops.STORE}
-    rings = {_memory(n.src[0].src[0]) for n in nodes if n.op is Ops.STORE and str(n.arg or "").startswith(OWN)}
+    rings = {
+        _memory(n.src[0].src[0]) for n in nodes if n.op is Ops.STORE and str(n.arg or "").startswith(OWN)
+    }
     places: dict[UOp, list[UOp]] = {}
     for node in nodes:
         memory = _memory(node.src[0]) if node.op is Ops.INDEX else None
