@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from math import prod
+from math import ceil, prod
 from typing import Final, NamedTuple
 
 from planish.actions.group import Group
@@ -56,7 +56,7 @@ class _Way(NamedTuple):
     """Whether the few rows are fetched to shared memory as well."""
 
 
-_BYTES: Final = (_Way(2, 2, 1, 3), _Way(8, 2, 2, 2, rows_too=True), _Way(16, 2, 1))
+_BYTES: Final = (_Way(4, 2, 1, 3), _Way(8, 2, 2, 2, rows_too=True), _Way(16, 2, 1))
 _PARTS_OF_BYTES: Final = (_Way(8, 1, 2), _Way(16, 1, 8, 2, own=True))
 """The fastest as timed on an H200, bf16, 8 and 4 bits: the more rows there are, the more is read of them for each byte of the matrix."""
 _ACCESS: Final = 16
@@ -67,6 +67,10 @@ _FEW: Final = 4
 """Tiles of columns for each multiprocessor, up to which that is so."""
 _BLOCKS: Final = 1.9
 """Blocks for each multiprocessor, at least, as far as there are enough columns."""
+_RESIDENT: Final = 28
+"""Warps of a multiprocessor that read the matrix straight to their registers (`codegen/cuda_blocks.py`)."""
+_LITTLE: Final = 1.1
+"""How much longer blocks may leave multiprocessors without work, for columns that share the rows."""
 _HALF: Final = 2
 """Bytes of half a register."""
 _GAP: Final = 64
@@ -127,11 +131,8 @@ class _Rows(CoreSchedule):
     def take(self) -> bool:
         run, processors = self.fit.groups, self.draft.target.workers
         tiles, terms = self.fit.padded[0] // self.core.m, self.fit.padded[2] // self.core.k
-        warps = _WARPS[tiles <= _FEW * processors]
+        columns, warps = self.shape(tiles, processors)
         steps = max(n for n in range(1, self.way.steps + 1) if n == 1 or terms % (run * n * warps) == 0)
-        columns = max(
-            n for n in divisors(tiles, self.way.columns) if n == 1 or tiles >= n * _BLOCKS * processors
-        )
         return (
             self.pad()
             and self.draft.do(
@@ -144,6 +145,18 @@ class _Rows(CoreSchedule):
             and self.some(Group, self.k, warps, "warps share a sum")
             and self.fetch()
         )
+
+    def shape(self, tiles: int, processors: int) -> tuple[int, int]:
+        """Tiles of columns of a warp, and warps that share a sum, for so many tiles and multiprocessors."""
+        sizes = sorted(divisors(tiles, self.way.columns), reverse=True)
+        if self.way.buffers:
+            enough = (n for n in sizes if tiles >= n * _BLOCKS * processors)
+            return next(enough, 1), _WARPS[tiles <= _FEW * processors]
+        # blocks run all at once, or there are several rounds of them: a few that come last take as long as all others did
+        ways = [*((n, _WARPS[0]) for n in sizes), (1, _WARPS[1])]
+        rounds = [tiles / (n * processors * (_RESIDENT // warps)) for n, warps in ways]
+        idle = [ceil(each) / each for each in rounds]
+        return next(way for way, each in zip(ways, idle, strict=True) if each <= _LITTLE * min(idle))
 
     def apart(self, run: int) -> int:
         """How far apart terms are whose bits are where the halves of a register are: as many as half a word stores."""
