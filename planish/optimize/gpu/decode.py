@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from math import ceil, prod
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from planish.actions.group import Group
 from planish.actions.layouts import SWIZZLES
@@ -169,7 +169,7 @@ class _Rows(CoreSchedule):
         how = fetching(self.draft, self.k, 0, (self.way.buffers,))
         if not self.way.buffers or how.buffers != (self.way.buffers,):
             return True
-        matrix, rows = self.found.matrix.src[0].arg, slot_of(self.fit.product.b)
+        matrix, rows = cast("int", self.found.matrix.src[0].arg), slot_of(self.fit.product.b)
         gap = 0 if self.way.own else _GAP // self.found.matrix.dtype.itemsize
         ring = Stage(matrix, how.at, self.way.buffers, pad=gap, own=self.way.own)
         fetched = self.draft.do(ring, "memory brings the next tiles of the matrix while these are used")
