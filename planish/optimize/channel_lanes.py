@@ -227,10 +227,13 @@ def _rows(
     units: dict[UOp, int] = {}
     for r in window.pixels:
         units[r] = draft.upcast.get(r, 1)
-        parts[r] = draft.steps(r) * units[r]
-    # of axes whose size is not known a copy is for one step
-    steps = {r: 1 for r in window.pixels if not draft.has_pieces(r)}
-    parts |= {r: units[r] for r in steps}
+        # (the steps of a piece are no number where pieces are uneven: all of them are as many as there may be)
+        parts[r] = draft.steps(r) * units[r] if draft.has_pieces(r) else size_of(r)
+    # of axes whose size is not known a copy is for all of it, or for one step
+    steps: dict[UOp, int] = {}
+    for r in (r for r in window.pixels if not draft.has_pieces(r)):
+        if sizes.image(parts) > room:
+            steps[r], parts[r] = 1, units[r]
     times = prod(draft.steps(r) for r in steps)
     for r in (r for r in window.pixels if draft.steps(r) > 1 and r not in steps):
         if sizes.image(parts) <= room:

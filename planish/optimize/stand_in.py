@@ -21,6 +21,8 @@ from planish.actions.overrun import Overrun
 from planish.actions.pad_to import PadTo
 from planish.actions.padding import Padding
 from planish.actions.splitting import MOST_UPCAST, Splitting
+from planish.actions.stage import Stage
+from planish.optimize.cost import estimate
 from planish.optimize.draft import Attempt, Draft
 from planish.target import Target
 from planish.uop.nest import axes_of, name_of, size_of
@@ -32,6 +34,8 @@ from planish.uop.symbolic import simplify
 
 _LARGEST: Final = 4093
 """A prime; for larger sizes tiles are chosen as for this one."""
+_FEW: Final = 32
+"""Sizes up to this have one tile, or very few: the best for the largest of them is that for it, and its edge is added."""
 _SMALL_PRIMES: Final = (2, 3, 5, 7, 11, 13)
 """What tiles are multiples of."""
 _TRIED: Final = 256
@@ -51,6 +55,9 @@ def _numbers(names: Sequence[UOp], sizes: Sequence[UOp]) -> dict[UOp, UOp]:
     chosen: dict[UOp, UOp] = {}
     for name in names:
         most, own = min(cast("NamedSize", name.arg).high, _LARGEST), [s for s in sizes if _depends(s, name)]
+        if most <= _FEW:
+            chosen[name] = name.const_like(most)
+            continue
         best = name.const_like(_prime(most))
         fewest = len(own) * len(_SMALL_PRIMES) + 1
         for number in (_prime(most), *range(most, max(most - _TRIED, most * 3 // 4), -1)):
@@ -107,19 +114,41 @@ def _is_of(action: Action, named: frozenset[str]) -> bool:
 
 def replay(draft: Draft, actions: Sequence[Action], reasons: Sequence[str], named: frozenset[str]) -> bool:
     """Do to a kernel what was chosen for its stand-in; whether all of it fits."""
+    gated = draft.copy()
+    fits = _replayed(draft, actions, reasons, named, gated=False)
+    if not any(isinstance(action, Stage) for action in actions):
+        return fits
+    # what lies beyond an edge is copied as part of a box if it is nothing, not if it is the last element once more
+    if _replayed(gated, actions, reasons, named, gated=True) and not (fits and _is_cheaper(draft, gated)):
+        draft.adopt(gated)
+        return True
+    return fits
+
+
+def _is_cheaper(one: Draft, other: Draft) -> bool:
+    return one.actions == other.actions or _cycles(one) <= _cycles(other)
+
+
+def _cycles(draft: Draft) -> float:
+    return estimate(draft.sink, draft.target, threads=1).cycles
+
+
+def _replayed(
+    draft: Draft, actions: Sequence[Action], reasons: Sequence[str], named: frozenset[str], *, gated: bool
+) -> bool:
     done = [
-        draft.do(action, reason) or (_is_of(action, named) and _with_edge(draft, action, reason))
+        draft.do(action, reason) or (_is_of(action, named) and _with_edge(draft, action, reason, gated=gated))
         for action, reason in zip(actions, reasons, strict=True)
     ]
     return all(done)
 
 
-def _with_edge(draft: Draft, action: Action, reason: str) -> bool:
+def _with_edge(draft: Draft, action: Action, reason: str, *, gated: bool) -> bool:
     """Take a part that divides the number of the stand-in, and not every size, of an axis that runs on to the next multiple."""
     if not isinstance(action, Splitting):
         return False
-    kinds = (PadTo, Overrun) if action.amount >= _vector(draft.target) else (Overrun, PadTo)
-    for kind in kinds:
+    gated = gated or action.amount >= _vector(draft.target)
+    for kind in (PadTo, Overrun) if gated else (Overrun, PadTo):
         trial = draft.copy()
         if trial.do(kind(action.axis, action.amount), "the last tile is masked") and trial.do(action, reason):
             draft.adopt(trial)
