@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planish.actions.base import Action, Refusal, apply_action
 from planish.actions.block import Block
+from planish.actions.shift_inwards import ShiftInwards
 from planish.actions.text import parse_schedule, print_schedule, sections
 from planish.compiler.functions import with_functions
 from planish.compiler.observer import observer
@@ -153,7 +154,7 @@ def given(sink: UOp, name: str, target: Target, *, in_place: bool = False) -> Sc
     actions = parse_schedule(part)
     for number, action in enumerate(actions):
         try:
-            if in_place and isinstance(action, Block):
+            if in_place and isinstance(action, Block | ShiftInwards):
                 raise action.no("an operand lies where the outputs are written")
             sink = apply_action(sink, action, target, actions[:number])
         except Refusal as refusal:

@@ -7,7 +7,7 @@ machines like them, `gpu` for GPUs, and `templates.py` chooses.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from planish.actions.base import Action
@@ -48,7 +48,7 @@ def drafted(sink: UOp, target: Target, attempt: Attempt, *, cores: bool = True) 
     return found if cycles[1] < cycles[0] else draft
 
 
-def _as_of_fixed_sizes(draft: Draft, sink: UOp, named: frozenset[str]) -> tuple[Draft | None, bool]:
+def _as_of_fixed_sizes(draft: Draft, sink: UOp, named: Mapping[str, int]) -> tuple[Draft | None, bool]:
     """What is chosen for a kernel of fixed sizes in place of one with named ones, done to that one, and whether all of it fits."""
     target, attempt, fixed = draft.target, draft.attempt, stand_in(sink)
     if fixed is None:
@@ -57,7 +57,7 @@ def _as_of_fixed_sizes(draft: Draft, sink: UOp, named: frozenset[str]) -> tuple[
     nest = Nest.of(fixed)
     if not choose_best(trial, nest, *_templates(target, nest)):
         return None, False
-    found = Draft(sink, target, attempt, cores=draft.cores)
+    found = Draft(sink, target, attempt, cores=draft.cores, template=trial.template, refused=trial.refused)
     return found, replay(found, trial.actions, trial.reasons, named)
 
 

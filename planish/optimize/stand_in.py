@@ -13,7 +13,7 @@ better than what is chosen without a stand-in, the cost model says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from planish.actions.base import Action, OneAxis, is_within
@@ -83,9 +83,9 @@ def _depends(size: UOp, name: UOp) -> bool:
     return name in size.toposort()
 
 
-def named_axes(sink: UOp) -> frozenset[str]:
-    """The axes whose sizes are no numbers."""
-    return frozenset(name_of(r) for r in axes_of(sink) if not size_of(r))
+def named_axes(sink: UOp) -> dict[str, int]:
+    """The axes whose sizes are no numbers, and the least that each may have."""
+    return {name_of(r): r.src[0].vmin for r in axes_of(sink) if not size_of(r)}
 
 
 def stand_in(sink: UOp) -> UOp | None:
@@ -97,7 +97,7 @@ def stand_in(sink: UOp) -> UOp | None:
     return made if same and not named_axes(made) else None
 
 
-def watched(attempt: Attempt, named: frozenset[str]) -> Attempt:
+def watched(attempt: Attempt, named: Mapping[str, int]) -> Attempt:
     """Attempts on a stand-in: named axes are padded to small steps only, small sizes would be nothing but padding else."""
 
     def tried(sink: UOp, action: Action, before: Sequence[Action]) -> UOp | None:
@@ -108,11 +108,11 @@ def watched(attempt: Attempt, named: frozenset[str]) -> Attempt:
     return tried
 
 
-def _is_of(action: Action, named: frozenset[str]) -> bool:
+def _is_of(action: Action, named: Mapping[str, int]) -> bool:
     return isinstance(action, OneAxis) and any(is_within(action.axis, name) for name in named)
 
 
-def replay(draft: Draft, actions: Sequence[Action], reasons: Sequence[str], named: frozenset[str]) -> bool:
+def replay(draft: Draft, actions: Sequence[Action], reasons: Sequence[str], named: Mapping[str, int]) -> bool:
     """Do to a kernel what was chosen for its stand-in; whether all of it fits."""
     gated = draft.copy()
     fits = _replayed(draft, actions, reasons, named, gated=False)
@@ -134,7 +134,7 @@ def _cycles(draft: Draft) -> float:
 
 
 def _replayed(
-    draft: Draft, actions: Sequence[Action], reasons: Sequence[str], named: frozenset[str], *, gated: bool
+    draft: Draft, actions: Sequence[Action], reasons: Sequence[str], named: Mapping[str, int], *, gated: bool
 ) -> bool:
     done = [
         draft.do(action, reason) or (_is_of(action, named) and _with_edge(draft, action, reason, gated=gated))

@@ -90,39 +90,44 @@ def versions(
 
 def _worth_it(general: Draft, sink: UOp, target: Target, narrow: Narrow, choose: Choose) -> Iterator[Version]:
     names, found, running = names_of(sink), 0, general
+    around: dict[str, tuple[int, int]] = {}
+    """The sizes of the version before: each is for some of those of the one before it."""
     for cut in _CUTS:
-        bounds = {n: (v.low, cut) for n, v in names.items() if v.low <= cut < v.high}
+        high = {name: around.get(name, (0, each.high))[1] for name, each in names.items()}
+        bounds = {name: (each.low, cut) for name, each in names.items() if each.low <= cut < high[name]}
         if not bounds or found == _MOST:
             continue
-        sizes = {name: bounds[name][1] if name in bounds else each.low for name, each in names.items()}
+        sizes = {name: cut if name in bounds else each.low for name, each in names.items()}
         now = _cycles(running.sink, sizes, target)
         enough = max(_GOOD * least_cycles(Nest.of(_at(sink, sizes)), target), target.launch)
         if now <= enough:
             continue
-        draft = choose(narrow(bounds))
-        cycles = _cycles(draft.sink, sizes, target)
-        if cycles > _WORTH * now:
+        draft = choose(narrow(around | bounds))
+        # a template that refuses small sizes knows what the model does not
+        worth = _cycles(draft.sink, sizes, target) <= _WORTH * now or running.template in draft.refused
+        if not worth:
             continue
+        for name in list(bounds):
+            fewer = {other: each for other, each in bounds.items() if other != name}
+            large = {**sizes, name: high[name]}
+            if fewer and _goes_on(draft, narrow(around | fewer), running, sizes, large):
+                bounds = fewer
         found += 1
-        bounds = _needed(bounds, draft, cycles, sizes, target, narrow)
-        running = draft
-        yield Version(bounds, tuple(draft.actions), tuple(draft.reasons))
+        around, running = around | bounds, draft
+        yield Version(around, tuple(draft.actions), tuple(draft.reasons))
 
 
-def _needed(
-    bounds: Bounds, draft: Draft, cycles: float, sizes: Mapping[str, int], target: Target, narrow: Narrow
-) -> Bounds:
-    """Of the bounds those without which a schedule would not fit, or cost more."""
-    kept = dict(bounds)
-    for name in bounds:
-        fewer = {other: each for other, each in kept.items() if other != name}
-        if not fewer:
-            break
-        wide = Draft(narrow(fewer), target, draft.attempt, cores=draft.cores)
-        fits = all(wide.do(action) for action in draft.actions)
-        if fits and _cycles(wide.sink, sizes, target) <= _SAME * cycles:
-            kept = fewer
-    return kept
+def _goes_on(
+    draft: Draft, sink: UOp, running: Draft, sizes: Mapping[str, int], large: Mapping[str, int]
+) -> bool:
+    """Whether a schedule is as good with a name that is not narrow, and better than what would run at its largest size."""
+    target = draft.target
+    wide = Draft(sink, target, draft.attempt, cores=draft.cores)
+    return (
+        all(wide.do(action) for action in draft.actions)
+        and _cycles(wide.sink, sizes, target) <= _SAME * _cycles(draft.sink, sizes, target)
+        and _cycles(wide.sink, large, target) <= _WORTH * _cycles(running.sink, large, target)
+    )
 
 
 def _at(sink: UOp, sizes: Mapping[str, int]) -> UOp:

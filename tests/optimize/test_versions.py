@@ -63,8 +63,8 @@ def test_small_pictures_are_copied_as_a_whole() -> None:
     with settings(target="x86-64-v4"):
         (choice,) = compiler.lower(convolution(1)).choices
     assert any(str(action) == "stage(arg1)" for version in choice.versions for action in version.actions)
-    # the batch has nothing to do with it
-    assert not any("b in" in each for each in versions(convolution(Dim.named("b", 1, 64))))
+    # the number of pictures has nothing to do with it
+    assert "b in" not in versions(convolution(Dim.named("b", 1, 64)))[-1]
 
 
 @pytest.mark.parametrize("target", ["host", "x86-64-v3"])
