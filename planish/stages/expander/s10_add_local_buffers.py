@@ -36,7 +36,7 @@ from planish.errors import LoweringError
 from planish.records import dataclass
 from planish.stages.expander.loops import separate_contexts
 from planish.uop.matcher import Matcher, rule
-from planish.uop.nest import SEQUENTIAL, THREADS, closed_by
+from planish.uop.nest import THREADS, closed_by
 from planish.uop.node import UOp
 from planish.uop.ops import CONSTANTS, AxisType, Bufferize, Ops
 from planish.uop.pattern import node
@@ -119,12 +119,7 @@ def _layout(buffer: UOp, ctx: Locals) -> _Layout:
     )
     ctx.count += 1
     place = _Layout(memory, dims).flat(tuple(places), x.dtype.lanes)
-    # (some lanes of a vector may turn out not to depend on a loop around: they are stored in every turn all the same; threads
-    # that fill memory together wait for each other in every turn)
-    alone = x.dtype.lanes > 1 and not any(kind_of(r) in THREADS for r in (*x.ranges, *closed))
-    around = [r for r in x.ranges - closed if kind_of(r) in SEQUENTIAL] if alone else []
-    begun = memory.after(*sorted(around, key=lambda r: r.order)) if around else memory
-    filled = table.make(Ops.INDEX, x.dtype, (begun, place)).store(x)
+    filled = table.make(Ops.INDEX, x.dtype, (memory, place)).store(x)
     if kept.buffers > 1:
         filled = filled.replace(arg=f"{RING}{kept.buffers}")
     if closed:
