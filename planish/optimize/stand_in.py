@@ -21,7 +21,6 @@ from planish.actions.overrun import Overrun
 from planish.actions.pad_to import PadTo
 from planish.actions.padding import Padding
 from planish.actions.splitting import MOST_UPCAST, Splitting
-from planish.actions.stage import Stage
 from planish.optimize.cost import estimate
 from planish.optimize.draft import Attempt, Draft
 from planish.target import Target
@@ -35,7 +34,7 @@ from planish.uop.symbolic import simplify
 _LARGEST: Final = 4093
 """A prime; for larger sizes tiles are chosen as for this one."""
 _FEW: Final = 32
-"""Sizes up to this have one tile, or very few: the best for the largest of them is that for it, and its edge is added."""
+"""Up to so many rows of a contraction have one tile, or very few: that of the largest is best for all, and its edge is added."""
 _SMALL_PRIMES: Final = (2, 3, 5, 7, 11, 13)
 """What tiles are multiples of."""
 _TRIED: Final = 256
@@ -50,12 +49,15 @@ def _prime(most: int) -> int:
     return max(found, 1)
 
 
-def _numbers(names: Sequence[UOp], sizes: Sequence[UOp]) -> dict[UOp, UOp]:
-    """A number for each name: a prime near its bound, or the largest there that leaves computed sizes fewer small divisors."""
+def _numbers(names: Sequence[UOp], sizes: Sequence[UOp], few: int) -> dict[UOp, UOp]:
+    """A number for each name: a prime near its bound, or the largest there that leaves computed sizes fewer small divisors.
+
+    Of up to so few it is the bound.
+    """
     chosen: dict[UOp, UOp] = {}
     for name in names:
         most, own = min(cast("NamedSize", name.arg).high, _LARGEST), [s for s in sizes if _depends(s, name)]
-        if most <= _FEW:
+        if most <= few:
             chosen[name] = name.const_like(most)
             continue
         best = name.const_like(_prime(most))
@@ -92,7 +94,11 @@ def stand_in(sink: UOp) -> UOp | None:
     """The kernel at fixed sizes; None if it would have other axes."""
     names = [node for node in sink.toposort() if node.op is Ops.DEFINE_VAR]
     sizes = list(dict.fromkeys(r.src[0] for r in axes_of(sink) if not size_of(r)))
-    made = simplify(substitute(sink, _numbers(names, sizes)))
+    is_contraction = any(
+        node.op is Ops.REDUCE and node.arg is Ops.ADD and node.src[0].op is Ops.MUL
+        for node in sink.toposort()
+    )
+    made = simplify(substitute(sink, _numbers(names, sizes, _FEW if is_contraction else 0)))
     same = [name_of(r) for r in axes_of(made)] == [name_of(r) for r in axes_of(sink)]
     return made if same and not named_axes(made) else None
 
@@ -116,8 +122,8 @@ def replay(draft: Draft, actions: Sequence[Action], reasons: Sequence[str], name
     """Do to a kernel what was chosen for its stand-in; whether all of it fits."""
     gated = draft.copy()
     fits = _replayed(draft, actions, reasons, named, gated=False)
-    if not any(isinstance(action, Stage) for action in actions):
-        return fits
+    if fits and draft.actions == list(actions):
+        return True
     # what lies beyond an edge is copied as part of a box if it is nothing, not if it is the last element once more
     if _replayed(gated, actions, reasons, named, gated=True) and not (fits and _is_cheaper(draft, gated)):
         draft.adopt(gated)
@@ -126,7 +132,7 @@ def replay(draft: Draft, actions: Sequence[Action], reasons: Sequence[str], name
 
 
 def _is_cheaper(one: Draft, other: Draft) -> bool:
-    return one.actions == other.actions or _cycles(one) <= _cycles(other)
+    return _cycles(one) <= _cycles(other)
 
 
 def _cycles(draft: Draft) -> float:

@@ -17,15 +17,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, cast
 
+import numpy as np
+
 from planish.actions.base import Action
+from planish.actions.thread import Thread
 from planish.optimize.body import overlapped
 from planish.optimize.cost import estimate, least_cycles
 from planish.optimize.draft import Draft
 from planish.target import Target
+from planish.uop.evaluate import evaluate
+from planish.uop.nest import axes_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
-from planish.uop.ops import Ops
+from planish.uop.ops import AxisType, Ops
 from planish.uop.ops import Variable as NamedSize
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
 
@@ -105,7 +111,7 @@ def _worth_it(general: Draft, sink: UOp, target: Target, narrow: Narrow, choose:
         draft = choose(narrow(around | bounds))
         # a template that refuses small sizes knows what the model does not
         worth = _cycles(draft.sink, sizes, target) <= _WORTH * now or running.template in draft.refused
-        if not worth:
+        if not worth or _on_a_core(draft) == _on_a_core(running):
             continue
         for name in list(bounds):
             fewer = {other: each for other, each in bounds.items() if other != name}
@@ -136,7 +142,25 @@ def _at(sink: UOp, sizes: Mapping[str, int]) -> UOp:
 
 def _cycles(sink: UOp, sizes: Mapping[str, int], target: Target) -> float:
     """What a scheduled kernel costs at some sizes, on one core, however many pieces it has."""
-    return overlapped(*estimate(_at(sink, sizes), target, threads=1).parts.values())
+    sized = _at(sink, sizes)
+    return overlapped(*estimate(sized, target, threads=1).parts.values()) * _full(sized)
+
+
+def _full(sink: UOp) -> float:
+    """Of the iterations that uneven pieces have at most, those that they have."""
+    part = 1.0
+    for r in axes_of(sink):
+        around = [t for t in r.src[0].ranges if kind_of(t) is AxisType.THREAD]
+        if len(around) == 1:
+            (pieces,) = around
+            turns = evaluate(r.src[0], {pieces: np.arange(pieces.vmax + 1)})
+            part *= float(turns.sum()) / ((pieces.vmax + 1) * (r.vmax + 1))
+    return part
+
+
+def _on_a_core(draft: Draft) -> list[Action]:
+    """What a schedule is but for pieces for cores."""
+    return [action for action in draft.actions if not isinstance(action, Thread)]
 
 
 __all__ = ["Bounds", "Choose", "Narrow", "Version", "names_of", "versions", "within"]
