@@ -12,7 +12,7 @@ from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.layout import pack
-from planish.llir.program import Immediate, Program
+from planish.llir.program import Buffer, Immediate, Program
 from planish.target.rounds import BESIDE, FETCHER, fetched_registers
 
 STATIC_SHARED: Final = 48 << 10
@@ -69,6 +69,22 @@ def launched_threads(program: Program) -> int:
     return threads + residency(program, threads).fetching
 
 
+def _branched(program: Program) -> frozenset[Buffer]:
+    """Registers that a branch may change: they hold what was computed right before it, which is counted already."""
+    held: dict[ir.Register, Buffer] = {}
+    found: set[Buffer] = set()
+    depth = 0
+    for i in program.body:
+        if isinstance(i, ir.Address):
+            base = i.base if isinstance(i.base, Buffer) else held.get(i.base)
+            if base is not None and base.space is AddrSpace.REG:
+                held[i.result] = base
+        depth += isinstance(i, ir.If) - isinstance(i, ir.EndIf)
+        if depth and isinstance(i, ir.Store) and i.address in held:
+            found.add(held[i.address])
+    return frozenset(found)
+
+
 class Residency(NamedTuple):
     """What a multiprocessor runs at once: so many blocks, each with threads that fetch beside its own."""
 
@@ -84,7 +100,7 @@ def residency(program: Program, threads: int) -> Residency:
     """
     if not any(isinstance(i, ir.CopyAsync | ir.CopyBox) for i in program.body):
         return Residency(1)
-    sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG) // 4
+    sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG and b not in _branched(program)) // 4
     chained = any(tile.in_memory("b") and not tile.in_memory("a") for tile in program.tiles)
     if chained:
         # their left operands are made of the sums of others, each begun from nothing, which no accumulator holds

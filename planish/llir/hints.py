@@ -29,6 +29,8 @@ from planish.llir.program import (
 _ITERATIONS: Final = 8
 _INSTRUCTIONS: Final = 240
 """What a loop may become at most; what is nothing but a name (an accumulator, an address, a lane of a vector) is not counted."""
+_FEW: Final = 4
+"""Registers of which a vector is selected as one; of more it is built lane by lane."""
 _PIPELINED: Final = (32, 1600)
 """Iterations and instructions of a loop that only adds to sums what asynchronous copies have brought: as straight code it reads for the
 next terms while it adds up these (a tile of 8 by 8 sums and 16 terms is 1200)."""
@@ -88,8 +90,11 @@ def _work(instruction: Instruction) -> int:
     """How many machine instructions come of it: addresses are parts of others, accumulators are registers, a broadcast is a load."""
     if isinstance(instruction, Build):
         return 0 if len(set(instruction.inputs)) == 1 else len(instruction.inputs)
-    if isinstance(instruction, Address | Lanes):
+    if isinstance(instruction, Address):
         return 0
+    if isinstance(instruction, Lanes):
+        count = len(instruction.lanes)
+        return count if count >= _FEW < instruction.operand.dtype.lanes // count else 0
     return int(not (isinstance(instruction, Load | Store) and _in_registers(instruction.address)))
 
 

@@ -17,7 +17,7 @@ from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Index, Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.creation import iota
-from planish.frontend.tensor.elementwise import where
+from planish.frontend.tensor.elementwise import clip, remainder, where
 from planish.frontend.tensor.index_plan import IndexSteps, counted_from_front, plan
 from planish.frontend.tensor.known_parts import are_inside, is_regular, masked, part_of
 from planish.frontend.tensor.operands import (
@@ -134,16 +134,22 @@ def _placing(ndim: int, lead: int, front: int) -> list[int]:
     return [*rest[:front], *range(lead), *rest[front:]]
 
 
-def take(x: Tensor, indices: Tensor, /, axis: int | None = None) -> Tensor:
-    """Slices of an axis picked by indices, in place of that axis."""
+def take(x: Tensor, indices: Tensor, /, axis: int | None = None, *, mode: str = "raise") -> Tensor:
+    """Slices of an axis picked by indices, in place of that axis; without one, elements in row-major order.
+
+    Indices beyond the ends are moved inside with `mode` `clip` or `wrap`.
+    """
     given, index = tensor("take", x), _positions("take", indices)
     if axis is None:
-        if given.ndim != 1:
-            raise mistake(
-                ShapeError, "take", f"shape {given.shape} has {given.ndim} axes", "say which: axis=0"
-            )
-        axis = 0
+        given, axis = reshaped(given, (given.size,)) if given.ndim != 1 else given, 0
     place = axis_of("take", axis, given.ndim, given.shape)
+    if mode not in ("raise", "wrap", "clip", "fill"):
+        raise mistake(ShapeError, "take", f"there is no mode {mode!r}", "raise, wrap or clip")
+    size = given.shape[place]
+    if mode == "wrap":
+        index = remainder(index, size)
+    elif mode == "clip":
+        index = clip(index, 0, size - 1)
     return getitem(given, (*[slice(None)] * place, index))
 
 

@@ -52,8 +52,8 @@ class SupportsDLPack(Protocol):
 def asarray(
     obj: ArrayLike | Tensor | SupportsDLPack | Sequence[Any],
     /,
-    *,
     dtype: DTypeLike | None = None,
+    *,
     device: str | None = None,
     copy: bool | None = None,
 ) -> Tensor:

@@ -10,7 +10,7 @@ Before → after, in the graph (`branch_rare`, stage 19) and in the list (`fill_
                                      acc
 
 The value is that of the select, whatever the lanes hold. RAREs on one condition share their branch, so that what they have in
-common is computed in it once. A branch is a STORE whose gate is ANY: on a machine that predicates stores it stays one.
+common is computed in it once. A branch is a STORE whose gate is ANY.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ Before → after::
 
 Would break without it: a target without predicated stores would write where it must not.
 
+Where the target predicates stores, only those of rare branches are put inside of an IF, so that what they need is not computed in vain.
+
 Holds afterwards: unless the target predicates stores, a STORE has no gate or one per lane; IFs are closed, and each is a
 line of its own.
 """
@@ -41,9 +43,13 @@ class Branches:
     """The branch before: a second IF with the same condition waits for it, so that it is another line."""
 
     last: UOp | None = None
+    rare_alone: bool = False
+    """Whether other stores keep their gates."""
 
 
 def _branch(root: UOp, place: UOp, x: UOp, p: UOp, ctx: Branches) -> UOp | None:
+    if ctx.rare_alone and not is_rare(root):
+        return None
     if p.dtype.lanes > 1:
         if not is_broadcast(p):
             return None
@@ -92,10 +98,12 @@ def _merge_branches(lines: Sequence[UOp]) -> list[UOp]:
 
 
 def cleanup_if(lines: Sequence[UOp], *, predicated_stores: bool = False) -> list[UOp]:
-    """Branch around stores that do not always happen, unless the target predicates them."""
-    if predicated_stores or not any(line.op is Ops.STORE and len(line.src) > 2 for line in lines):
+    """Branch around stores that do not always happen; where the target predicates them, around those that hardly ever do."""
+    if not any(line.op is Ops.STORE and len(line.src) > 2 for line in lines):
         return list(lines)
     if not any(map(is_rare, lines)):
+        if predicated_stores:
+            return list(lines)
         return _merge_branches(line_rewrite(lines, pm_linearize_cleanups, Branches()))
     lines = gather_branches(lines)
-    return fill_branches(_merge_branches(line_rewrite(lines, pm_linearize_cleanups, Branches())))
+    return fill_branches(_merge_branches(line_rewrite(lines, pm_linearize_cleanups, Branches(rare_alone=predicated_stores))))
