@@ -114,9 +114,8 @@ def residency(program: Program, threads: int) -> Residency:
     While one waits for its tile, or writes its results, another computes. Asked for more, the compiler would spill. A warp is
     enough to fetch; it is a warpgroup where that can leave its registers to the others.
     """
-    sums = (
-        sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG and b not in _branched(program)) // 4
-    )
+    branched = _branched(program)
+    sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG and b not in branched) // 4
     if not any(isinstance(i, ir.CopyAsync | ir.CopyBox) for i in program.body):
         # warps that share sums of a tensor core and read all else straight from memory: what is under way is what they have registers for
         shares = any(b.space is AddrSpace.LOCAL for b in program.locals) and bool(program.tiles)
