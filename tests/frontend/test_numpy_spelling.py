@@ -180,6 +180,9 @@ def test_numpys_own_functions_stay_planishs_in_its_spelling() -> None:
     """They are differentiated: the elements do not go through NumPy."""
     found = pn.grad(lambda x: np.sum(np.tile(A=x, reps=2) ** 2))(TENSORS["V"])
     np.testing.assert_allclose(found, 4 * ARRAYS["V"])
+    slope = pn.grad(lambda x: cast("pn.Tensor", np.multiply.outer(x, np.arange(3.0))).sum())(TENSORS["V"])
+    np.testing.assert_allclose(slope, [3, 3, 3, 3])
+    np.testing.assert_allclose(np.heaviside.outer(TENSORS["V"], 0.5), np.heaviside.outer(ARRAYS["V"], 0.5))
 
 
 @pytest.mark.parametrize(("code", "name"), [("f2", "float16"), ("f4", "float32"), ("f8", "float64"), ("i2", "int16"),

@@ -77,6 +77,9 @@ class ArrayMethods:
         elif method == "accumulate":
             name = _ACCUMULATIONS.get(ufunc.__name__)
             options.setdefault("axis", 0)
+        elif method == "outer" and len(inputs) == 2:
+            first, second = (_call("asarray", x) for x in inputs)
+            inputs = (first[(..., *[None] * second.ndim)], second)
         elif method == "at" and isinstance(inputs[0], ArrayMethods):
             return _update_at(ufunc.__name__, *inputs)
         elif method != "__call__":
@@ -87,7 +90,8 @@ class ArrayMethods:
         ours: Any = getattr(_api(), name, None) if name else None
         if _taken(ours, None, (inputs, given)) is not None:
             return ours(*inputs, **given)
-        return _on_elements(getattr(ufunc, method), f"{ufunc.__name__}.{method}", inputs, given)
+        plainly = ufunc if method == "outer" else getattr(ufunc, method)
+        return _on_elements(plainly, f"{ufunc.__name__}.{method}", inputs, given)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
