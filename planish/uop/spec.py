@@ -55,6 +55,7 @@ class Phase(NamedTuple):
 
 _PURE: Final = ALU | {Ops.CAST, Ops.BITCAST, Ops.CONST, Ops.VCONST, Ops.DEFINE_VAR, Ops.NOOP}
 _COMMON: Final = _PURE | {
+    Ops.RARE,
     Ops.SINK,
     Ops.GROUP,
     Ops.RANGE,
@@ -140,11 +141,11 @@ PHASES: Final[dict[str, Phase]] = {
             _SCALAR | {Ops.INVALID},
             _DEVECTORIZED_LAWS,
         ),
-        Phase("lowered", "after index lowering: machine integers only", _MACHINE | {Ops.RARE}, _LOWERED_LAWS),
+        Phase("lowered", "after index lowering: machine integers only", _MACHINE, _LOWERED_LAWS),
         Phase(
             "program",
             "the linear program",
-            (_MACHINE | {Ops.IF, Ops.ENDIF}) - {Ops.NOOP},
+            (_MACHINE | {Ops.IF, Ops.ENDIF}) - {Ops.NOOP, Ops.RARE},
             _LOWERED_LAWS + laws.CONTROL,
         ),
     )
@@ -228,7 +229,10 @@ def _refill_problems(lines: Sequence[UOp]) -> Iterator[Problem]:
 
 
 def _is_private(buffer: UOp, body: Sequence[UOp], threads: set[UOp]) -> bool:
-    """Whether each thread reads and replaces elements of its own: the same places, by its own number."""
+    """Whether each thread reads and replaces elements of its own: as stage 12 says, or the same places, by its own number."""
+    stores = [line for line in body if line.op is Ops.STORE and memory_of(line.src[0]) is buffer]
+    if all("own" in str(store.arg or "").split() for store in stores):
+        return True
     places: dict[Ops, set[UOp]] = {Ops.LOAD: set(), Ops.STORE: set()}
     for line in body:
         if line.op in places and memory_of(line.src[0]) is buffer and line.src[0].op is Ops.INDEX:
