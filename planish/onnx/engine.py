@@ -25,7 +25,8 @@ from planish.onnx.attributes import Attributes
 from planish.onnx.functions import body_of, defaults_of
 from planish.onnx.host_call import HostCall
 from planish.onnx.lengths import Lengths, NamedLengths
-from planish.onnx.preparing import Prepared, prepared
+from planish.onnx.prepared_weights import Prepared
+from planish.onnx.preparing import prepared
 from planish.onnx.registry import OpForm, Unsupported
 from planish.onnx.scope import NameScope, Value, last_uses
 from planish.onnx.segment import Segment, arrays_in, lazy_in, trimmed, with_arrays

@@ -282,7 +282,7 @@ def _arrays(values: Mapping[str, Any], initial: Mapping[str, Array], layouts: We
         *(values[n] for n in ("shapes", "weights", "offsets", "kinds", "layouts")), strict=True
     ):
         array = _part(initial[name], offset, shape, kind.numpy) if name else next(kept).reshape(shape)
-        arrays.append(layouts.of(array, layout) if layout else array)
+        arrays.append(layouts.of(layouts.part(array), layout) if layout else array)
     return arrays
 
 

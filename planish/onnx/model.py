@@ -32,7 +32,7 @@ from planish.onnx.any_size import AnySize
 from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
 from planish.onnx.lengths import Lengths
 from planish.onnx.maps import take_map_inputs, take_maps, zipped
-from planish.onnx.preparing import Prepared
+from planish.onnx.prepared_weights import Prepared
 from planish.onnx.status import InvalidArgument, InvalidProtobuf, MissingInput, NoSuchFile
 from planish.onnx.tape import Call, Tape, fetched
 from planish.onnx.tensors import dense, letters_of, to_array

@@ -21,7 +21,7 @@ from planish.ptir import ops
 from planish.ptir.dims import bounds, product
 from planish.ptir.function import Inst, Value
 from planish.ptir.ops.contract import DotGeneralAttrs
-from planish.ptir.ops.movement import ReshapeAttrs
+from planish.ptir.ops.movement import ReshapeAttrs, SliceAttrs
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
 Array = NDArray[Any]
@@ -39,8 +39,11 @@ def packed(
     machine = target.host()
     width = _VECTORS * machine.register_bytes // dtypes.float32.itemsize
     held = {
-        value: n for n, (value, is_fixed) in enumerate(zip(function.params, fixed, strict=True)) if is_fixed
+        value: array
+        for value, array, is_fixed in zip(function.params, arrays, fixed, strict=True)
+        if is_fixed
     }
+    _add_parts(function, held, layouts)
     every, added = list(arrays), dict[tuple[int, str], Value]()
     rewriter = ProgramRewriter(function, pattern="pack weights")
     for inst in list(function.walk()):
@@ -49,14 +52,31 @@ def packed(
         layout = _layout(inst, width, machine.caches[0])
         if layout is None:
             continue
-        number = held[inst.operands[1]]
-        if (number, layout) not in added:
-            array = layouts.of(arrays[number], layout)
+        source = held[inst.operands[1]]
+        if (id(source), layout) not in added:
+            array = layouts.of(source, layout)
             every.append(array)
             kind = replace(inst.operands[1].type, dims=array.shape)
-            added[number, layout] = function.body.add_arg(kind, f"x{len(every) - 1}")
-        _reading(rewriter, inst, added[number, layout])
+            added[id(source), layout] = function.body.add_arg(kind, f"x{len(every) - 1}")
+        _reading(rewriter, inst, added[id(source), layout])
     return every
+
+
+def _add_parts(function: ptir.Function, held: dict[Value, Array], layouts: WeightLayouts) -> None:
+    """Parts of weights that lie in one piece, and weights of another shape, are weights too."""
+    for inst in function.body:
+        if inst.op not in (ops.reshape, ops.slice_) or inst.operands[0] not in held:
+            continue
+        whole, attrs, dims = held[inst.operands[0]], inst.attrs, inst.results[0].type.dims
+        if not all(isinstance(dim, int) for dim in dims) or not whole.flags.c_contiguous:
+            continue
+        if isinstance(attrs, SliceAttrs):
+            parts = zip(attrs.starts, attrs.limits, attrs.strides, strict=True)
+            view = whole[tuple(slice(*part) for part in parts)]
+        else:
+            view = whole.reshape(dims)
+        if view.flags.c_contiguous:
+            held[inst.results[0]] = layouts.part(view)
 
 
 def _layout(inst: Inst, width: int, near: int) -> str | None:

@@ -10,7 +10,7 @@ they are used, and stays there: so weights stay as small as they are in the file
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,22 +18,10 @@ from numpy.typing import NDArray
 
 from planish import ptir
 from planish.onnx.packing import packed
-from planish.onnx.weight_layouts import WeightLayouts
+from planish.onnx.prepared_weights import Prepared
 from planish.ptir.function import Inst, Value, set_operands
 
 Array = NDArray[Any]
-
-
-class Prepared(dict[Hashable, tuple[list[Array], list[Array]]]):
-    """What was computed, by program and arrays; with the arrays, so that they stay who they are."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layouts = WeightLayouts()
-        """Weights as products read them."""
-
-    packed = False
-    """Whether weights stay as narrow as they are: a GPU widens them in registers, in the time that reading them takes."""
 
 
 _FREE: Final = frozenset({"reshape", "transpose", "slice", "broadcast_to", "cast", "bitcast"})

@@ -22,6 +22,7 @@ class WeightLayouts:
     def __init__(self) -> None:
         self._made: dict[tuple[int, str], Array] = {}
         self._sources: dict[int, tuple[Array, str]] = {}
+        self._parts: dict[tuple[Any, ...], Array] = {}
 
     def of(self, source: Array, layout: str) -> Array:
         """A weight in a layout."""
@@ -30,6 +31,10 @@ class WeightLayouts:
             array = self._made[key] = laid_out(source, layout)
             self._sources[id(array)] = source, layout
         return self._made[key]
+
+    def part(self, view: Array) -> Array:
+        """A part of a weight: the same array whoever asks."""
+        return self._parts.setdefault((view.ctypes.data, view.shape, view.dtype.str), view)
 
     def source(self, array: Array) -> tuple[Array, str]:
         """What an array was made of, and how it is laid out."""

@@ -38,6 +38,17 @@ SHAPES = {
     "w0": (20, 3, 3, 3), "b0": (20,), "w1": (20, 1, 3, 3), "b1": (20,), "w2": (20, 20, 1, 1), "b2": (20,),
     "w3": (32, 40, 3, 3), "b3": (32,), "w4": (10, 32), "b4": (10,),
 }  # fmt: skip
+DOUBLED = """
+<ir_version: 9, opset_import: ["" : 17]>
+net (float[1, 3, 9, 11] x) => (float[1, 16, 36, 44] y) <float[4] factors = {1.0, 1.0, 2.0, 2.0}>
+{
+  a = Conv<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(x, w0)
+  b = Resize<mode = "linear", coordinate_transformation_mode = "half_pixel">(a, , factors)
+  c = Conv<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(b, w1)
+  d = Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">(c, , factors)
+  y = Conv<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(d, w1)
+}
+"""
 ATTENTIVE = """
 <ir_version: 9, opset_import: ["" : 17]>
 net (float[2, 6, 32] x) => (float[2, 6, 32] y)
@@ -63,6 +74,7 @@ def with_weights(text: str, shapes: dict[str, tuple[int, ...]]) -> Any:
 
 CASES = {
     "convolutions": (CONVOLUTIONS, SHAPES, (2, 3, 17, 19), "com.microsoft.nchwc"),
+    "doubled": (DOUBLED, {"w0": (16, 3, 3, 3), "w1": (16, 16, 3, 3)}, (1, 3, 9, 11), "com.microsoft.nchwc"),
     "attentive": (ATTENTIVE, ATTENTIVE_SHAPES, (2, 6, 32), "com.microsoft"),
 }
 

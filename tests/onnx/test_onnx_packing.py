@@ -92,3 +92,27 @@ def test_layouts():
     assert layouts.of(matrix, TURNED) is made
     assert layouts.source(made)[0] is matrix
     assert layouts.source(matrix) == (matrix, "")
+
+
+def test_parts_of_weights_are_packed_too():
+    """A recurrent layer has the matrices of both directions in one weight."""
+    lines, size, steps = 96, 64, 9
+    w = (RNG.standard_normal((2, 4 * size, lines)) / 8).astype(np.float32)
+    r = (RNG.standard_normal((2, 4 * size, size)) / 8).astype(np.float32)
+    text = f"""m (float[{steps}, 6, {lines}] x) => (float[{steps}, 2, 6, {size}] y)
+    {{ y = LSTM<hidden_size = {size}, direction = "bidirectional">(x, w, r) }}"""
+    proto = onnx.parser.parse_model(HEAD + text)
+    proto.graph.initializer.extend([numpy_helper.from_array(w, "w"), numpy_helper.from_array(r, "r")])
+    data = proto.SerializeToString()
+    packed = load(data)
+    x = RNG.standard_normal((steps, 6, lines)).astype(np.float32)
+    from onnx.reference import ReferenceEvaluator
+
+    (expected,) = ReferenceEvaluator(data).run(None, {"x": x})
+    np.testing.assert_allclose(packed.run(None, {"x": x})[0], expected, atol=2e-5)
+    made = [source for source, _ in packed.prepared.layouts._sources.values()]
+    assert {source.shape for source in made} >= {(4 * size, lines)}
+    assert all(
+        np.shares_memory(source, packed.initial["w"]) or np.shares_memory(source, packed.initial["r"])
+        for source in made
+    )

@@ -151,8 +151,13 @@ def upsample_early(at: NodeSite, x: V) -> V:
 
 @op("Upsample", since=7)
 def upsample_attribute(at: NodeSite, x: V) -> V:
+    return upsampled(at, x, "asymmetric")
+
+
+def upsampled(at: NodeSite, x: V, coordinates: str) -> V:
+    """By the factors that an attribute has."""
     factors = at.attributes.require("scales")
-    return _by_factors(at, x, factors, Resampling(_mode(at), "asymmetric", "floor"))
+    return _by_factors(at, x, factors, Resampling(_mode(at), coordinates, "floor"))
 
 
 @op("Upsample", since=9, known=(1,))

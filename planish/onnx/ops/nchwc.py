@@ -12,7 +12,7 @@ from typing import Final
 from planish.config import current
 from planish.onnx.ops.common import Array, sizes
 from planish.onnx.ops.convolution import convolve, with_bias
-from planish.onnx.ops.image import upsample_attribute
+from planish.onnx.ops.image import upsampled
 from planish.onnx.ops.microsoft import activated
 from planish.onnx.ops.pooling import average_pool, global_average_pool, global_max_pool, max_pool
 from planish.onnx.ops.windows import window_of
@@ -77,7 +77,6 @@ op("GlobalMaxPool", domain=_DOMAIN)(global_max_pool)
 @op("Upsample", domain=_DOMAIN)
 def upsample(at: NodeSite, x: V) -> V:
     how = at.attr("coordinate_transformation_mode", "asymmetric")
-    if how != "asymmetric" and at.attr("mode", "nearest") != "nearest":
-        raise at.refuse(f"resizes by {how}")
-    resized: V = upsample_attribute(at, x)
+    nearest = at.attr("mode", "nearest") == "nearest"  # then elements are repeated, whatever the coordinates
+    resized: V = upsampled(at, x, "asymmetric" if nearest else how)
     return resized
