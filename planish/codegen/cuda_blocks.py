@@ -87,7 +87,8 @@ def residency(program: Program, threads: int) -> Residency:
     sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG) // 4
     if not any(isinstance(i, ir.CopyAsync | ir.CopyBox) for i in program.body):
         # warps that share sums of a tensor core and read all else straight from memory: what is under way is what they have registers for
-        shares = any(b.space is AddrSpace.LOCAL for b in program.locals) and bool(program.tiles)
+        held = bool(program.tiles) and not any(tile.in_memory("b") for tile in program.tiles)
+        shares = held and any(b.space is AddrSpace.LOCAL for b in program.locals)
         return Residency(max(cuda_fetch.REGISTERS // ((sums + _STRAIGHT) * threads), 1) if shares else 1)
     chained = any(tile.in_memory("b") and not tile.in_memory("a") for tile in program.tiles)
     if chained:
