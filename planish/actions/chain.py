@@ -39,7 +39,7 @@ def _walked(sink: UOp, core: Core, found: Chain, how: tuple[int, int, bool]) -> 
     walk = Walk(sink, core, found.outer, found.seen, how)
     held, sums = walk.fragment(core, SCORES), walk.fragment(walk.second, SUMS)
     products = {each.reduce: walk.product(each) for each in found.inner}
-    made = walk.standing(_estimated(found.between), products, held)
+    made = walk.standing(walk.unhidden(_estimated(found.between)), products, held)
     if walk.size % core.n:
         made = (walk.key(held) < walk.size).where(made, made.const_like(0.0))
     total = walk.register(sums.lanes)

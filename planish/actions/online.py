@@ -40,7 +40,7 @@ def _walked(sink: UOp, core: Core, found: WeightedSum, how: tuple[int, int, bool
     walk = Walk(sink, core, found.outer, found.seen, how)
     held, sums = walk.fragment(core, SCORES), walk.fragment(walk.second, SUMS)
     graded, factor = _unscaled(found.between)
-    graded = walk.standing(graded, {found.scores.reduce: walk.product(found.scores)}, held)
+    graded = walk.standing(walk.unhidden(graded), {found.scores.reduce: walk.product(found.scores)}, held)
     if walk.size % core.n:
         graded = (walk.key(held) < walk.size).where(graded, graded.const_like(-math.inf))
     kept = walk.register(held.rows), walk.register(held.rows), walk.register(sums.lanes)

@@ -467,7 +467,7 @@ class Stage(Action):
                 for n in i.toposort()
             ):
                 raise self.no(f"which elements of arg{slot} are read depends on data")
-            if any(is_named(n) and (threads or n.src[0].ranges) for n in inner):
+            if any(is_named(n) and (threads or not n.src[0].ranges.isdisjoint(inner)) for n in inner):
                 raise self.no(f"how much of arg{slot} is needed is not known")
             if self.own and not all(r in inner for r in threads):
                 raise self.no(f"threads read the same of arg{slot}, and would fetch it each")

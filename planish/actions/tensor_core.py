@@ -65,9 +65,10 @@ class CoreTiling:
         *,
         engine: bool = False,
         run: int = 1,
+        stay: int = 0,
         apart: int = 1,
     ) -> None:
-        self.core, self.run, self.apart = core, run, apart
+        self.core, self.run, self.stay, self.apart = core, run, stay, apart
         self.nodes = sink.toposort()
         self.m, self.n = product.m, product.n
         table = product.reduce.table
@@ -194,9 +195,11 @@ def _path(axis: UOp) -> tuple[int, ...]:
 
 
 def _outer(axis: UOp, size: int) -> UOp:
-    """The first element of the tile that an axis is in, as an expression of a shorter axis."""
-    count = axis_size(axis) // size
+    """The first element of the tile that an axis is in, as an expression of a shorter axis, or of one whose size has a name."""
     outer = cast("Axis", axis.arg).part(0)
+    if size == 1 and not axis_size(axis):
+        return axis.table.range(axis.src[0], outer)
+    count = axis_size(axis) // size
     return axis.table.const(0) if count == 1 else axis.table.range(count, outer) * size
 
 
@@ -220,8 +223,10 @@ class TensorCore(Action):
     """Whether a copy engine brings them, while threads do nothing but multiply (`tensor_maps.py`)."""
     run: int = 1
     """How many tiles of k a thread has neighbours of, of a core whose operands are in registers: it reads them by one access."""
+    stay: int = 0
+    """How many blocks stay, each for one tile of the result after the other, and have the next one fetched while they finish the last; 0: none."""
     apart: int = 1
-    """Of these neighbours, how far apart are those that share a register: bits of two that lie sixteen apart are told apart at once."""
+    """Of the neighbours of a run, how far apart are those that share a register: bits of two that lie sixteen apart are told apart at once."""
 
     @classmethod
     def of(
@@ -232,11 +237,12 @@ class TensorCore(Action):
         buffers: int = 1,
         engine: bool = False,
         run: int = 1,
+        stay: int = 0,
         apart: int = 1,
     ) -> TensorCore:
         """A way to use a core."""
         m, n, k = (name_of(axis) for axis in (product.m, product.n, product.k))
-        return cls(core.name, m, n, k, groups, buffers, engine, run, apart)
+        return cls(core.name, m, n, k, groups, buffers, engine, run, stay, apart)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
@@ -247,9 +253,14 @@ class TensorCore(Action):
         ]
         reading = [core for core in target.tensor_cores if core.reads_memory]
         for core in rng.sample(reading, min(len(reading), _DRAWN)):
-            how = rng.choice((1, 1, 2)), rng.randint(1, 4), rng.random() < 0.5
+            how = rng.choice((1, 1, 2)), rng.randint(1, 4), rng.random() < 0.5, 1, rng.choice((0, 0, 1, 2, 3))
             ways += [cls.of(core, product, *how) for product in products(sink, core)[:1]]
         return rng.choice(ways) if ways else cls("none", "i", "j", "k")
+
+    @property
+    def how(self) -> tuple[int, int, bool, int, int, int]:
+        """Groups, buffers, whether there is an engine, tiles of a run, blocks that stay, and how far apart neighbours are that share a register."""
+        return self.groups, self.buffers, self.engine, self.run, self.stay, self.apart
 
     def chosen(self, sink: UOp, target: Target) -> tuple[Core, Product]:
         """The core, and the product that it is to do."""
@@ -271,6 +282,10 @@ class TensorCore(Action):
             raise self.no(
                 f"engine=true: {core.name} with {self.buffers} buffers has nothing that a copy engine could fill ahead",
                 remedy=f"a core that reads LOCAL memory, and at least {_LEAST_BUFFERS} buffers",
+            )
+        if self.stay < 0 or (self.stay and not self.engine):
+            raise self.no(
+                f"stay={self.stay}: who stays has a copy engine fetch what comes next", remedy="engine=true"
             )
         if self.run < 1 or self.run & (self.run - 1):
             raise self.no(f"run={self.run} is no power of two")
@@ -299,8 +314,7 @@ class TensorCore(Action):
         if not found:
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
-            way = TensorCore.of(core, product, self.groups, self.buffers, self.engine, self.run, self.apart)
-            if way == self:
+            if TensorCore.of(core, product, *self.how) == self:
                 rows = axis_size(product.m)
                 if rows % (core.m * self.groups):
                     raise self.no(
@@ -322,15 +336,9 @@ class TensorCore(Action):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
+        groups, buffers, engine, run, stay, apart = self.how
         split = CoreTiling(
-            sink,
-            core,
-            product,
-            self.groups,
-            self.buffers,
-            engine=self.engine,
-            run=self.run,
-            apart=self.apart,
+            sink, core, product, groups, buffers, engine=engine, run=run, stay=stay, apart=apart
         )
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m

@@ -9,6 +9,8 @@ beyond the ends of their axes as zeros.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import and_, or_
 from typing import Final, NamedTuple, cast
 
 from planish import dtypes
@@ -24,8 +26,9 @@ from planish.uop.ops import Axis, AxisType, Box, Bufferize, Combine, Lanes, Ops
 from planish.uop.products import Product, axis_size
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic import simplify
+from planish.uop.symbolic.conditions import conjuncts
 from planish.uop.tensor_cores import CORES, IN_MEMORY, Core, place_in_memory
-from planish.uop.visible import Seen
+from planish.uop.visible import Seen, seen
 from planish.uop.weighted_sums import looked_through
 
 _ACCESS: Final = 16
@@ -276,6 +279,43 @@ class Walk:
             for old, new in products.items()
         }
         return self.moved(value, {**lanes, split.m: split.outer_m + held.row, self.values.k: self.key(held)})
+
+    def unhidden(self, value: UOp) -> UOp:
+        """A value of a query and a key whose masks are looked at in those blocks of keys alone that they hide something of.
+
+        A mask that compares the key with the query hides keys of few blocks (at the diagonal, at the ends of a window): the others
+        branch around it, all threads of a group together.
+        """
+        exchanged: dict[UOp, UOp] = {}
+        for node in value.toposort(lambda n: n.op is not Ops.REDUCE):
+            if node.op is not Ops.WHERE:
+                continue
+            conditions = conjuncts(node.src[0]) or [node.src[0]]
+            hides = {each: self.hides(each) for each in conditions}
+            always = [each for each, hidden in hides.items() if hidden is None]
+            sometimes = [hidden for hidden in hides.values() if hidden is not None]
+            if not sometimes:
+                continue
+            condition, x, other = (substitute(source, exchanged) for source in node.src)
+            left = x if not always else reduce(and_, always).where(x, other)
+            exchanged[node] = self.table.make(
+                Ops.RARE, node.dtype, (reduce(or_, sometimes), condition.where(x, other), left)
+            )
+        return substitute(value, exchanged)
+
+    def hides(self, condition: UOp) -> UOp | None:
+        """Whether a condition hides any key of a block from any query of a group of threads; None if that cannot be told."""
+        limit, split, size = seen([condition], self.values.k, self.split.m), self.split, self.core.n
+        if limit == Seen() or limit.period % size:
+            return None
+        rows = split.outer_m if split.group is None else split.outer_m + split.group * self.core.m
+        first = simplify(self.start % limit.period) if limit.period else self.start
+        found = []
+        if limit.last is not None:
+            found.append(substitute(limit.last, {split.m: rows}) < first + (size - 1))
+        if limit.first is not None:
+            found.append(first < substitute(limit.first, {split.m: rows + (self.core.m - 1)}))
+        return reduce(or_, found)
 
     def key(self, held: Fragment) -> UOp:
         """The key of a lane."""

@@ -12,7 +12,7 @@ from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.layout import pack
-from planish.llir.program import Immediate, Program
+from planish.llir.program import Buffer, Immediate, Program
 from planish.target.rounds import BESIDE, FETCHER, fetched_registers
 
 STATIC_SHARED: Final = 48 << 10
@@ -71,6 +71,22 @@ def launched_threads(program: Program) -> int:
     return threads + residency(program, threads).fetching
 
 
+def _branched(program: Program) -> frozenset[Buffer]:
+    """Registers that a branch may change: they hold what was computed right before it, which is counted already."""
+    held: dict[ir.Register, Buffer] = {}
+    found: set[Buffer] = set()
+    depth = 0
+    for i in program.body:
+        if isinstance(i, ir.Address):
+            base = i.base if isinstance(i.base, Buffer) else held.get(i.base)
+            if base is not None and base.space is AddrSpace.REG:
+                held[i.result] = base
+        depth += isinstance(i, ir.If) - isinstance(i, ir.EndIf)
+        if depth and isinstance(i, ir.Store) and i.address in held:
+            found.add(held[i.address])
+    return frozenset(found)
+
+
 class Residency(NamedTuple):
     """What a multiprocessor runs at once: so many blocks, each with threads that fetch beside its own."""
 
@@ -84,7 +100,8 @@ def residency(program: Program, threads: int) -> Residency:
     While one waits for its tile, or writes its results, another computes. Asked for more, the compiler would spill. A warp is
     enough to fetch; it is a warpgroup where that can leave its registers to the others.
     """
-    sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG) // 4
+    branched = _branched(program)
+    sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG and b not in branched) // 4
     if not any(isinstance(i, ir.CopyAsync | ir.CopyBox) for i in program.body):
         # warps that share sums of a tensor core and read all else straight from memory: what is under way is what they have registers for
         held = bool(program.tiles) and not any(tile.in_memory("b") for tile in program.tiles)

@@ -28,6 +28,7 @@ from planish.llir.program import (
     Register,
     Variable,
 )
+from planish.llir.resident import resident
 from planish.llir.reuse import reused
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.uop.laws import memory_of
@@ -234,6 +235,7 @@ class _Lowering:
                 box.lower,
                 box.upper,
                 box.steps,
+                box.stay,
             )
         )
 
@@ -439,5 +441,5 @@ def lower(
     params = sorted((b for b in buffers if b.space is AddrSpace.GLOBAL), key=lambda b: int(b.name[3:]))
     own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
-    made = fetched(Program(name, tuple(params), own, tuple(body), tuple(state.variables)))
+    made = resident(fetched(Program(name, tuple(params), own, tuple(body), tuple(state.variables))))
     return reused(made) if state.aligned else made

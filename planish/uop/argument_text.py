@@ -139,12 +139,13 @@ _BOX: Final = _Form(
     (
         ("slot", _INT_CODEC), ("dims", _TUPLE_CODEC), ("strides", _TUPLE_CODEC), ("sizes", _TUPLE_CODEC),
         ("panels", _INT_CODEC), ("buffers", _INT_CODEC), ("rounded", _BOOL_CODEC),
-        ("lower", _TUPLE_CODEC), ("upper", _TUPLE_CODEC), ("steps", _TUPLE_CODEC),
+        ("lower", _TUPLE_CODEC), ("upper", _TUPLE_CODEC), ("steps", _TUPLE_CODEC), ("stay", _INT_CODEC),
     ),
     lambda arg: tuple(cast("Box", arg)),
     lambda parts: Box(*cast("Any", parts)),
     usual=(
         ("panels", 1), ("buffers", 1), ("rounded", False), ("lower", ()), ("upper", ()), ("steps", ()),
+        ("stay", 0),
     ),
 )  # fmt: skip
 FORMS: Final[dict[Ops, _Form]] = {

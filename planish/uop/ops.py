@@ -320,6 +320,8 @@ class Box(NamedTuple):
     """Where they end, from the end of the dim on; offsets (coordinates behind those of the dims) move all of them aside."""
     steps: tuple[int, ...] = ()
     """How far pixels are apart there."""
+    stay: int = 0
+    """How many blocks stay and do one tile after the other, so that the next is fetched ahead; 0: each does one."""
 
     @property
     def elements(self) -> int:

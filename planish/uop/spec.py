@@ -55,6 +55,7 @@ class Phase(NamedTuple):
 
 _PURE: Final = ALU | {Ops.CAST, Ops.BITCAST, Ops.CONST, Ops.VCONST, Ops.DEFINE_VAR, Ops.NOOP}
 _COMMON: Final = _PURE | {
+    Ops.RARE,
     Ops.SINK,
     Ops.GROUP,
     Ops.RANGE,
@@ -140,11 +141,11 @@ PHASES: Final[dict[str, Phase]] = {
             _SCALAR | {Ops.INVALID},
             _DEVECTORIZED_LAWS,
         ),
-        Phase("lowered", "after index lowering: machine integers only", _MACHINE | {Ops.RARE}, _LOWERED_LAWS),
+        Phase("lowered", "after index lowering: machine integers only", _MACHINE, _LOWERED_LAWS),
         Phase(
             "program",
             "the linear program",
-            (_MACHINE | {Ops.IF, Ops.ENDIF}) - {Ops.NOOP},
+            (_MACHINE | {Ops.IF, Ops.ENDIF}) - {Ops.NOOP, Ops.RARE},
             _LOWERED_LAWS + laws.CONTROL,
         ),
     )

@@ -20,7 +20,7 @@ from planish.uop.symbolic.affine import Affine, affine
 _ADD, _AND, _CAT, _CONST, _GEP, _INVALID = Ops.ADD, Ops.AND, Ops.CAT, Ops.CONST, Ops.GEP, Ops.INVALID
 _MUL, _NEG, _SUB, _VCONST, _VECTORIZE = Ops.MUL, Ops.NEG, Ops.SUB, Ops.VCONST, Ops.VECTORIZE
 
-ELEMENTWISE: Final = ALU | {Ops.CAST, Ops.BITCAST}
+ELEMENTWISE: Final = ALU | {Ops.RARE, Ops.CAST, Ops.BITCAST}
 _MOST_TERMS: Final = 64
 """A vector of that many different scalars is no sum worth looking at."""
 

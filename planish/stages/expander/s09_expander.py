@@ -61,6 +61,7 @@ from planish.uop.symbolic.reduce import identity
 LaneAxes = tuple[tuple[tuple[int, ...], int], ...]
 Paths = frozenset[tuple[int, ...]]
 _EXPANDED: Final = ALU | {
+    Ops.RARE,
     Ops.CAST,
     Ops.BITCAST,
     Ops.INDEX,
