@@ -28,9 +28,11 @@ from typing import Final, cast
 
 from planish.actions.base import Action, AxisName, Param, fitting
 from planish.actions.boxes import Boxed, boxed, lanes_of
+from planish.actions.copies import Copy, prepared, reads_of_copies
 from planish.actions.fragments import dealt, lane_axes
 from planish.actions.layouts import SWIZZLES
 from planish.actions.padding import gated
+from planish.actions.repeated_reads import read_once
 from planish.actions.shared_tiles import SharedTile, dims_of
 from planish.records import dataclass
 from planish.target import Target
@@ -40,12 +42,10 @@ from planish.uop.nest import (
     THREADS,
     around,
     axes_of,
-    closed_by,
     is_named,
     name_of,
     next_root,
     plain_index,
-    without_gate,
 )
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -66,8 +66,6 @@ _BANKS: Final = 128
 _AHEAD: Final = 2
 """Tiles of which one is fetched while another is used."""
 _OWN_DRAWN: Final = 0.3
-_PREPARING: Final = frozenset({Ops.CAST, Ops.BITCAST, Ops.ADD, Ops.SUB, Ops.XOR})
-"""What a copy may make of what it reads, with operands that are the same everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,67 +290,6 @@ def _gaps(tile: _Tile) -> list[bool]:
     return found
 
 
-def _copied(facts: Nest) -> set[UOp]:
-    """The reads of copies that were made before."""
-    found: set[UOp] = set()
-    for node in facts.nodes:
-        if node.op is not Ops.BUFFERIZE:
-            continue
-        value = node.src[0]
-        while value.op in _PREPARING:
-            moving = [source for source in value.src if source.ranges]
-            if len(moving) != 1:
-                break
-            (value,) = moving
-        if value.op is Ops.INDEX and value.src[0].op is Ops.DEFINE_GLOBAL:
-            closed = closed_by(node)
-            found.update(n for n in value.toposort() if n.op is Ops.INDEX and not n.ranges.isdisjoint(closed))
-    return found
-
-
-_SHORT: Final = 4
-"""Elements of fewer bytes are prepared when they are copied."""
-
-
-def _prepared(facts: Nest, read: UOp) -> UOp:
-    """What is made of a read of a narrow dtype before it meets another: conversions, and shifts by a zero point of all.
-
-    That is done once, by the copy.
-    """
-    found = read
-    while True:
-        uses = [n for n in facts.nodes if found in n.src]
-        if len(uses) != 1 or uses[0].dtype.itemsize > _SHORT or read.dtype.itemsize >= _SHORT:
-            return found
-        (use,) = uses
-        others = [source for source in use.src if source is not found]
-        shift = use.op in _PREPARING - {Ops.CAST, Ops.BITCAST} and len(others) == 1 and not others[0].ranges
-        if use.op not in {Ops.CAST, Ops.BITCAST} and not shift:
-            return found
-        found = use
-
-
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """What was copied for a read, and how it is read from there."""
-
-    wanted: UOp
-    found: UOp
-
-    def serves(self, wanted: UOp) -> UOp | None:
-        """The same copy as another read sees it that differs only in the loops it runs over; None if it needs its own."""
-        mine, its = (
-            sorted(one.ranges - other.ranges, key=lambda r: r.order)
-            for one, other in ((self.wanted, wanted), (wanted, self.wanted))
-        )
-        if [_size(axis) for axis in mine] != [_size(axis) for axis in its]:
-            return None
-        axes = dict(zip(mine, its, strict=True))
-        if simplify(substitute(self.wanted, axes)) is not simplify(wanted):
-            return None
-        return self.found.replace(src=(self.found.src[0], substitute(self.found.src[1], axes)))
-
-
 class Stage(Action):
     """A tile of a parameter in LOCAL memory."""
 
@@ -417,7 +354,7 @@ class Stage(Action):
         """The kernel that copies what it reads of the parameter inside of a loop (of all, if none is named)."""
         slot, pad, special = self.param, self.pad, self.buffers > 1 or self.turned or self.swizzle
         facts = Nest.of(sink)
-        copied = _copied(facts)
+        copied = reads_of_copies(facts)
         reads = [
             n
             for n in facts.nodes
@@ -446,14 +383,14 @@ class Stage(Action):
         if (special or self.own) and not threads:
             raise self.no("no threads share it yet", remedy="local(…) first")
         exchange: dict[UOp, UOp] = {}
-        copies: list[_Copy] = []
+        copies: list[Copy] = []
         several: dict[UOp, UOp] = {}
         insides = {read: _inner(facts, read, loop) for read in reads}
         for read in sorted(reads, key=lambda read: -len(insides[read])):
             inner = insides[read]
             if plain_index(read) is None:
                 raise self.no(f"arg{slot} is read at more than one index")
-            wanted = read if threads else _prepared(facts, read)
+            wanted = read if threads else prepared(facts, read)
             shared = None
             if not self.own:
                 shared = next((found for copy in copies if (found := copy.serves(wanted)) is not None), None)
@@ -472,7 +409,7 @@ class Stage(Action):
             if self.own and not all(r in inner for r in threads):
                 raise self.no(f"threads read the same of arg{slot}, and would fetch it each")
             if self.own or (special and dims_of(read, inner) is None):
-                found = self.several_at_once(read, inner, threads, twins, target, several)
+                found = self.once(read, inner, threads, twins, target, several)
                 if found is None and self.own:
                     raise self.no(f"what a thread reads of arg{slot} is no box")
                 if found is not None:
@@ -480,7 +417,7 @@ class Stage(Action):
                     continue
             if threads:
                 exchange |= self.shared(facts, read, inner, threads, twins, target)
-                copies.append(_Copy(read, exchange[read]))
+                copies.append(Copy(read, exchange[read]))
                 continue
             box = boxed(read, inner, lanes_of(facts, read), twins.range, target)
             tile = _tile(box.read, list(box.at), pad, box.turned, _panels(box))
@@ -489,10 +426,33 @@ class Stage(Action):
             if wanted is not read:
                 kept = _kept(substitute(wanted, {read: kept.src[0]}), kept.src[1])
             exchange[wanted] = read.table.make(Ops.INDEX, wanted.dtype, (kept, at))
-            copies.append(_Copy(wanted, exchange[wanted]))
+            copies.append(Copy(wanted, exchange[wanted]))
         if not exchange:
             raise self.no(f"nothing of arg{slot} is read again inside of that loop")
         return substitute(sink, exchange)
+
+    def once(
+        self,
+        read: UOp,
+        inner: list[UOp],
+        threads: list[UOp],
+        twins: _Twins,
+        target: Target,
+        known: dict[UOp, UOp],
+    ) -> UOp | None:
+        """What a read becomes of which several axes are the same element; `known` is what was copied before. None if it is no box."""
+        axes = [axis for axis in inner if not self.own or axis not in threads]
+        found = read_once(read, axes, turned=self.turned, swizzle=self.swizzle, pad=self.pad)
+        if found is None:
+            return None
+        if found.bare not in known:
+            tile, single = found.tile, found.single
+            if self.own:
+                known[found.bare] = tile.fetched_alone(single, twins.range, target, self.buffers)
+            else:
+                kept = tile.copied(single, threads, twins.range, target, self.buffers)
+                known[found.bare] = read.table.make(Ops.INDEX, read.dtype, (kept, tile.read_place()))
+        return found.under_conditions(known[found.bare])
 
     def shared(
         self, facts: Nest, read: UOp, inner: list[UOp], threads: list[UOp], twins: _Twins, target: Target
@@ -513,79 +473,6 @@ class Stage(Action):
         tile = _tile(read, inner, self.pad, threads=threads)
         kept = _copy_together(read, tile, threads, twins, target, self.buffers)
         return {read: table.make(Ops.INDEX, read.dtype, (kept, tile.place(tile.axes, table.const(0))))}
-
-    def several_at_once(
-        self,
-        read: UOp,
-        inner: list[UOp],
-        threads: list[UOp],
-        twins: _Twins,
-        target: Target,
-        known: dict[UOp, UOp],
-    ) -> UOp | None:
-        """What a read becomes of which several axes are the same element, as the halves of a byte are; None if it is no box.
-
-        `known` is what was copied before: what is read under different conditions is copied once.
-        """
-        axes = [axis for axis in inner if not self.own or axis not in threads]
-        tile = SharedTile.of(
-            read, axes, turned=self.turned, swizzle=self.swizzle, pad=self.pad, repeated=True
-        )
-        if tile is None:
-            return None
-        sizes: dict[UOp, int] = {}
-        for digit in (digit for dim in tile.dims for digit in dim.digits):
-            sizes[digit.axis] = sizes.get(digit.axis, 1) * digit.size
-        walked = set(sizes)
-        apart = _apart(
-            read,
-            [axis for axis in axes if axis not in walked],
-            [axis for axis in axes if axis in walked and sizes[axis] != _size(axis)],
-        )
-        if apart is None:
-            return None
-        bare, conditions = apart
-        if bare not in known:
-            single = substitute(bare, {axis: bare.table.const(0) for axis in axes if axis not in walked})
-            if self.own:
-                known[bare] = tile.fetched_alone(single, twins.range, target, self.buffers)
-            else:
-                kept = tile.copied(single, threads, twins.range, target, self.buffers)
-                known[bare] = read.table.make(Ops.INDEX, read.dtype, (kept, tile.read_place()))
-        found = known[bare]
-        for condition in conditions:
-            found = condition.where(found, found.const_like(read.dtype.const(0)))
-        return found
-
-
-def _apart(read: UOp, repeated: Collection[UOp], in_part: Collection[UOp]) -> tuple[UOp, list[UOp]] | None:
-    """A read without the conditions on axes along which it is the same element, and these; None if one is on others as well.
-
-    Or on axes along which it is the same element `in_part`.
-    """
-    index = read.src[1]
-    inside, conditions, kept = without_gate(index), list(read.src[2:]), list[UOp]()
-    while index is not inside:
-        conditions.append(index.src[0])
-        index = index.src[1]
-    found: list[UOp] = []
-    while conditions:
-        condition = conditions.pop()
-        leaves = {n for n in condition.toposort() if n.op is Ops.RANGE or _is_lane_axis(n)}
-        if condition.op is Ops.AND:
-            conditions.extend(condition.src)
-        elif not leaves.isdisjoint(in_part):
-            return None
-        elif leaves.isdisjoint(repeated):
-            kept.append(condition)
-        elif leaves <= set(repeated):
-            found.append(condition)
-        else:
-            return None
-    bare = read.replace(src=(read.src[0], simplify(inside)))
-    for condition in kept:
-        bare = gated(bare, condition)
-    return bare, found
 
 
 def _dealt(

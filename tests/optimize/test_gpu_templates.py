@@ -236,12 +236,12 @@ STORED: dict[str, tuple[Any, int, int, Any, str]] = {
         np.int8,
         "buffers=2, pad=64); stage(arg1, at=k.outer.outer.outer, buffers=2, swizzle=128)",
     ),
-    "half bytes that each thread fetches": (
+    "half bytes and rows through a ring": (
         unpacked,
         11,
         2048,
         np.uint8,
-        "stage(arg2, at=k.outer.outer.outer.outer, buffers=2, own=true)",
+        "buffers=2, pad=64); stage(arg1, at=k.outer.outer.outer.outer, buffers=2, swizzle=128)",
     ),
 }
 
@@ -276,6 +276,36 @@ def test_few_rows_of_stored_weights(name: str) -> None:
     assert taken == ptx.count("mul.rn.f16x2") > 0  # what makes them whole is taken off with the zero point
     assert ("cp.async.cg.shared.global" if "stage(" in expected else "ld.global.nc.v4.u32") in ptx
     assert ".local" not in ptx
+
+
+def test_many_columns_share_what_is_read_of_many_rows() -> None:
+    """Each thread fetches its weights itself; the same schedule for fewer columns computes the same."""
+
+    def traced(columns: int, depth: int) -> Any:
+        def product(x: Any, w: Any, s: Any) -> Any:
+            return x @ widened(unpacked(w), s, 32).T
+
+        shapes = ((16, depth), (columns, depth // 2), (columns, depth // 32))
+        kinds = (pn.float16, pn.uint8, pn.float16)
+        return pn.jit(product).lower(*map(pn.TensorSpec, shapes, kinds)).function
+
+    actions = "; ".join(map(str, compiler.lower(traced(14336, 2048), "sm_90").choices[0].actions))
+    assert "upcast(j.outer, 2)" in actions
+    assert actions.endswith(
+        "group(k.outer.outer.outer, 4); stage(arg2, at=k.outer.outer.outer.outer, buffers=2, own=true)"
+    )
+    with settings(schedule=actions, check="spec"):
+        lowered = compiler.lower(traced(32, 2048), "sm_90")
+    ptx = lowered.as_text("ptx")
+    assert ".local" not in ptx
+    assert ptx.count("bar.sync") == 1  # for the sums that warps share
+    w, x = RNG.integers(0, 256, (32, 1024)).astype(np.uint8), data(16, 2048).astype(np.float16)
+    scale = (RNG.random((32, 64)) * 0.1).astype(np.float16)
+    (found,) = lowered.interpreted()(x, w, scale)
+    whole = np.stack([w & 15, w >> 4], 2).reshape(32, 2048).astype(np.float16)
+    weights = ((whole - np.float16(7)) * np.repeat(scale, 32, 1)).astype(np.float64)
+    want = x.astype(np.float64) @ weights.T
+    assert np.linalg.norm(found.astype(np.float64) - want) < 1e-3 * np.linalg.norm(want)
 
 
 def test_stored_weights_in_float32_are_widened_without_a_conversion() -> None:

@@ -132,6 +132,8 @@ class _Rows(CoreSchedule):
         run, processors = self.fit.groups, self.draft.target.workers
         tiles, terms = self.fit.padded[0] // self.core.m, self.fit.padded[2] // self.core.k
         columns, warps = self.shape(tiles, processors)
+        if columns == 1 and self.way.own:  # nothing shares what is read of the rows but the lines themselves
+            self.way = self.way._replace(own=False, rows_too=True)
         steps = max(n for n in range(1, self.way.steps + 1) if n == 1 or terms % (run * n * warps) == 0)
         return (
             self.pad()
