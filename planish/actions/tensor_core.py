@@ -263,7 +263,9 @@ class TensorCore(Action):
                 remedy=f"a core that reads LOCAL memory, and at least {_LEAST_BUFFERS} buffers",
             )
         if self.stay < 0 or (self.stay and not self.engine):
-            raise self.no(f"stay={self.stay}: who stays has a copy engine fetch what comes next", remedy="engine=true")
+            raise self.no(
+                f"stay={self.stay}: who stays has a copy engine fetch what comes next", remedy="engine=true"
+            )
         if self.run < 1 or self.run & (self.run - 1):
             raise self.no(f"run={self.run} is no power of two")
         if self.run > 1 and (core.reads_memory or core.threads == 1):

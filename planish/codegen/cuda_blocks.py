@@ -100,7 +100,9 @@ def residency(program: Program, threads: int) -> Residency:
     """
     if not any(isinstance(i, ir.CopyAsync | ir.CopyBox) for i in program.body):
         return Residency(1)
-    sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG and b not in _branched(program)) // 4
+    sums = (
+        sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG and b not in _branched(program)) // 4
+    )
     chained = any(tile.in_memory("b") and not tile.in_memory("a") for tile in program.tiles)
     if chained:
         # their left operands are made of the sums of others, each begun from nothing, which no accumulator holds

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import prod
 from typing import Final, cast
 
@@ -63,7 +64,7 @@ def resident(program: Program) -> Program:
         return program
     body = [replace(i, stay=0) if isinstance(i, CopyBox) else i for i in program.body]
     grid = {i.name: i.bound for i in program.specials if not i.is_thread}
-    steps = {i.bound for i, inside in zip(body, body[1:], strict=False) if _is_ring_loop(i, inside)}
+    steps = {i.bound for i, inside in pairwise(body) if isinstance(i, Loop) and _is_ring_loop(i, inside)}
     bounds = [*grid.values(), *steps]
     sizes = [int(cast("int", bound.value)) for bound in bounds if isinstance(bound, Immediate)]
     if not isinstance(body[0], Fetcher) or len(sizes) != len(bounds) or len(steps) != 1:
@@ -97,7 +98,9 @@ class _Staying:
         self.made: list[Instruction] = []
         boxes = program.boxes
         self.buffers = boxes[0].buffers
-        self.rings = {i.base for i in program.body if isinstance(i, Address) and i.result in {b.address for b in boxes}}
+        self.rings = {
+            i.base for i in program.body if isinstance(i, Address) and i.result in {b.address for b in boxes}
+        }
         self.base = self.fresh(_KIND)
 
     def fresh(self, dtype: DType) -> Register:
@@ -128,7 +131,9 @@ class _Staying:
         places[slowest] = number
         self.base = self.compute(Ops.MUL, tile, self.steps)
         known = {result: places[i.name] for result, i in specials.items() if not i.is_thread}
-        self.inside([i.renamed(lambda r: known.get(r, r), lambda r: r) for i in body if not isinstance(i, Special)])
+        self.inside(
+            [i.renamed(lambda r: known.get(r, r), lambda r: r) for i in body if not isinstance(i, Special)]
+        )
         self.made.append(EndLoop(tile, rounds))
         return self.made
 
@@ -143,7 +148,11 @@ class _Staying:
             if at == results:
                 self.made.append(Barrier())  # what was there of the last tile has been read
             if at + 1 < len(body) and _is_ring_loop(i, body[at + 1]):
-                end = next(k for k in range(at, len(body)) if isinstance(body[k], EndLoop) and body[k].registers[:1] == (i.target,))
+                end = next(
+                    k
+                    for k in range(at, len(body))
+                    if isinstance(body[k], EndLoop) and body[k].registers[:1] == (i.target,)
+                )
                 self.ring(cast("Loop", i), body[at + 1 : end])
                 self.made.append(body[end])
                 at = end
@@ -156,17 +165,26 @@ class _Staying:
 
     def is_result(self, i: Instruction, body: Sequence[Instruction]) -> bool:
         """Whether results are put down in LOCAL memory."""
-        made = next((a for a in body if isinstance(a, Address) and isinstance(i, Store) and a.result == i.address), None)
+        made = next(
+            (a for a in body if isinstance(a, Address) and isinstance(i, Store) and a.result == i.address),
+            None,
+        )
         return made is not None and isinstance(made.base, Buffer) and made.base.space is AddrSpace.LOCAL
 
     def ring(self, header: Loop, inside: Sequence[Instruction]) -> None:
         """The loop over the steps of a tile: its number counts what is read, the step of all tiles together where it lies in the ring."""
         self.made.append(header)
         step = self.compute(Ops.ADD, self.base, header.counter)
-        place = self.compute(Ops.TRUNCMOD, step, self.buffers) if self.steps % self.buffers else header.counter
+        place = (
+            self.compute(Ops.TRUNCMOD, step, self.buffers) if self.steps % self.buffers else header.counter
+        )
         twins = {header.counter: place}
         for i in inside:
-            if isinstance(i, Compute) and not twins.keys().isdisjoint(i.registers) and place is not header.counter:
+            if (
+                isinstance(i, Compute)
+                and not twins.keys().isdisjoint(i.registers)
+                and place is not header.counter
+            ):
                 twins[i.result] = self.fresh(i.result.dtype)
                 self.made.append(i.renamed(lambda r: twins.get(r, r), lambda r: twins.get(r, r)))
             if isinstance(i, Acquire | AwaitBoxes | CopyBox):

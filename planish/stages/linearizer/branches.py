@@ -181,7 +181,11 @@ def fill_branches(lines: Sequence[UOp], others: Collection[UOp] = ()) -> list[UO
     for line in reversed(lines):
         branch: UOp | None = home.get(line)
         inside = place[line]
-        if inside is not None and inside.op is Ops.IF and (inside.src[0].op is Ops.ANY or inside.src[0] in others):
+        if (
+            inside is not None
+            and inside.op is Ops.IF
+            and (inside.src[0].op is Ops.ANY or inside.src[0] in others)
+        ):
             branch = inside
         elif branch is None or place[branch] is not inside or not moves(line, branch):
             branch = None
