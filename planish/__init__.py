@@ -33,6 +33,8 @@ from planish.dtypes import (
 # The Array API standard calls it `bool`: from here on the builtin is hidden in this module.
 from planish.dtypes import bool_ as bool
 from planish.errors import PlanishError
+from planish.errors import UnknownName as UnknownName
+from planish.errors import spelt_like as spelt_like
 
 if TYPE_CHECKING:
     from planish import data as data
@@ -126,7 +128,7 @@ if not TYPE_CHECKING:
         import importlib.util
 
         if name in _MODULES:
-            return importlib.import_module(f"planish.{name}")
+            return _suggesting(importlib.import_module(f"planish.{name}"))
         if name in _HOME:
             found = getattr(importlib.import_module(f"planish.frontend.{_HOME[name]}"), name)
         elif (name.startswith("_") and name not in ("__all__", "__array_namespace_info__")) or (
@@ -151,11 +153,17 @@ if not TYPE_CHECKING:
 
     def _unknown(name):
         """The error for a name that is not there, with those that look like it."""
-        import difflib
+        return UnknownName("module 'planish'", name, lambda name: spelt_like(name, __getattr__("__all__")))
 
-        close = difflib.get_close_matches(name, __getattr__("__all__"), n=3)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        return AttributeError(f"module 'planish' has no attribute {name!r}{hint}")
+    def _suggesting(module):
+        """The module, which tells names that look like one that is not there."""
+
+        def unknown(name):
+            hint = lambda name: spelt_like(name, getattr(module, "__all__", ()))  # noqa: E731
+            raise UnknownName(f"module {module.__name__!r}", name, hint)
+
+        vars(module).setdefault("__getattr__", unknown)
+        return module
 
     def __dir__():
         return sorted({*globals(), *__getattr__("__all__")})

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -117,6 +117,24 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str | None:
     """The valid name closest to a mistyped one, or None when nothing is close."""
     matches = difflib.get_close_matches(name, list(valid), n=1)
     return matches[0] if matches else None
+
+
+class UnknownName(AttributeError):
+    """An attribute that is not there. What looks like it is searched for when somebody reads the message: `hasattr` costs nothing."""
+
+    def __init__(self, owner: str, name: str, hint: Callable[[str], str]) -> None:
+        super().__init__(owner, name)
+        self._hint = hint
+
+    def __str__(self) -> str:
+        owner, name = self.args
+        return f"{owner} has no attribute {name!r}{self._hint(name)}"
+
+
+def spelt_like(name: str, valid: Iterable[str]) -> str:
+    """The end of a message about a name: those that look like it."""
+    close = difflib.get_close_matches(name, list(valid), n=3)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 class PlanishError(Exception):

@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
+
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, ShapeError
@@ -16,7 +18,7 @@ from planish.frontend.tensor import transforms
 from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.creation import iota, placed
 from planish.frontend.tensor.elementwise import conj
-from planish.frontend.tensor.manipulation import pad, roll, section
+from planish.frontend.tensor.manipulation import roll, section
 from planish.frontend.tensor.mistaken import report_all
 from planish.frontend.tensor.operands import (
     DTypeLike,
@@ -27,6 +29,7 @@ from planish.frontend.tensor.operands import (
     mistake,
     tensor,
 )
+from planish.frontend.tensor.padding import pad
 from planish.frontend.tensor.pointwise import floating
 
 __all__ = [
@@ -306,4 +309,4 @@ def ifftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     return _shifted("ifftshift", x, axes, False)
 
 
-report_all(globals(), __all__)
+report_all(globals(), __all__, like=np.fft)

@@ -82,6 +82,8 @@ class Compiled(NamedTuple):
     shapes: tuple[tuple[int, ...], ...]
     below: int = 0
     """Of integers, which are the last input: what they are less than; 0 where all are floats."""
+    scale: float = 0.3
+    """The standard deviation of floats."""
 
     @property
     def size(self) -> int:
@@ -90,7 +92,9 @@ class Compiled(NamedTuple):
 
     def arrays(self) -> list[Any]:
         rng = np.random.default_rng(7)
-        made: list[Any] = [rng.standard_normal(s, dtype=np.float32) * np.float32(0.3) for s in self.shapes]
+        made: list[Any] = [
+            rng.standard_normal(s, dtype=np.float32) * np.float32(self.scale) for s in self.shapes
+        ]
         if self.below:
             made[-1] = rng.integers(0, self.below, self.shapes[-1]).astype(np.int32)
         return made
@@ -312,6 +316,7 @@ COMPILED: dict[str, Compiled] = {
 CHAINS: dict[str, Callable[[int], Compiled]] = {
     "multiply-adds": lambda count: Compiled(partial(sums, count), ((1000,), (1000,))),
     "sines": lambda count: Compiled(partial(sines, count // 3), ((1000,),)),
-    "layers": lambda count: Compiled(partial(layers, count // 3), ((64, 64),) * 5),
+    # weights that shrink what they are applied to: a thousand layers of larger ones are chaotic, and sides differ by more than rounding
+    "layers": lambda count: Compiled(partial(layers, count // 3), ((64, 64),) * 5, scale=0.1),
 }
 """Programs of as many operations as one likes."""

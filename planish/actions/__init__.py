@@ -24,6 +24,7 @@ A new kind is a new file here: `text.kinds` finds it.
 | `pad_to` | any loop | runs on to a multiple, doing nothing there |
 | `spare` | | one row becomes the first of several, of which the others are nothing |
 | `overrun` | any loop | the same, reading the last element again there, storing and counting nothing |
+| `shift_inwards` | LOOP | two loops, the inner one of which starts earlier where it would run over the end |
 | `claim` | LOOP | blocks that each go through all of it, and store to rows of their own among those that data chooses |
 | `align` | LOOP | starts where what it writes starts a vector, doing nothing before its beginning |
 | `stage` | a loop, or none | a tile of a parameter is copied to LOCAL memory |

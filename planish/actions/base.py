@@ -33,6 +33,10 @@ _DRAWN: Final = (ALL, 2, 2, 3, 4, 4, 5, 8, 16)
 _SCALAR: Final = TARGETS["scalar"]
 
 
+_AGAIN: Final = frozenset({"block", "hold"})
+"""Actions that read what they have written."""
+
+
 class Refusal(LoweringError):
     """An action that does not fit the kernel; the message says why, and nothing has changed."""
 
@@ -226,6 +230,8 @@ def fitting(before: UOp, after: UOp, action: Action, target: Target) -> UOp:
 
 def apply_action(sink: UOp, action: Action, target: Target = _SCALAR, before: Sequence[Action] = ()) -> UOp:
     """The kernel after one action; `Refusal` if it does not fit the kernel, the target or the actions before."""
+    if action.word in _AGAIN and any(taken.word == "shift_inwards" for taken in before):
+        raise action.no("sums that are held in memory would be added to twice after shift_inwards")
     without = any(taken.word == "no_locals" for taken in before)
     if without and (action.threads_needed or action.word == "no_locals"):
         raise action.no("no threads of a block after no_locals")

@@ -22,6 +22,7 @@ from planish.codegen.llvm_lanes import LaneMoves
 from planish.codegen.llvm_table import llvm_type
 from planish.codegen.questions import (
     OneThread,
+    maybe_empty,
     maybe_outside,
     stored_together,
     streams,
@@ -81,9 +82,11 @@ class _LlvmWriter(OneThread, LaneMoves):
         self.tests: dict[ir.Register, str] = {}
         """By the counter of a loop: whether it goes on."""
         self.loosely = maybe_outside(program)
+        self.maybe_empty = maybe_empty(program)
+        self.bases = {i.result: i.base for i in program.body if isinstance(i, ir.Address)}
         self.hinted = any(isinstance(i, ir.Loop) and i.unroll > 1 for i in program.body)
         self.spans = spans
-        self.transposed = transposition.find(program)
+        self.many = transposition.find(program)
         self.turned: dict[int, list[str]] = {}
         self.picked: dict[ir.Register, tuple[ir.Register, int]] = {}
         self.longer: dict[ir.Register, tuple[ir.Register, int]] = {}

@@ -9,7 +9,7 @@ from planish.codegen import dot_products, transposition
 from planish.codegen.llvm_memory import MemoryAccesses
 from planish.codegen.llvm_table import constant, llvm_type
 from planish.codegen.questions import one_thread
-from planish.codegen.transposition import Transposition
+from planish.codegen.transposition import LanesOfMany, Transposition
 from planish.dtypes import DType
 from planish.llir import program as ir
 from planish.llir.program import Ops
@@ -18,7 +18,7 @@ from planish.llir.program import Ops
 class LaneMoves(MemoryAccesses):
     """Writes what moves between lanes."""
 
-    transposed: dict[ir.Register, Transposition]
+    many: LanesOfMany
     turned: dict[int, list[str]]
     picked: dict[ir.Register, tuple[ir.Register, int]]
     """Bools that are one lane of a vector: masks are built of them."""
@@ -26,6 +26,15 @@ class LaneMoves(MemoryAccesses):
     """Masks with one more lane, which is the same always: LLVM takes odd numbers of lanes one by one."""
 
     def lanes(self, i: ir.Lanes) -> None:
+        if self.piece(i.result):
+            return
+        if i.result in self.many.scattered:
+            kind, scalar, whole = llvm_type(i.result.dtype), llvm_type(i.result.dtype.scalar), "poison"
+            for lane, (row, place) in enumerate(self.many.scattered[i.result]):
+                into = self.value(i.result) if lane + 1 == len(i.lanes) else None
+                element = self.select(self.value(row), row.dtype, (place,))
+                whole = self.let(f"insertelement {kind} {whole}, {scalar} {element}, i32 {lane}", into)
+            return
         mask = i.operand
         if mask.dtype.is_bool and isinstance(mask, ir.Register):
             if len(i.lanes) == 1:
@@ -39,21 +48,9 @@ class LaneMoves(MemoryAccesses):
         self.select(self.value(i.operand), i.operand.dtype, i.lanes, self.value(i.result))
 
     def build(self, i: ir.Build) -> None:
-        first, kind = i.inputs[0], llvm_type(i.result.dtype)
-        whole_rows = self.transposed.get(i.result)
-        if whole_rows is not None:
-            start, width = whole_rows.pieces[i.result], whole_rows.lanes
-            rows = self.transpose(whole_rows)
-            at, count = start // width, len(i.inputs)
-            if count == width:
-                self.let(f"bitcast {kind} {rows[at]} to {kind}", self.value(i.result))
-            elif count < width:
-                chosen = range(start % width, start % width + count)
-                self.select(rows[at], whole_rows.rows[0].dtype, chosen, self.value(i.result))
-            else:
-                parts = [(row, width) for row in rows[at : at + count // width]]
-                self.join(parts, whole_rows.rows[0].dtype.scalar, self.value(i.result))
+        if self.piece(i.result):
             return
+        first, kind = i.inputs[0], llvm_type(i.result.dtype)
         if all(x == first for x in i.inputs):
             self.select(self.value(first), first.dtype, [0] * len(i.inputs), self.value(i.result))
             return
@@ -63,6 +60,24 @@ class LaneMoves(MemoryAccesses):
         for lane, x in enumerate(i.inputs):
             into = self.value(i.result) if lane + 1 == len(i.inputs) else None
             whole = self.let(f"insertelement {kind} {whole}, {self.typed(x)}, i32 {lane}", into)
+
+    def piece(self, result: ir.Register) -> bool:
+        """A piece of a transposition; False if it is none."""
+        wanted = self.many.pieces.get(result)
+        if wanted is None:
+            return False
+        start, width, count = wanted.pieces[result], wanted.lanes, result.dtype.lanes
+        rows, dtype = self.transpose(wanted), wanted.rows[0].dtype
+        at = start // width
+        if count == width:
+            kind = llvm_type(dtype)
+            self.let(f"bitcast {kind} {rows[at]} to {kind}", self.value(result))
+        elif count < width:
+            self.select(rows[at], dtype, range(start % width, start % width + count), self.value(result))
+        else:
+            parts = [(row, width) for row in rows[at : at + count // width]]
+            self.join(parts, dtype.scalar, self.value(result))
+        return True
 
     def build_mask(self, i: ir.Build) -> bool:
         """Lanes of a few bools, as bits of one integer: a lane at a time takes several instructions each."""
@@ -122,6 +137,8 @@ class LaneMoves(MemoryAccesses):
         return rows
 
     def concat(self, i: ir.Concat) -> None:
+        if i.result in self.many.unneeded:
+            return
         mask, *others = i.inputs
         if i.result.dtype.is_bool and len(others) == 1 and isinstance(mask, ir.Register):
             (last,) = others

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -28,6 +28,8 @@ class MemoryAccesses(LlvmValues):
     aliased: Collection[str]
     scratch: bool
     loosely: Collection[ir.Register]
+    maybe_empty: Mapping[ir.Register, tuple[ir.Register, ...]]
+    bases: Mapping[ir.Register, ir.Buffer | ir.Register]
 
     @staticmethod
     def value(operand: ir.Operand) -> str:
@@ -132,7 +134,7 @@ class MemoryAccesses(LlvmValues):
                 self.call(
                     kind,
                     f"llvm.masked.load.{word}.p0",
-                    ("ptr", self.value(i.address)),
+                    ("ptr", self.there(i)),
                     ("i32", str(align)),
                     (f"<{lanes} x i1>", masked[0]),
                     (kind, masked[1]),
@@ -175,7 +177,7 @@ class MemoryAccesses(LlvmValues):
                     "void",
                     name,
                     (kind, value),
-                    (place, address),
+                    (place, address if wide else self.there(i)),
                     ("i32", str(align)),
                     (f"<{lanes} x i1>", mask),
                 )
@@ -232,6 +234,22 @@ class MemoryAccesses(LlvmValues):
         if gate is None:
             return constant(True, dtypes.bool_.vec(lanes))
         return self.value(gate) if gate.dtype.lanes > 1 else self.splat(self.value(gate), gate.dtype, lanes)
+
+    def there(self, i: ir.Load | ir.Store) -> str:
+        """The address of a masked access; where all lanes may be off, the beginning of its memory if they are."""
+        address = self.value(i.address)
+        base = self.bases.get(i.address)
+        gates = self.maybe_empty.get(i.gate) if isinstance(i.gate, ir.Register) else None
+        if i.gate is None or gates is None or not isinstance(base, ir.Buffer):
+            return address
+        if gates:
+            some = self.value(gates[0])
+            for gate in gates[1:]:
+                some = self.let(f"or i1 {some}, {self.value(gate)}")
+        else:
+            bits = f"i{i.gate.dtype.lanes}"
+            some = self.let(f"icmp ne {bits} {self.let(f'bitcast {self.typed(i.gate)} to {bits}')}, 0")
+        return self.let(f"select i1 {some}, ptr {address}, ptr %{symbols.memory(base)}")
 
     def temporality(self, i: ir.Load | ir.Store) -> str:
         return f", !nontemporal {self.attach('!{{i32 1}}')}" if i.nontemporal else ""

@@ -6,14 +6,16 @@ from typing import Final, NoReturn
 
 from planish.errors import LoweringError
 from planish.llir.program import (
+    ACCESSES,
     Address,
     Barrier,
+    Build,
     Combine,
     Compute,
     Deal,
     EndLoop,
+    Immediate,
     Instruction,
-    Load,
     Loop,
     Ops,
     Prefetch,
@@ -28,11 +30,30 @@ def maybe_outside(program: Program) -> frozenset[Register]:
     """Addresses that need not lie in their buffer: of gated accesses, prefetches, and what others are computed from."""
     addresses: set[Register] = set()
     for i in program.body:
-        if isinstance(i, Prefetch) or (isinstance(i, Load | Store) and i.gate is not None):
+        if isinstance(i, Prefetch) or (isinstance(i, ACCESSES) and i.gate is not None):
             addresses.add(i.address)
         elif isinstance(i, Address) and isinstance(i.base, Register):
             addresses |= {i.base, i.result}
     return frozenset(addresses)
+
+
+def maybe_empty(program: Program) -> dict[Register, tuple[Register, ...]]:
+    """Masks of which every lane may be off, each with the gates that its lanes are made of; () if those are vectors.
+
+    Where a row or a column that is padded has no element left, an access of it may lie in a page that is not there. It does nothing, but
+    processors take hundreds of cycles to find that out: such an access is sent to where there is memory.
+    """
+    found: dict[Register, tuple[Register, ...]] = {}
+    for i in program.body:
+        if isinstance(i, Build) and i.result.dtype.is_bool:
+            gates = tuple(dict.fromkeys(each for each in i.inputs if isinstance(each, Register)))
+            if gates and not any(isinstance(each, Immediate) and each.value for each in i.inputs):
+                found[i.result] = gates
+        elif (
+            isinstance(i, Compute) and i.op is Ops.AND and i.result.dtype.is_bool and i.result.dtype.lanes > 1
+        ):
+            found[i.result] = ()
+    return found
 
 
 def may_stream(i: Store) -> bool:

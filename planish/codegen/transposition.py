@@ -1,22 +1,38 @@
-"""Vectors built lane by lane out of others, found to be a transposition: a few shuffles of whole vectors do it at once.
+"""Vectors made of lanes of many others, found to be a transposition: a few shuffles of whole vectors do it at once.
 
-Rows v0 … v(m-1) of L lanes, read column by column, are one long vector of m·L lanes. A `Build` of consecutive lanes of that is a
-piece of the transposition (a row of the result, a part of one, or several), which takes log2(m) rounds: in each, the first half
-of all lanes and the second are interleaved.
+Rows v0 … v(m-1) of L lanes, read column by column, are one long vector of m·L lanes. A `Build` of consecutive lanes of that, or a
+selection of them from the rows joined (`Lanes` of a `Concat`), is a piece of the transposition (a row of the result, a part of one, or
+several), which takes log2(m) rounds: in each, the first half of all lanes and the second are interleaved.
+
+A selection of lanes that are each of another row, but no such piece, is built lane by lane. Rows that are joined for nothing but selections of
+both kinds are not joined at all: the long vector would be many registers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from planish.llir.program import Build, EndIf, EndLoop, If, Lanes, Loop, Program, Register
+from planish.llir.program import (
+    CONTROL,
+    Address,
+    Build,
+    Concat,
+    Instruction,
+    Lanes,
+    Load,
+    Program,
+    Register,
+)
 from planish.records import dataclass
 
 _BLOCK: Final = 16
 """Bytes within which lanes are exchanged most cheaply."""
+_LOOKED_AT: Final = (*CONTROL, Lanes, Concat, Build)
+_FEW: Final = 3
+"""Registers that may be joined and selected from as one."""
 
 
 @dataclass(slots=True)
@@ -39,23 +55,78 @@ class Transposition:
         return 2 * wanted >= len(self.rows) * self.lanes
 
 
-def find(program: Program) -> dict[Register, Transposition]:
+Lane = tuple[Register, int]
+"""A register, and which of its lanes."""
+
+
+class LanesOfMany(NamedTuple):
+    """What a kernel makes of lanes of many registers."""
+
+    pieces: dict[Register, Transposition]
     """By register: the transposition that it is a piece of. All pieces of one are in the same straight run of code."""
-    lanes: dict[Register, tuple[Register, int]] = {}
+    scattered: dict[Register, list[Lane]]
+    """Selections of lanes that are each of another row, but no piece of a transposition."""
+    unneeded: set[Register]
+    """Rows joined for these alone."""
+
+
+def find(program: Program) -> LanesOfMany:
+    """The transpositions of a kernel, and other selections from many registers."""
+    lanes: dict[Register, Lane] = {}
+    joined: dict[Register, Concat] = {}
     transpositions: dict[tuple[int, tuple[Register, ...]], Transposition] = {}
+    scattered: dict[Register, list[Lane]] = {}
     run = 0
     for i in program.body:
-        if isinstance(i, Loop | EndLoop | If | EndIf):
+        if not isinstance(i, _LOOKED_AT):
+            continue
+        taken: list[Lane] = []
+        if isinstance(i, CONTROL):
             run += 1
-        elif isinstance(i, Lanes) and len(i.lanes) == 1 and isinstance(i.operand, Register):
-            lanes[i.result] = i.operand, i.lanes[0]
+        elif isinstance(i, Lanes) and isinstance(i.operand, Register):
+            if i.operand in joined:
+                taken = _taken(joined[i.operand], i.lanes)
+                if len({row for row, _ in taken}) == len(taken) > _FEW:
+                    scattered[i.result] = taken
+            elif len(i.lanes) == 1:
+                lanes[i.result] = i.operand, i.lanes[0]
+        elif isinstance(i, Concat):
+            joined[i.result] = i
         elif isinstance(i, Build):
-            parts = [lanes.get(x) for x in i.inputs if isinstance(x, Register)]
-            taken = [part for part in parts if part is not None]
-            if len(taken) == len(i.inputs) and (place := _place(taken)) is not None:
-                rows, start = place
-                transpositions.setdefault((run, rows), Transposition(rows)).pieces[i.result] = start
-    return {piece: t for t in transpositions.values() if t.is_worth_it for piece in t.pieces}
+            taken = [lanes[x] for x in i.inputs if isinstance(x, Register) and x in lanes]
+            if len(taken) < len(i.inputs):
+                continue
+        if taken and i.target is not None and (place := _place(taken)) is not None:
+            rows, start = place
+            transpositions.setdefault((run, rows), Transposition(rows)).pieces[i.target] = start
+    pieces = {piece: t for t in transpositions.values() if t.is_worth_it for piece in t.pieces}
+    scattered = {result: taken for result, taken in scattered.items() if result not in pieces}
+    apart = pieces.keys() | scattered.keys()
+    return LanesOfMany(
+        pieces, scattered, _unneeded(program.body, joined, apart) if joined and apart else set()
+    )
+
+
+def _taken(rows: Concat, lanes: Iterable[int]) -> list[Lane]:
+    """The lanes of registers of one dtype that a selection of them joined is; none if they are of several."""
+    dtype = rows.inputs[0].dtype
+    if any(not isinstance(row, Register) or row.dtype is not dtype for row in rows.inputs):
+        return []
+    places = [divmod(lane, dtype.lanes) for lane in lanes]
+    return [(row, lane) for number, lane in places if isinstance(row := rows.inputs[number], Register)]
+
+
+def _unneeded(
+    body: Iterable[Instruction], joined: Iterable[Register], apart: Iterable[Register]
+) -> set[Register]:
+    """Of what is joined, that of which nothing is read but what is made from the rows themselves."""
+    found, apart = set(joined), set(apart)
+    for i in body:
+        if isinstance(i, Address) or (isinstance(i, Load) and i.gate is None):
+            continue  # the most frequent ones, which read no vector
+        if not (isinstance(i, Lanes) and i.result in apart):
+            found.difference_update(i.registers)
+    return found
 
 
 def _place(parts: Sequence[tuple[Register, int]]) -> tuple[tuple[Register, ...], int] | None:

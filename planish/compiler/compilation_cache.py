@@ -101,7 +101,15 @@ def save(where: str, lowered: Lowered) -> None:
     from planish.actions.text import print_schedule
 
     now = {name: (kind, getattr(lowered, name)) for name, kind in _NOW.items()}
-    choices = [[print_schedule(choice.actions), choice.reasons, choice.origin] for choice in lowered.choices]
+    choices = [
+        [
+            print_schedule(choice.actions),
+            choice.reasons,
+            choice.origin,
+            [[dict(each.bounds), print_schedule(each.actions), each.reasons] for each in choice.versions],
+        ]
+        for choice in lowered.choices
+    ]
     later = [ptir.print(lowered.function), choices, available_cores()]
     try:
         data = plan_json.pack(now, later)
@@ -245,13 +253,24 @@ def _later(data: bytes, found: Lowered, at: Settings, name: str) -> None:
     from planish.actions.text import parse_schedule
     from planish.compiler.lowering import relowered
     from planish.compiler.scheduling import ScheduleChoice
+    from planish.optimize.versions import Version
 
     try:
         text, choices, cores = json.loads(data)
         if "function" not in found.__dict__:
             made = tuple(
-                ScheduleChoice(parse_schedule(schedule), tuple(reasons), origin)
-                for schedule, reasons, origin in choices
+                ScheduleChoice(
+                    parse_schedule(schedule),
+                    tuple(reasons),
+                    origin,
+                    versions=tuple(
+                        Version(
+                            {n: (low, high) for n, (low, high) in bounds.items()}, parse_schedule(s), tuple(r)
+                        )
+                        for bounds, s, r in versions
+                    ),
+                )
+                for schedule, reasons, origin, versions in choices
             )
             found.__dict__.update(function=ptir.parse(text).entry, choices=made)
         if name == "programs":

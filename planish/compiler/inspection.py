@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from planish import ptir
 from planish.actions.base import Action
+from planish.actions.text import print_schedule
 from planish.compiler import Lowered
 from planish.compiler.device_kinds import kind_of_level
 from planish.compiler.lowering import donated_parameters
@@ -111,6 +112,7 @@ def schedules_of(lowered: Lowered) -> str:
             for number, action in enumerate(choice.actions):
                 reason = choice.reasons[number] if number < len(choice.reasons) else ""
                 lines.append(f"{action}  # {reason}" if reason else str(action))
+            lines += [f"# for {each}: {print_schedule(each.actions)}" for each in choice.versions]
             lines.append("")
     return "\n".join(lines).rstrip("\n") + "\n" if lines else ""
 
@@ -131,7 +133,7 @@ def explained(lowered: Lowered) -> tuple[Why, ...]:
         others = rivals(sink, target, attempt, threads) if choice.origin != "given" else ()
         return explain(
             kernel.name, sink, choice.actions, choice.reasons, choice.origin, target, attempt, threads,
-            kernel.because, others,
+            kernel.because, others, [f"{each}: {print_schedule(each.actions)}" for each in choice.versions],
         )  # fmt: skip
 
     reasons = _replayed(look, lowered.function, target, lowered.choices)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Final
 
@@ -10,18 +11,19 @@ from planish.codegen.blocks import block_bytes, scratch_bytes
 from planish.errors import InternalError
 from planish.llir.makers import Makers
 from planish.llir.program import (
+    ACCESSES,
+    CLOSING,
     AnyLane,
     Compute,
-    EndIf,
-    EndLoop,
     If,
     Immediate,
     Instruction,
     Load,
     Loop,
+    Operand,
     Ops,
     Program,
-    Store,
+    Register,
 )
 from planish.runtime.entry import NativeKernel
 
@@ -61,16 +63,14 @@ def grid_of(program: Program) -> tuple[int, ...]:
 def runs(program: Program, points: int) -> Iterator[tuple[Instruction, int]]:
     """Every instruction but those of control, and how often it runs at the largest sizes; a call, as what is computed in it.
 
-    Both sides of a condition count; what is under an `if any` hardly ever runs.
+    Both sides of a condition count, but what is for smaller sizes alone; what is under an `if any` hardly ever runs.
     """
     called = {
-        (each.op, each.dtype): [
-            i for i, often in runs(each.body, 1) if often and not isinstance(i, Load | Store)
-        ]
+        (each.op, each.dtype): [i for i, often in runs(each.body, 1) if often and not isinstance(i, ACCESSES)]
         for each in program.functions
     }
     most = {variable.result: variable.high for variable in program.variables}
-    rare = {i.result for i in program.body if isinstance(i, AnyLane)}
+    rare = {i.result for i in program.body if isinstance(i, AnyLane)} | _never(program)
     times = [points]
     for instruction in program.body:
         if isinstance(instruction, Loop):
@@ -79,7 +79,7 @@ def runs(program: Program, points: int) -> Iterator[tuple[Instruction, int]]:
             times.append(times[-1] * (count if isinstance(count, int) else 1))
         elif isinstance(instruction, If):
             times.append(0 if instruction.condition in rare else times[-1])
-        elif isinstance(instruction, EndLoop | EndIf):
+        elif isinstance(instruction, CLOSING):
             times.pop()
         elif (
             called
@@ -90,6 +90,27 @@ def runs(program: Program, points: int) -> Iterator[tuple[Instruction, int]]:
                 yield inner, times[-1]
         else:
             yield instruction, times[-1]
+
+
+def _never(program: Program) -> set[Register]:
+    """Conditions on sizes that do not hold at the largest of them."""
+    known: dict[Operand, int] = {variable.result: variable.high for variable in program.variables}
+    for i in program.body:
+        if not isinstance(i, Compute) or not i.result.dtype.is_bool or i.result.dtype.lanes > 1:
+            continue
+        given = [each.value if isinstance(each, Immediate) else known.get(each) for each in i.inputs]
+        if i.op is Ops.AND and 0 in given:
+            known[i.result] = 0
+        elif i.op in _ON_SIZES and all(isinstance(each, int) for each in given):
+            known[i.result] = int(_ON_SIZES[i.op](*given))
+    return {each for each, value in known.items() if value == 0 and isinstance(each, Register)}
+
+
+_ON_SIZES: Final[Mapping[Ops, Callable[..., int]]] = {
+    Ops.CMPLT: operator.lt,
+    Ops.AND: operator.and_,
+    Ops.XOR: operator.xor,
+}
 
 
 def work_of(program: Program, points: int) -> int:
@@ -103,7 +124,7 @@ def touched_bytes(program: Program) -> int:
     points = prod(grid_of(program))
     spent: dict[str, int] = {}
     for instruction, times in runs(program, points):
-        if isinstance(instruction, Load | Store):
+        if isinstance(instruction, ACCESSES):
             buffer = makers.buffer(instruction.address)
             if buffer is not None:
                 dtype = instruction.result.dtype if isinstance(instruction, Load) else instruction.value.dtype

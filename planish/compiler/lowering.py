@@ -15,7 +15,6 @@ from planish import ptir
 from planish.collector import collector_off
 from planish.compiler import Lowered, prepare
 from planish.compiler.arguments import Arguments
-from planish.compiler.functions import with_functions
 from planish.compiler.launch_parameters import scratch_of
 from planish.compiler.loops import Rolling, candidates, launched, roll
 from planish.compiler.native import source_of
@@ -24,12 +23,10 @@ from planish.compiler.object_code import object_key, object_of
 from planish.compiler.observer import NOBODY, CompilationObserver, observer, observing
 from planish.compiler.parallel import Beside, is_worth_sharing, shared
 from planish.compiler.progress import report
-from planish.compiler.scheduling import ScheduleChoice, check_given, scheduled
+from planish.compiler.scheduling import ScheduleChoice, check_given, program_of, scheduled
 from planish.config import current
 from planish.errors import InternalError, ShapeError
-from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Program
-from planish.llir.streaming import with_streaming
 from planish.runtime import cpu
 from planish.runtime.pool import available_cores
 from planish.schedule.memory import Sharing
@@ -212,7 +209,7 @@ def _make_kernels(
     def lowered(number: int) -> _LoweredKernel:
         kernel, watching = plan.kernels[number], observer()
         with watching.kernel(number, kernel):
-            lines, choice = scheduled(
+            made = scheduled(
                 kernel.sink,
                 target,
                 kernel.name,
@@ -220,10 +217,9 @@ def _make_kernels(
                 streams=bool(streams[number]),
                 choice=None if choices is None else choices[number],
             )
-            program = with_functions(lower_to_llir(kernel.name, lines), target)
-            program = with_streaming(program, target, streams[number])
-            watching.scheduled(choice, program)
-        return _LoweredKernel(program, choice)
+            program = program_of(kernel.name, made, target, streams[number])
+            watching.scheduled(made.choice, program)
+        return _LoweredKernel(program, made.choice)
 
     def complete(number: int) -> _LoweredKernel:
         made = lowered(number)

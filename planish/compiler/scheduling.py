@@ -5,14 +5,16 @@ The heuristic chooses, unless the settings ask for a search or say what to do; a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planish.actions.base import Action, Refusal, apply_action
 from planish.actions.block import Block
+from planish.actions.shift_inwards import ShiftInwards
 from planish.actions.text import parse_schedule, print_schedule, sections
 from planish.compiler.functions import with_functions
 from planish.compiler.observer import observer
@@ -21,7 +23,9 @@ from planish.errors import LoweringError, PlanishError, did_you_mean
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Program
 from planish.llir.streaming import with_streaming
+from planish.llir.versions import SizedProgram, with_versions
 from planish.optimize.heuristic import drafted
+from planish.optimize.versions import Bounds, Version, names_of, versions, within
 from planish.records import dataclass
 from planish.stages import pipeline
 from planish.stages.rangeify.attempts import attempts
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
 
 FIRST: Final = 7
 """The stage that applies actions."""
+_SYMBOLIC: Final = 4
+"""The first stage that knows more where bounds are narrower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,8 @@ class ScheduleChoice:
     origin: str = "heuristic"
     search: Search | None = None
     """What a search saw, if there was one now."""
+    versions: tuple[Version, ...] = ()
+    """Other schedules for some of its sizes, which come before it."""
 
     def __repr__(self) -> str:
         return f"<schedule by {self.origin}: {print_schedule(self.actions) or 'no actions'}>"
@@ -55,6 +63,8 @@ class Scheduled(NamedTuple):
 
     lines: list[UOp]
     choice: ScheduleChoice
+    versions: tuple[list[UOp], ...] = ()
+    """The same of each version."""
 
 
 def scheduled(
@@ -73,9 +83,11 @@ def scheduled(
     made = choice or ScheduleChoice(origin=f"stage {FIRST} is disabled")
 
     watching = observer()
+    before = sink
 
     def chosen(kernel: UOp) -> Sequence[Action]:
-        nonlocal made
+        nonlocal made, before
+        before = kernel
         made = (
             choice
             or given(kernel, name, target, in_place=in_place)
@@ -87,15 +99,38 @@ def scheduled(
     form: pipeline.Form = [sink]
     for step in watching.stages(pipeline.steps(sink, machine, name)):
         form = step.form
-    return Scheduled(form if isinstance(form, list) else [form], made)
+    versions = [
+        _lines(_narrowed(before, each.bounds, target), each.actions, target) for each in made.versions
+    ]
+    return Scheduled(form if isinstance(form, list) else [form], made, tuple(versions))
+
+
+def _narrowed(sink: UOp, bounds: Bounds, target: Target) -> UOp:
+    """A kernel that has come to stage 7, with narrower bounds of its sizes."""
+    machine = pipeline.Machine(target, lambda kernel: ())
+    form: pipeline.Form = within(sink, bounds)
+    for stage in pipeline.stages():
+        if _SYMBOLIC <= stage.number < FIRST:
+            form = stage.run(form, machine)
+    return cast("UOp", form)
 
 
 def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool = True) -> ScheduleChoice:
     """The schedule of a kernel, as the settings want it found."""
-    draft = drafted(sink, target, attempts(target, in_place=in_place, streams=streams))
+    attempt = attempts(target, in_place=in_place, streams=streams)
+    draft = drafted(sink, target, attempt)
     plain = ScheduleChoice(tuple(draft.actions), tuple(draft.reasons))
     if current().beam == 0:
-        return plain
+        if target.is_gpu or not names_of(sink):
+            return plain
+        found = versions(
+            draft,
+            sink,
+            target,
+            lambda bounds: _narrowed(sink, bounds, target),
+            lambda kernel: drafted(kernel, target, attempt),
+        )
+        return replace(plain, versions=found)
     from planish.compiler import tuning  # who does not search does not wait for it
 
     return tuning.choose(sink, target, plain)
@@ -119,7 +154,7 @@ def given(sink: UOp, name: str, target: Target, *, in_place: bool = False) -> Sc
     actions = parse_schedule(part)
     for number, action in enumerate(actions):
         try:
-            if in_place and isinstance(action, Block):
+            if in_place and isinstance(action, Block | ShiftInwards):
                 raise action.no("an operand lies where the outputs are written")
             sink = apply_action(sink, action, target, actions[:number])
         except Refusal as refusal:
@@ -174,14 +209,28 @@ def schedule_text(schedule: str | PathLike[str] | Mapping[str, str] | None) -> s
 # -- lowering -----------------------------------------------------------------------------------------------------------
 
 
-def after_choice(sink: UOp, actions: Sequence[Action], target: Target, name: str = "kernel") -> Program:
-    """A kernel that has come to stage 7, with these actions. Its large results stream by, as those of a function do."""
+def _lines(sink: UOp, actions: Sequence[Action], target: Target) -> list[UOp]:
+    """A kernel that has come to stage 7, through the others."""
     machine = pipeline.Machine(target, lambda kernel: actions)
     form: pipeline.Form = sink
     for stage in pipeline.stages():
         if stage.number >= FIRST:
             form = stage.run(form, machine)
-    lines = form if isinstance(form, list) else [form]
-    program = with_functions(lower_to_llir(name, lines), target)
+    return form if isinstance(form, list) else [form]
+
+
+def program_of(name: str, made: Scheduled, target: Target, streams: Collection[str]) -> Program:
+    """The LLIR of a kernel and of its versions, whose parameters of these names stream past the caches."""
+    general, *others = (
+        with_streaming(with_functions(lower_to_llir(name, lines), target), target, streams)
+        for lines in (made.lines, *made.versions)
+    )
+    most = [{name: high for name, (_, high) in each.bounds.items()} for each in made.choice.versions]
+    return with_versions(general, [SizedProgram(*pair) for pair in zip(most, others, strict=True)])
+
+
+def after_choice(sink: UOp, actions: Sequence[Action], target: Target, name: str = "kernel") -> Program:
+    """A kernel that has come to stage 7, with these actions. Its large results stream by, as those of a function do."""
+    program = with_functions(lower_to_llir(name, _lines(sink, actions, target)), target)
     large = target.streamed_bytes
     return with_streaming(program, target, [b.name for b in program.params if large and b.nbytes >= large])

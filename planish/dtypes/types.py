@@ -26,6 +26,9 @@ from planish.dtypes.float_formats import (
 from planish.dtypes.kinds import AddrSpace, Kind, Scalar
 from planish.errors import DTypeError, did_you_mean
 
+TWO_MEANINGS: Final = frozenset({"i4", "i8", "u4", "u8"})
+"""Codes of NumPy, which counts bytes, that name other types where bits are counted: in the texts of planish."""
+
 
 class DType:
     """An element type. Take them from this module's names, `vec`, `ptr` or `parse`; never construct one."""
@@ -127,12 +130,19 @@ class DType:
         if self is other:
             return True
         if isinstance(other, str):
-            return other == self.name
+            return other == self.name or (other == self._code and other not in TWO_MEANINGS)
+        if type(other).__module__ == "torch":
+            return str(other) == f"torch.{self.name}"
         if isinstance(other, np.dtype) or (isinstance(other, type) and issubclass(other, np.generic)):
             return self._numpy is not None and self._numpy == other
         return NotImplemented
 
     __hash__ = object.__hash__
+
+    @property
+    def _code(self) -> str | None:
+        """NumPy's code: `f4` is float32."""
+        return None if self._numpy is None else self._numpy.str[1:]
 
     @property
     def dtype(self) -> np.dtype[np.generic]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from planish.frontend.tensor.mistaken import report_all
 from planish.linalg import core, functions, norms
 from planish.linalg.core import *  # noqa: F403
@@ -19,4 +21,4 @@ if not TYPE_CHECKING:
     __all__ = []
     for _chapter in (core, functions, norms):
         __all__ += _chapter.__all__
-    report_all(globals(), __all__)
+    report_all(globals(), __all__, like=np.linalg)

@@ -136,10 +136,16 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     return lapack.cholesky(lapack.matrices("cholesky", x, square=True), upper)
 
 
-def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
-    """Orthonormal columns times an upper triangle."""
-    if mode not in ("reduced", "complete"):
-        raise mistake(ShapeError, "qr", f"there is no mode {mode!r}", "reduced or complete")
+@overload
+def qr(x: Tensor, /, mode: Literal["reduced", "complete"] = "reduced") -> QRResult: ...
+@overload
+def qr(x: Tensor, /, mode: Literal["r"]) -> Tensor: ...
+def qr(x: Tensor, /, mode: Literal["reduced", "complete", "r"] = "reduced") -> QRResult | Tensor:
+    """Orthonormal columns times an upper triangle; with mode `r` that alone."""
+    if mode not in ("reduced", "complete", "r"):
+        raise mistake(ShapeError, "qr", f"there is no mode {mode!r}", "reduced, complete or r")
+    if mode == "r":
+        return lapack.qr(lapack.matrices("qr", x), False)[1]
     return QRResult(*lapack.qr(lapack.matrices("qr", x), mode == "complete"))
 
 

@@ -80,10 +80,16 @@ class Builder:
         return self._params[-1]
 
     def memory(
-        self, name: str, dtype: DType, size: int, space: AddrSpace = AddrSpace.REG, offset: int | None = None
+        self,
+        name: str,
+        dtype: DType,
+        size: int,
+        space: AddrSpace = AddrSpace.REG,
+        offset: int | None = None,
+        align: int | None = None,
     ) -> Buffer:
         """A buffer of the kernel's own."""
-        self._locals.append(Buffer(name, dtype, size, space, None, offset))
+        self._locals.append(Buffer(name, dtype, size, space, align, offset))
         return self._locals[-1]
 
     def variable(self, name: str, low: int, high: int, dtype: DType = dtypes.int32) -> Register:

@@ -62,7 +62,7 @@ class Inlining:
         for buffer in self.program.locals:
             name = f"{buffer.name}_{len(self.into.buffers)}"
             self.places[buffer] = self.into.memory(
-                name, buffer.dtype, buffer.size, buffer.space, buffer.offset
+                name, buffer.dtype, buffer.size, buffer.space, buffer.offset, buffer.align
             )
 
     def integers(self, given: Mapping[str, Operand]) -> None:

@@ -43,6 +43,8 @@ _TILES: Final[Mapping[str, TileOp]] = {
     for core in CORES.values()
 }
 ASYNC: Final = "async"
+_OWN: Final = "own"
+"""Of a store to memory that no other thread reads."""
 """The hint of a STORE that is seen after a WAIT."""
 _NO_UNROLL: Final[Mapping[Axis, int]] = {}
 
@@ -328,7 +330,7 @@ def _hints(node: UOp) -> tuple[int, bool]:
     for word in cast("str", node.arg or "").split():
         if word == "nontemporal":
             nontemporal = True
-        elif word == ASYNC:
+        elif word in {ASYNC, _OWN}:
             continue  # what cannot be copied so is stored at once
         elif word.startswith("align") and word[5:].isdigit():
             align = int(word[5:])

@@ -5,6 +5,8 @@ They are imported when the first of them is asked for, so that programs that nee
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from planish.frontend.tensor.mistaken import report_all
 from planish.numpy_names import (
     aliases,
@@ -38,4 +40,4 @@ if not TYPE_CHECKING:
         aliases, arithmetic, arrangement, callables, files, histograms, polynomials, positions, reductions, sets, signals,
     ):  # fmt: skip
         __all__ += _chapter.__all__
-    report_all(globals(), __all__)
+    report_all(globals(), __all__, like=np)

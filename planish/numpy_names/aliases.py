@@ -24,6 +24,7 @@ bitwise_not = api.bitwise_invert
 concatenate = api.concat
 conjugate = api.conj
 degrees = api.rad2deg
+fix = api.trunc
 invert = api.bitwise_invert
 left_shift = api.bitwise_left_shift
 mod = api.remainder
@@ -59,7 +60,7 @@ unsignedinteger = np.unsignedinteger
 __all__ = [
     "absolute", "amax", "amin", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
     "around", "bitwise_not", "bool_", "cdouble", "character", "complexfloating", "concatenate",
-    "conjugate", "csingle", "degrees", "double", "dtype", "euler_gamma", "flexible", "floating", "generic",
+    "conjugate", "csingle", "degrees", "double", "dtype", "euler_gamma", "fix", "flexible", "floating", "generic",
     "inexact", "int_", "integer", "invert", "left_shift", "mod", "ndarray", "number", "object_", "power",
     "radians", "right_shift", "signedinteger", "single", "true_divide", "uint", "unsignedinteger",
 ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from os import PathLike
 from typing import Any, BinaryIO
@@ -13,7 +12,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, PlanishError
 from planish.frontend.tensor import functions as api
-from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, mistake, tensor
 
 
@@ -128,25 +127,37 @@ def promote_types(type1: DTypeLike, type2: DTypeLike, /) -> DType:
 
 
 def geomspace(
-    start: float, stop: float, /, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None
+    start: Scalar | Tensor,
+    stop: Scalar | Tensor,
+    /,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
 ) -> Tensor:
-    """Numbers with one ratio between neighbours, from start to stop."""
-    if start == 0 or stop == 0 or start * stop < 0:
-        raise PlanishError(
-            f"geomspace: no ratio leads from {start} to {stop}",
-            remedy="both ends have one sign and are not 0",
-        )
-    sign = -1.0 if start < 0 else 1.0
-    line = (
-        api.logspace(
-            math.log10(abs(start)), math.log10(abs(stop)), num, endpoint=endpoint, dtype=dtypes.float64
-        )
-        * sign
+    """Numbers with one ratio between neighbours, from start to stop; between tensors along a new axis."""
+    given = [tensor("geomspace", x) for x in (start, stop)]
+    if all(x.ndim == 0 for x in (start, stop) if isinstance(x, Tensor)) and all(x.ndim == 0 for x in given):
+        ends = [float(x) for x in given]
+        if ends[0] * ends[1] <= 0:
+            raise mistake(
+                PlanishError,
+                "geomspace",
+                f"no ratio leads from {ends[0]:g} to {ends[1]:g}",
+                "both ends have one sign and are not 0",
+            )
+    first, last = (api.astype(x, dtypes.float64) for x in given)
+    exponents = api.linspace(
+        api.log10(api.abs(first)), api.log10(api.abs(last)), num, endpoint, dtype=dtypes.float64
     )
-    ends = api.arange(num)
-    line = api.where(ends == 0, float(start), line)
-    line = api.where(ends == num - 1, float(stop), line) if endpoint and num > 1 else line
-    return api.astype(line, dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype))
+    at = api.reshape(api.arange(num), (num, *[1] * (exponents.ndim - 1)))
+    line = api.where(at == 0, first, api.sign(first) * 10.0**exponents)  # the ends are themselves
+    line = api.where(at == num - 1, last, line) if endpoint and num > 1 else line
+    floats = [x.dtype for x in given if x.dtype.is_float and x.ndim]
+    kind = (
+        as_dtype(dtype) if dtype is not None else dtypes.promote(*floats) if floats else dtypes.DEFAULT_FLOAT
+    )
+    return api.astype(api.moveaxis(line, 0, axis), kind)
 
 
 __all__ = [

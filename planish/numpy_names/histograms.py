@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
+import numpy as np
+
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Tensor
@@ -13,11 +15,18 @@ from planish.frontend.tensor.operands import default_float, mistake, tensor
 
 
 def histogram_bin_edges(
-    x: Tensor, /, bins: int | Tensor = 10, range: tuple[float, float] | None = None
+    x: Tensor, /, bins: int | str | Tensor = 10, range: tuple[float, float] | None = None
 ) -> Tensor:
     """The limits of so many intervals of one width, from the smallest to the greatest element."""
+    if isinstance(bins, str):  # how many there are depends on the data
+        known = tensor("histogram", x)._elements("histogram")
+        return tensor("histogram", np.histogram_bin_edges(known, bins, range))
     if not isinstance(bins, int):
         return tensor("histogram", bins)
+    if bins < 1:
+        raise mistake(
+            ShapeError, "histogram", f"there are no {bins} intervals", "give 1 or more, or their limits"
+        )
     given = default_float(tensor("histogram", x))
     if range is not None:
         low, high = (float(end) for end in range)
@@ -42,7 +51,7 @@ def _interval(x: Tensor, edges: Tensor) -> Tensor:
 def histogram(
     x: Tensor,
     /,
-    bins: int | Tensor = 10,
+    bins: int | str | Tensor = 10,
     range: tuple[float, float] | None = None,
     density: bool = False,
     weights: Tensor | None = None,
@@ -86,7 +95,7 @@ def histogramdd(
 
 def _counted(
     points: Tensor,
-    bins: int | Sequence[int | Tensor],
+    bins: int | Sequence[int | str | Tensor],
     range: Sequence[tuple[float, float]] | None,
     density: bool,
     weights: Tensor | None,

@@ -91,8 +91,10 @@ def flatnonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -
     return api.nonzero(api.ravel(tensor("flatnonzero", x)), size=size, fill_value=fill_value)[0]
 
 
-def unravel_index(flat: Operand, shape: Sizes, /) -> tuple[Tensor, ...]:
-    """The index along each axis of positions in row-major order."""
+def unravel_index(flat: Operand, shape: Sizes, /, order: str = "C") -> tuple[Tensor, ...]:
+    """The index along each axis of positions in row-major order, or column-major with `order="F"`."""
+    if order == "F":
+        return unravel_index(flat, as_shape("unravel_index", shape)[::-1])[::-1]
     rest = tensor("unravel_index", flat)
     if not rest.dtype.is_int:
         raise mistake(DTypeError, "unravel_index", f"positions are integers, not {rest.dtype.name}")
@@ -103,9 +105,13 @@ def unravel_index(flat: Operand, shape: Sizes, /) -> tuple[Tensor, ...]:
     return tuple(reversed(found))
 
 
-def ravel_multi_index(multi: Sequence[Operand], dims: Sizes, /, mode: str = "raise") -> Tensor:
+def ravel_multi_index(
+    multi: Sequence[Operand], dims: Sizes, /, mode: str = "raise", order: str = "C"
+) -> Tensor:
     """Positions in row-major order of an index along each axis. Outside: `wrap` or `clip`; `raise` looks at the data."""
     shape = as_shape("ravel_multi_index", dims)
+    if order == "F":
+        return ravel_multi_index(list(multi)[::-1], shape[::-1], mode)
     given = [tensor("ravel_multi_index", one) for one in multi]
     if len(given) != len(shape):
         raise mistake(ShapeError, "ravel_multi_index", f"{len(given)} indices for {len(shape)} axes")

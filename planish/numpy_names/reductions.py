@@ -15,6 +15,7 @@ from planish.frontend.tensor.operands import (
     default_float,
     mistake,
     reshaped,
+    size_of,
     tensor,
 )
 from planish.frontend.tensor.quantiles import Share, quantiles
@@ -52,17 +53,33 @@ def _without(name: str, x: object, value: Scalar) -> tuple[Tensor, Tensor]:
 
 
 def nansum(
-    x: Tensor, /, axis: Axis = None, dtype: DTypeLike | None = None, *, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Tensor | Scalar | None = None,
+    where: Tensor | None = None,
 ) -> Tensor:
     """The sum over axes of what is not NaN."""
-    return api.sum(_without("nansum", x, 0)[0], axis=axis, dtype=dtype, keepdims=keepdims)
+    clean = _without("nansum", x, 0)[0]
+    return api.sum(clean, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 def nanprod(
-    x: Tensor, /, axis: Axis = None, dtype: DTypeLike | None = None, *, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Tensor | Scalar | None = None,
+    where: Tensor | None = None,
 ) -> Tensor:
     """The product over axes of what is not NaN."""
-    return api.prod(_without("nanprod", x, 1)[0], axis=axis, dtype=dtype, keepdims=keepdims)
+    clean = _without("nanprod", x, 1)[0]
+    return api.prod(clean, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 def nancumsum(x: Tensor, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
@@ -75,38 +92,50 @@ def nancumprod(x: Tensor, /, axis: int | None = None, dtype: DTypeLike | None = 
     return cumprod(_without("nancumprod", x, 1)[0], axis, dtype)
 
 
-def _known(missing: Tensor, axis: Axis, like: Tensor) -> Tensor:
-    """How many are not NaN, with the axes kept."""
-    return api.sum(api.astype(api.logical_not(missing), _real(like)), axis=axis, keepdims=True)
-
-
 def _real(x: Tensor) -> dtypes.DType:
     return {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(x.dtype, x.dtype)
 
 
-def nanmean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def _counted(name: str, x: Tensor, dtype: DTypeLike | None, where: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The elements as floats, and which of them count: what is not NaN."""
+    given = tensor(name, x)
+    given = default_float(given) if dtype is None else api.astype(given, dtype)
+    counts = api.logical_not(api.isnan(given))
+    return given, counts if where is None else api.logical_and(counts, where)
+
+
+def nanmean(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    where: Tensor | None = None,
+) -> Tensor:
     """The mean over axes of what is not NaN."""
-    given, missing = _without("nanmean", default_float(tensor("nanmean", x)), 0)
-    mean = api.sum(given, axis=axis, keepdims=True) / _known(missing, axis, given)
-    return mean if keepdims else api.squeeze(mean, axes_of("nanmean", axis, given))
+    given, counts = _counted("nanmean", x, dtype, where)
+    return api.mean(given, axis, keepdims=keepdims, where=counts)
 
 
 def nanvar(
     x: Tensor,
     /,
     axis: Axis = None,
+    dtype: DTypeLike | None = None,
     *,
     ddof: float = 0,
     correction: float | None = None,
     keepdims: bool = False,
+    where: Tensor | None = None,
+    mean: Tensor | Scalar | None = None,
 ) -> Tensor:
     """The variance over axes of what is not NaN."""
-    given = default_float(tensor("nanvar", x))
-    distance = api.abs(given - nanmean(given, axis, keepdims=True))
-    missing = api.isnan(given)  # the distance of an infinity is one that counts
-    squares = api.where(missing, 0, api.square(distance))
-    count = _known(missing, axis, given)
-    total = api.sum(squares, axis=axis, keepdims=True)
+    given, counts = _counted("nanvar", x, dtype, where)
+    middle = nanmean(given, axis, keepdims=True, where=where) if mean is None else mean
+    squares = api.where(counts, api.square(api.abs(given - middle)), 0)
+    count = api.sum(api.astype(counts, _real(given)), axis, keepdims=True)
+    total = api.sum(squares, axis, keepdims=True)
     less = ddof if correction is None else correction
     variance = api.where(count > less, total / (count - less), math.nan)
     return variance if keepdims else api.squeeze(variance, axes_of("nanvar", axis, given))
@@ -116,34 +145,63 @@ def nanstd(
     x: Tensor,
     /,
     axis: Axis = None,
+    dtype: DTypeLike | None = None,
     *,
     ddof: float = 0,
     correction: float | None = None,
     keepdims: bool = False,
+    where: Tensor | None = None,
+    mean: Tensor | Scalar | None = None,
 ) -> Tensor:
     """The standard deviation over axes of what is not NaN."""
-    return api.sqrt(nanvar(x, axis, ddof=ddof, correction=correction, keepdims=keepdims))
+    less = ddof if correction is None else correction
+    return api.sqrt(nanvar(x, axis, dtype, ddof=less, keepdims=keepdims, where=where, mean=mean))
 
 
 def _extreme(
-    name: str, reduce: Callable[..., Tensor], end: float, x: Tensor, axis: Axis, keepdims: bool
+    name: str,
+    reduce: Callable[..., Tensor],
+    end: float,
+    x: Tensor,
+    axis: Axis,
+    keepdims: bool,
+    initial: Tensor | Scalar | None,
+    where: Tensor | None,
 ) -> Tensor:
     given = tensor(name, x)
     if not given.dtype.is_float:
-        return reduce(given, axis=axis, keepdims=keepdims)
+        return reduce(given, axis=axis, keepdims=keepdims, initial=initial, where=where)
     clean, missing = _without(name, given, end)
-    found = reduce(clean, axis=axis, keepdims=keepdims)
+    found = reduce(clean, axis=axis, keepdims=keepdims, initial=initial, where=where)
+    if initial is not None:
+        return found
     return api.where(api.all(missing, axis=axis, keepdims=keepdims), math.nan, found)
 
 
-def nanmax(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def nanmax(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Tensor | Scalar | None = None,
+    where: Tensor | None = None,
+) -> Tensor:
     """The greatest over axes of what is not NaN."""
-    return _extreme("nanmax", api.max, -math.inf, x, axis, keepdims)
+    return _extreme("nanmax", api.max, -math.inf, x, axis, keepdims, initial, where)
 
 
-def nanmin(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def nanmin(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Tensor | Scalar | None = None,
+    where: Tensor | None = None,
+) -> Tensor:
     """The smallest over axes of what is not NaN."""
-    return _extreme("nanmin", api.min, math.inf, x, axis, keepdims)
+    return _extreme("nanmin", api.min, math.inf, x, axis, keepdims, initial, where)
 
 
 def nanargmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
@@ -212,9 +270,12 @@ def cov(
         weights = share if weights is None else weights * share
     less = ddof if ddof is not None else (0 if bias else 1)
     if weights is None:
-        total: Tensor | float = float(variables.shape[1])
+        count = size_of(variables, 1, _real(variables))
+        total: Tensor | float = float(count) if isinstance(count, int) else count
         mean = api.mean(variables, axis=1, keepdims=True)
-        divisor: Tensor | float = max(total - less, 0.0)
+        divisor: Tensor | float = (
+            api.maximum(total - less, 0.0) if isinstance(total, Tensor) else max(total - less, 0.0)
+        )
     else:
         total = api.sum(weights)
         mean = api.sum(variables * weights, axis=1, keepdims=True) / total

@@ -15,11 +15,13 @@ outputs, each with a block of what is reduced::
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Final, NamedTuple, cast
 
 from planish.actions.overrun import Overrun
 from planish.actions.pad_to import PadTo
+from planish.actions.shift_inwards import ShiftInwards
 from planish.actions.split import Split
 from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
@@ -38,6 +40,7 @@ _MOST_PIECES: Final = 128
 _FEW_PIXELS: Final = 6
 """Neighbouring pixels, below which a tile has pixels of other axes, too."""
 _MOST_VECTORS: Final = 4
+_MOST_PHASES: Final = 4
 _EDGE: Final = 1.05
 """What a tile costs that runs over an edge of channels or pixels."""
 
@@ -50,6 +53,8 @@ class _ChannelTile(NamedTuple):
     vectors: int
     across: UOp
     """The axis of neighbouring pixels: those of the others are apart in the image, too."""
+    phases: tuple[UOp, ...] = ()
+    """Axes between neighbouring pixels where results lie (the phases of a transposed convolution): all of each is in registers."""
 
     @property
     def pixels(self) -> int:
@@ -59,7 +64,8 @@ class _ChannelTile(NamedTuple):
         """Sums, weights, and the pixels that are read: all of a row of taps if that is unrolled, else one at a time."""
         row = self.amounts[self.across]
         shared = self.pixels // row * (row + taps - 1) if 1 < taps <= UNROLLED_TAPS else 1
-        return self.pixels * self.vectors + shared + self.vectors <= registers
+        vectors = self.vectors * prod(map(size_of, self.phases))
+        return self.pixels * vectors + shared + vectors <= registers
 
     def pieces(self, view: Nest, place: UOp, channel: UOp, lanes: int) -> int:
         """In how many pieces the tile is stored: vectors of channels, or for each channel what is contiguous of its pixels."""
@@ -67,10 +73,11 @@ class _ChannelTile(NamedTuple):
         if view.stride(place, channel) == 1:
             return self.pixels * self.vectors * times
         run = 1
-        for axis in sorted(self.amounts, key=lambda r: abs(view.stride(place, r) or 0)):
-            if view.stride(place, axis) == run and (run == 1 or self.amounts[axis] > 1):
-                run *= self.amounts[axis]
-        return self.vectors * lanes * (self.pixels // run) * run.bit_count() * times
+        amounts = {**self.amounts, **{r: size_of(r) for r in self.phases}}
+        for axis in sorted(amounts, key=lambda r: abs(view.stride(place, r) or 0)):
+            if view.stride(place, axis) == run and (run == 1 or amounts[axis] > 1):
+                run *= amounts[axis]
+        return self.vectors * lanes * (prod(amounts.values()) // run) * run.bit_count() * times
 
     def cost(self, target: Target, channels: int, lanes: int) -> float:
         """Cycles for all channels and pixels and one tap; the weights come from the second cache."""
@@ -105,10 +112,11 @@ def _best_tile(draft: Draft, view: Nest, window: Window, channel: UOp, lanes: in
             if size_of(axis) % n == 0
         ]
     everywhere = dict.fromkeys(window.pixels, 1)
+    phases = _phases(view, window, channel, across)
     tiles = [
         tile
         for tile in (
-            _ChannelTile({**everywhere, **one}, v, across)
+            _ChannelTile({**everywhere, **one}, v, across, phases)
             for one in amounts
             for v in range(1, _MOST_VECTORS + 1)
         )
@@ -120,6 +128,18 @@ def _best_tile(draft: Draft, view: Nest, window: Window, channel: UOp, lanes: in
             tile.pieces(view, window.place, channel, lanes) > _MOST_PIECES,
             tile.cost(draft.target, channels, lanes),
         ),
+    )
+
+
+def _phases(view: Nest, window: Window, channel: UOp, across: UOp) -> tuple[UOp, ...]:
+    """The axis whose few results lie between those of neighbouring pixels."""
+    return tuple(
+        r
+        for r in (*window.channels, *window.shared)
+        if r is not channel
+        and 1 < size_of(r) <= _MOST_PHASES
+        and view.stride(window.place, r) == 1
+        and view.stride(window.place, across) == size_of(r)
     )
 
 
@@ -144,17 +164,46 @@ def channels_in_lanes(draft: Draft, view: Nest, window: Window, channel: UOp) ->
         return False
     if not draft.take(Upcast, channel, width, "channels in lanes: weights are vectors, pixels are broadcast"):
         return False
+    # of a size that is not known tiles overlap, if there are always as many pixels; their image has to be copied as a whole before
+    named = [r for r, n in tile.amounts.items() if n > 1 and not draft.has_pieces(r) and draft.least(r) >= n]
+    trial = draft.copy()
+    if named and _tiled(trial, view, window, sizes, channel, tile, passes, room, named):
+        draft.adopt(trial)
+        return True
+    return _tiled(draft, view, window, sizes, channel, tile, passes, room, [])
+
+
+def _tiled(
+    draft: Draft,
+    view: Nest,
+    window: Window,
+    sizes: WindowSizes,
+    channel: UOp,
+    tile: _ChannelTile,
+    passes: dict[UOp, int],
+    room: int,
+    named: Sequence[UOp],
+) -> bool:
+    """Tiles of pixels, pieces for the cores, and copies; false if those of named sizes cannot overlap."""
     beyond = [r for r, n in tile.amounts.items() if size_of(r) % n and draft.has_pieces(r)]
+    for phase in tile.phases:
+        draft.take(Upcast, phase, size_of(phase), "phases lie side by side")
     for r, n in tile.amounts.items():
-        if n > 1 and r not in beyond:
+        if n > 1 and r not in beyond and r not in named:
             if size_of(r) % n:  # nobody knows where it ends: what is copied is for one tile
                 draft.take(PadTo, r, n, "whole tiles of pixels")
             draft.take(Upcast, r, n, "pixels that share a vector of weights")
     _share(draft, view, window, sizes, channel)
-    _copies(draft, window, sizes, channel, passes, room)
+    rows = _copies(draft, window, sizes, channel, passes, room)
+    # only now: what is copied is a box, and beyond its end the last pixel is read again, or some of the tile before
     for r in beyond:
-        # only now: what is copied is a box, and beyond its end the last pixel is read again
         draft.take(Overrun, r, tile.amounts[r], "whole tiles of pixels", inner=True)
+        draft.take(Upcast, r, tile.amounts[r], "pixels that share a vector of weights", inner=True)
+    for r in named:
+        if (rows is None and sizes.pairs) or (rows is not None and r in rows.steps):
+            return False
+        if not draft.take(ShiftInwards, r, tile.amounts[r], "tiles of pixels without an edge", inner=True):
+            return False
         draft.take(Upcast, r, tile.amounts[r], "pixels that share a vector of weights", inner=True)
     return True
 
@@ -227,10 +276,13 @@ def _rows(
     units: dict[UOp, int] = {}
     for r in window.pixels:
         units[r] = draft.upcast.get(r, 1)
-        parts[r] = draft.steps(r) * units[r]
-    # of axes whose size is not known a copy is for one step
-    steps = {r: 1 for r in window.pixels if not draft.has_pieces(r)}
-    parts |= {r: units[r] for r in steps}
+        # (the steps of a piece are no number where pieces are uneven: all of them are as many as there may be)
+        parts[r] = draft.steps(r) * units[r] if draft.has_pieces(r) else size_of(r)
+    # of axes whose size is not known a copy is for all of it, or for one step
+    steps: dict[UOp, int] = {}
+    for r in (r for r in window.pixels if not draft.has_pieces(r)):
+        if sizes.image(parts) > room:
+            steps[r], parts[r] = 1, units[r]
     times = prod(draft.steps(r) for r in steps)
     for r in (r for r in window.pixels if draft.steps(r) > 1 and r not in steps):
         if sizes.image(parts) <= room:
@@ -248,8 +300,8 @@ def _rows(
 
 def _copies(
     draft: Draft, window: Window, sizes: WindowSizes, channel: UOp, passes: dict[UOp, int], room: int
-) -> None:
-    """Where the operands are copied, and the order of the loops that goes with it."""
+) -> _Rows | None:
+    """Where the operands are copied, and the order of the loops that goes with it: how much of the image is copied at a time, if it is."""
     blocks = draft.steps(channel)
     block = sizes.weights(draft.upcast[channel], passes)
     together = each = None
@@ -290,4 +342,6 @@ def _copies(
     draft.stage(weights, mine[0] if alone else home, "channels of a block side by side")
     if rows is not None:
         at = split[-1] if split else home
-        draft.stage(window.image, at, "the image with its padding, so that nothing is gated")
+        if not draft.stage(window.image, at, "the image with its padding, so that nothing is gated"):
+            return None
+    return rows

@@ -80,8 +80,11 @@ def contractions(draft: Draft, nest: Nest) -> Iterator[Candidate]:
     if window is not None:
         for name, schedule in _NESTS.items():
             yield Candidate(name, partial(_of_windows, nest=nest, window=window, schedule=schedule))
-    elif (sums := sums_of(nest)) is not None:
-        yield Candidate("channels in lanes", partial(_by_channels, view=nest, window=sums))
+    else:
+        for window, name in zip(
+            sums_of(nest), ("channels in lanes", "channels of the other operand in lanes"), strict=False
+        ):
+            yield Candidate(name, partial(_by_channels, view=nest, window=window))
 
 
 def _of_windows(draft: Draft, nest: Nest, window: Window, schedule: Schedule) -> bool:

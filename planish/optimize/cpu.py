@@ -27,10 +27,12 @@ from planish.optimize.draft import Draft
 from planish.optimize.lanes import (
     align_rows,
     columns_of,
+    following_rows,
     lanes_along,
     leave_out_masked,
     reduce_in_columns,
     reduce_in_lanes,
+    rows_in_lanes,
     scan_in_lanes,
     take_lanes,
     vector_axes,
@@ -56,22 +58,26 @@ class _Way(NamedTuple):
     """What is read along another axis than it is written in squares of registers."""
     sums: bool = False
     """Sums of what lies otherwise in squares of registers."""
+    together: bool = False
+    """Rows that are shorter than a vector together with those that follow them."""
 
     def differs(self, draft: Draft, nest: Nest, vectors: Sequence[UOp]) -> bool:
-        """Whether it is another way than the first for a kernel that has these axes in lanes."""
+        """Whether it is another way than plain lanes for a kernel that has these axes in lanes."""
         if self.sums:
             return any(summed_square(nest, reduction) is not None for reduction in nest.reductions)
+        if self.together:
+            return any(following_rows(draft.target, nest, axis) is not None for axis in _free(nest, vectors))
         if self.outputs:
             return vector_axes(nest, every=True) != list(vectors)
         if not self.columns:
             return any(columns_of(nest, axis, _inside(nest, axis)) for axis in vectors)
         if not self.squares:
-            free = [axis for axis in vectors if not _inside(nest, axis) and not nest.scans]
-            return any(contiguous_elsewhere(nest, axis) is not None for axis in free)
+            return any(contiguous_elsewhere(nest, axis) is not None for axis in _free(nest, vectors))
         return True
 
 
 _WAYS: Final = (
+    _Way("lanes over several rows", together=True),
     _Way("lanes"),
     _Way("sums in squares", sums=True),
     _Way("lanes along outputs", outputs=True),
@@ -83,6 +89,11 @@ _WAYS: Final = (
 def _inside(nest: Nest, axis: UOp) -> list[UOp]:
     """The reductions that are made for each element of an axis."""
     return [r for r in nest.reductions if axis in r.ranges]
+
+
+def _free(nest: Nest, vectors: Sequence[UOp]) -> list[UOp]:
+    """Those along which nothing is reduced or scanned."""
+    return [axis for axis in vectors if not _inside(nest, axis) and not nest.scans]
 
 
 def axis_by_axis(draft: Draft, nest: Nest) -> Iterator[Candidate]:
@@ -106,10 +117,15 @@ def _in_lanes(draft: Draft, nest: Nest, way: _Way) -> bool:
         if inner := _inside(nest, axis):
             if not (way.columns and reduce_in_columns(draft, nest, axis, inner)):
                 contract(draft, nest, axis, inner)
+        elif way.together and (rows := following_rows(draft.target, nest, axis)) is not None:
+            if not rows_in_lanes(draft, nest, axis, rows):
+                return False
         elif not scan_in_lanes(draft, nest, axis) and not (way.squares and turn(draft, nest, axis)):
             lanes = lanes_along(draft.target, nest, axis)
             align_rows(draft, nest, axis, lanes)
-            take_lanes(draft, axis, Upcast, lanes, least=4)
+            # (rows that nothing follows are worth vectors that they do not fill, where there are many)
+            lone = len(nest.outputs) > 1 and following_rows(draft.target, nest, axis) is None
+            take_lanes(draft, axis, Upcast, lanes, least=4, short=lone)
     for reduction in nest.reductions:
         if reduction not in squared and not any(axis in reduction.ranges for axis in vectors):
             reduce_in_lanes(draft, nest, reduction)

@@ -6,7 +6,7 @@ changes nothing. Axes are asked for by what they were in the kernel before any a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final, cast
 
@@ -45,8 +45,12 @@ class Draft:
     """How much of an axis is in registers."""
     cores: bool = True
     """Whether the kernel may be cut into pieces for several cores."""
-    named: frozenset[str] = frozenset()
-    """Axes that stand in for ones of which the size is not known: they have no equal pieces."""
+    template: str = ""
+    """What offered the schedule."""
+    refused: frozenset[str] = frozenset()
+    """What does not fit the kernel of what is offered for others like it."""
+    named: Mapping[str, int] = field(default_factory=dict)
+    """Axes that stand in for ones of which the size is not known, and the least that it may be: they have no equal pieces."""
 
     # -- trials ------------------------------------------------------------------------------------------------------
 
@@ -58,6 +62,7 @@ class Draft:
         """Go on where a copy has got to."""
         self.sink, self.actions, self.reasons = trial.sink, trial.actions, trial.reasons
         self.upcast, self.cores = trial.upcast, trial.cores
+        self.template, self.refused = trial.template, trial.refused
 
     # -- what is left of axes ----------------------------------------------------------------------------------------
 
@@ -87,6 +92,12 @@ class Draft:
     def has_pieces(self, axis: UOp) -> bool:
         """Whether the size of an axis is known, so that something may divide it."""
         return not any(is_within(name_of(axis), name) for name in self.named)
+
+    def least(self, axis: UOp) -> int:
+        """The least size that an axis may have."""
+        return min(
+            (n for name, n in self.named.items() if is_within(name_of(axis), name)), default=size_of(axis)
+        )
 
     # -- actions -----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ machines like them, `gpu` for GPUs, and `templates.py` chooses.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from planish.actions.base import Action
@@ -33,29 +33,32 @@ def drafted(sink: UOp, target: Target, attempt: Attempt, *, cores: bool = True) 
     """The same with the reasons, and the kernel as the actions leave it."""
     draft = Draft(sink, target, attempt, cores=cores and target.parallel is Parallel.CORES)
     nest = Nest.of(sink)
-    if nest.writes:
-        choose_best(draft, nest, *_templates(target, nest))
-        if not target.is_gpu and (named := named_axes(sink)):
-            return _as_of_fixed_sizes(draft, sink, named)
-    return draft
-
-
-def _as_of_fixed_sizes(draft: Draft, sink: UOp, named: frozenset[str]) -> Draft:
-    """What is chosen for a kernel of fixed sizes in place of one with named ones, if all of it fits, or is better."""
-    target, attempt, fixed = draft.target, draft.attempt, stand_in(sink)
-    if fixed is None:
+    if not nest.writes:
         return draft
-    cores = target.parallel is Parallel.CORES and draft.cores
-    trial = Draft(fixed, target, watched(attempt, named), cores=cores, named=named)
-    nest = Nest.of(fixed)
-    if not choose_best(trial, nest, *_templates(target, nest)):
+    found = None
+    if not target.is_gpu and (named := named_axes(sink)):
+        found, fits = _as_of_fixed_sizes(draft, sink, named)
+        if found is not None and fits:
+            return found
+    choose_best(draft, nest, *_templates(target, nest))
+    if found is None:
         return draft
-    found = Draft(sink, target, attempt, cores=cores)
-    if replay(found, trial.actions, trial.reasons, named):
-        return found
-    threads = target.workers if cores else 1
+    threads = target.workers if draft.cores else 1
     cycles = [estimate(each.sink, target, threads=threads).cycles for each in (draft, found)]
     return found if cycles[1] < cycles[0] else draft
+
+
+def _as_of_fixed_sizes(draft: Draft, sink: UOp, named: Mapping[str, int]) -> tuple[Draft | None, bool]:
+    """What is chosen for a kernel of fixed sizes in place of one with named ones, done to that one, and whether all of it fits."""
+    target, attempt, fixed = draft.target, draft.attempt, stand_in(sink)
+    if fixed is None:
+        return None, False
+    trial = Draft(fixed, target, watched(attempt, named), cores=draft.cores, named=named)
+    nest = Nest.of(fixed)
+    if not choose_best(trial, nest, *_templates(target, nest)):
+        return None, False
+    found = Draft(sink, target, attempt, cores=draft.cores, template=trial.template, refused=trial.refused)
+    return found, replay(found, trial.actions, trial.reasons, named)
 
 
 def rivals(sink: UOp, target: Target, attempt: Attempt, threads: int | None = None) -> list[Rival]:

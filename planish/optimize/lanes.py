@@ -26,6 +26,8 @@ from planish.uop.ranges import kind_of
 
 _LEAST_LANES: Final = 4
 """Below that, lanes are not worth the wider loads, unless the machine has no more."""
+_LEAST_PADDED: Final = 3
+"""Elements that are worth a vector that they do not fill."""
 MOST_LANES: Final = 64
 """Lanes of one axis in a register tile."""
 _ACCUMULATORS: Final = 4
@@ -101,10 +103,13 @@ def lanes_along(target: Target, view: Nest, axis: UOp) -> int:
     return min((target.lanes(place.dtype.scalar) for place in places if not place.dtype.is_index), default=1)
 
 
-def take_lanes(draft: Draft, axis: UOp, kind: Kind, lanes: int, vectors: int = 1, least: int = 2) -> int:
+def take_lanes(
+    draft: Draft, axis: UOp, kind: Kind, lanes: int, vectors: int = 1, least: int = 2, *, short: bool = False
+) -> int:
     """Lanes of an axis: whole vectors if that is possible, parts of one if not; padded if nothing divides.
 
-    `least`: how many halves of a vector an axis must have to be worth padding.
+    `least`: how many halves of a vector an axis must have to be padded before parts are thought of; `short`: whether one that no part
+    divides is padded all the same.
     """
     if lanes < 2:
         return 1
@@ -116,7 +121,12 @@ def take_lanes(draft: Draft, axis: UOp, kind: Kind, lanes: int, vectors: int = 1
     padded = wants_padding(draft, axis, lanes) and 2 * size > least * lanes
     if (padded or _waits(draft, axis, whole, width)) and draft.take(PadTo, axis, width):
         return width if draft.take(kind, axis, width) else 1
-    return draft.take_first(kind, axis, (*whole, *parts))
+    if (taken := draft.take_first(kind, axis, (*whole, *parts))) > 1 or size < _LEAST_PADDED or not short:
+        return taken
+    # what is left out of a vector costs less than one element at a time
+    width = next((part for part in sorted(parts) if part >= size), lanes)
+    padded = draft.target.masked and draft.left(axis) == size and draft.take(PadTo, axis, width)
+    return width if padded and draft.take(kind, axis, width) else 1
 
 
 def _waits(draft: Draft, axis: UOp, whole: Sequence[int], width: int) -> bool:
@@ -126,6 +136,29 @@ def _waits(draft: Draft, axis: UOp, whole: Sequence[int], width: int) -> bool:
     return (
         draft.target.masked and 0 < 2 * divides < width and draft.left(axis) == size_of(axis) >= _MANY * width
     )
+
+
+def following_rows(target: Target, view: Nest, axis: UOp) -> UOp | None:
+    """The axis along which the next row is, of rows that follow each other in memory, are shorter than a vector and no parts of one."""
+    size = size_of(axis)
+    if not 1 < size < lanes_along(target, view, axis) or size % _LEAST_LANES == 0:
+        return None
+    if not all(view.stride(place, axis) in _NEAR for place in view.reads):
+        return None
+    places = [place for place in view.writes if axis in place.ranges]
+    return next(
+        (r for r in view.outputs if r is not axis and all(view.stride(place, r) == size for place in places)),
+        None,
+    )
+
+
+def rows_in_lanes(draft: Draft, view: Nest, axis: UOp, rows: UOp) -> bool:
+    """Whole vectors of short rows: all of a row, and as many that follow it as fill several vectors; whether there are as many."""
+    if not draft.take(Upcast, axis, size_of(axis), "rows shorter than a vector"):
+        return False
+    lanes = lanes_along(draft.target, view, axis)
+    together = next((n for n in (lanes, lanes // 2, lanes // 4) if n * size_of(axis) <= MOST_LANES), 1)
+    return take_lanes(draft, rows, Upcast, together) > 1
 
 
 def is_large(target: Target, place: UOp) -> bool:
@@ -223,7 +256,8 @@ def reduce_in_columns(draft: Draft, view: Nest, axis: UOp, reductions: Sequence[
     if not rows:
         return False
     lanes = lanes_along(draft.target, view, axis)
-    take_lanes(draft, axis, Upcast, lanes, _COLUMNS, least=1)
+    many = prod(size_of(r) or _MANY * lanes for r in rows) >= _MANY * lanes
+    take_lanes(draft, axis, Upcast, lanes, _COLUMNS, least=1, short=many)
     alone = len(view.writes) == 1 and set(view.inside(reductions[0])) == set(view.reads)
     if alone and len(view.outputs) == 1 and draft.left(axis) > 1:
         _by_rows(draft, axis, rows[0])

@@ -10,6 +10,7 @@ from math import prod
 from typing import Final
 
 from planish.actions.pad_to import PadTo
+from planish.actions.shift_inwards import ShiftInwards
 from planish.actions.thread import Thread
 from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
@@ -51,10 +52,7 @@ def pixels_in_lanes(draft: Draft, view: Nest, window: Window) -> bool:
     copied = _copy_image(draft, view, window, sizes, pixel)
     if copied and width < lanes and target.masked:
         width = lanes
-    padded = size % width != 0
-    if padded and not (target.masked and draft.take(PadTo, pixel, width, "whole vectors of pixels")):
-        return False
-    if not draft.take(Upcast, pixel, width, "pixels in lanes"):
+    if not _vectors(draft, pixel, width):
         return False
     if apart > 1 and window.weights is not None:
         draft.stage(window.weights, None, "taps that a phase does not have are zeros")
@@ -66,6 +64,22 @@ def pixels_in_lanes(draft: Draft, view: Nest, window: Window) -> bool:
     if copied:
         _share(draft, view, window, sizes, copied)
     return True
+
+
+def _vectors(draft: Draft, pixel: UOp, width: int) -> bool:
+    """Whole vectors of pixels: of a size that is not known the last ones start earlier, if there are always as many, or are masked."""
+    named = not draft.has_pieces(pixel)
+    if (
+        named
+        and draft.least(pixel) >= width
+        and draft.take(ShiftInwards, pixel, width, "whole vectors of pixels")
+    ):
+        return draft.take(Upcast, pixel, width, "pixels in lanes", inner=True)
+    if size_of(pixel) % width and not (
+        draft.target.masked and draft.take(PadTo, pixel, width, "whole vectors of pixels")
+    ):
+        return False
+    return draft.take(Upcast, pixel, width, "pixels in lanes")
 
 
 def _share(draft: Draft, view: Nest, window: Window, sizes: WindowSizes, copied: int) -> None:
@@ -130,6 +144,15 @@ def _rows_in_registers(draft: Draft, window: Window, sizes: WindowSizes, pixel: 
     room = draft.target.registers // 2
     for axis in _rows(window, pixel):
         steps, most = draft.steps(axis), min(room, draft.steps(axis), _MOST_ROWS)
+        fewest = min(most, draft.least(axis))
+        if (
+            not draft.has_pieces(axis)
+            and 2 * fewest >= most
+            and draft.take(ShiftInwards, axis, fewest, "tiles of rows without an edge")
+            and draft.take(Upcast, axis, fewest, "rows share what they load", inner=True)
+        ):
+            room //= fewest
+            continue
         amount = max(n for n in range(1, most + 1) if steps % n == 0)
         if 2 * amount <= most and axis in sizes.pairs:
             # a size that has no divisors: some rows too many, as few as possible, and few tiles

@@ -31,6 +31,7 @@ from planish.actions.pad_to import PadTo
 from planish.actions.peel import Peel
 from planish.actions.prefix import Prefix
 from planish.actions.relay import Relay
+from planish.actions.shift_inwards import ShiftInwards
 from planish.actions.split import Split
 from planish.actions.stage import Stage
 from planish.actions.swap import Swap
@@ -110,6 +111,7 @@ def table(target: Target) -> tuple[SpaceRow, ...]:
         SpaceRow(Hold, _PASSES),
         SpaceRow(Limit, _PASSES[:1]),
         SpaceRow(Overrun, (4, 6, 8, 12)),
+        SpaceRow(ShiftInwards, (4, 8), 4),
         SpaceRow(Peel, tuple(sorted({4, 8, *whole})), 4),
     ]
     if target.masked:

@@ -52,11 +52,14 @@ def choose_best(
     target, threads = draft.target, _threads(draft)
     offered = [each for template in templates for each in template(draft, nest)]
     best, least, enough = None, float("inf"), -1.0
+    refused: set[str] = set()
     for number, candidate in enumerate(offered):
         trial = draft.copy()
         if not candidate.make(trial):
+            refused.add(candidate.name)
             continue
         finish(trial)
+        trial.template = candidate.name
         if target.is_gpu or (best is None and number == len(offered) - 1):
             best = trial
             break
@@ -68,6 +71,7 @@ def choose_best(
         if cycles <= enough:
             break
     if best is not None:
+        best.refused = frozenset(refused)
         draft.adopt(best)
     return best is not None
 

@@ -69,6 +69,8 @@ class Why:
     """Of a loop that is a kernel: the kernels that it was made of."""
     rivals: tuple[Rival, ...] = ()
     """What else templates offer, the cheapest first."""
+    versions: tuple[str, ...] = ()
+    """The sizes that have schedules of their own, and these."""
 
     def __repr__(self) -> str:
         return (
@@ -86,6 +88,7 @@ class Why:
             return "\n".join([*lines, *(f"  {line}" for line in inside.splitlines()), f"  {self.cost}"])
         lines += [f"  in memory: {reason}" for reason in dict.fromkeys(self.because)]
         lines += [f"  {step}" for step in self.steps] or ["  no actions: the loops as they are"]
+        lines += [f"  for {each}" for each in self.versions]
         lines += [f"  instead of {each.name}: {self._ratio(each)}" for each in self.rivals]
         return "\n".join([*lines, f"  {self.cost}"])
 
@@ -117,8 +120,9 @@ def explain(
     threads: int | None = None,
     because: Sequence[str] = (),
     rivals: Sequence[Rival] = (),
+    versions: Sequence[str] = (),
 ) -> Why:
-    """A kernel before its actions, taken through them one by one; `rivals`: what templates offer for it."""
+    """A kernel before its actions, taken through them one by one; `rivals`: what templates offer for it; `versions`: its others."""
     now = estimate(sink, target, threads=threads)
     steps: list[ActionEffect] = []
     for number, action in enumerate(actions):
@@ -128,4 +132,4 @@ def explain(
         sink, before, now = after, now, estimate(after, target, threads=threads)
         steps.append(ActionEffect(action, reasons[number] if number < len(reasons) else "", before, now))
     others = tuple(each for each in rivals if each.actions != tuple(actions))
-    return Why(kernel, origin, tuple(steps), now, tuple(because), rivals=others)
+    return Why(kernel, origin, tuple(steps), now, tuple(because), rivals=others, versions=tuple(versions))

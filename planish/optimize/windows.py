@@ -77,34 +77,34 @@ def window_of(view: Nest) -> Window | None:
     return None
 
 
-def sums_of(view: Nest) -> Window | None:
+def sums_of(view: Nest) -> list[Window]:
     """The kernel as a product of matrices that is no plain one: no windows, but as many loops.
 
     Its sums run over several axes that are not one in memory, or few of its results lie together (the phases of a transposed
-    convolution). The weights are the operand with a long axis of its own, best that along which results lie together.
+    convolution). The weights may be either operand, first that with the longest axis of its own, best that along which results lie together.
     """
     place = result_of(view)
     if len(view.reductions) != 1 or place is None or view.rows:
-        return None
+        return []
     (reduction,) = view.reductions
     reads, reduced = view.inside(reduction), reduction.src[1:]
     if len(reads) != 2 or any(p.src[0].op is not Ops.DEFINE_GLOBAL for p in reads):
-        return None
+        return []
     if any(r.op is not Ops.RANGE or not view.stride(p, r) for r in reduced for p in reads):
-        return None
+        return []
     if any(not size_of(r) for r in (*view.outputs, *reduced)):
-        return None
+        return []
     together = next((r for r in reversed(view.outputs) if view.stride(place, r) == 1), None)
     if together is None or (len(reduced) == 1 and size_of(together) >= _SHORT):
-        return None
+        return []
     found = [_roles(view, place, reduction, image, weights) for image, weights in (reads, reads[::-1])]
-    return max(
+    return sorted(
         (window for window in found if window.pixels and window.channels),
         key=lambda window: (
             together in window.channels and size_of(together) >= _SHORT,
             max(map(size_of, window.channels)),
         ),
-        default=None,
+        reverse=True,
     )
 
 

@@ -147,7 +147,7 @@ class _Cut:
     def _stored(self, wanted: UOp, node: UOp) -> UOp:
         """What is stored of a result: of another view, what has the same elements and other results are perhaps made of."""
         below = _below_moves(node)
-        if wanted.op in _BELOW:
+        if wanted.op in _BELOW or below.op is Ops.CONTIGUOUS:  # (which is stored in any case)
             return below
         alike = walks(self.tensors.target) and wanted.op in {Ops.RESHAPE, Ops.PERMUTE}
         known = below in self.tensors.realised or is_whole(self.tensors, below)

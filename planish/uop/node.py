@@ -103,20 +103,25 @@ class Table:
         """A node of this table over other sources. What is known to be well-formed of it is not checked again."""
         op, dtype, arg = node.op, node.dtype, node.arg
         key = (op, dtype, src, arg)
-        found = self._nodes.get(key)
+        nodes = self._nodes
+        found = nodes.get(key)
         if found is not None and (arg is None or arg is found.arg):
             return found
-        if found is not None or not src or op in BY_VALUE or len(src) != len(node.src):
+        before = node.src
+        if found is not None or not src or op in BY_VALUE or len(src) != len(before):
             return self.make(op, dtype, src, arg)
         form: int | None = node.form
-        for old, new in zip(node.src, src, strict=False):
+        place = 0
+        for new in src:  # counted: a zip takes as long as all the rest
+            old = before[place]
+            place += 1  # noqa: SIM113 - nor enumerate
             if new is not old:
                 if type(new) is not UOp or new.dtype is not old.dtype or new.table is not self:
                     return self.make(op, dtype, src, arg)
                 if new.op is not old.op:
                     form = None
         serial = self._serial
-        self._nodes[key] = made = UOp(op, dtype, src, arg, self, serial, form)
+        nodes[key] = made = UOp(op, dtype, src, arg, self, serial, form)
         self._serial = serial + 1
         if op is _RANGE:
             self._loops.append(made)

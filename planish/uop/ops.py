@@ -291,6 +291,8 @@ class Bufferize(NamedTuple):
     """How many there are in a ring: with n, what is needed n - 1 iterations later is fetched in the background."""
     late: bool = False
     """Whether it is filled when all rings are done with, so that it may lie in their memory."""
+    own: bool = False
+    """Whether each thread fills what it reads itself: nobody has to wait for another."""
 
 
 class Box(NamedTuple):

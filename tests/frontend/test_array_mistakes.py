@@ -53,7 +53,7 @@ MISTAKES: list[tuple[Callable[[], object], type[PlanishError], tuple[str, ...]]]
     ),
     (lambda: pn.optim.Adam(lr=wrong), PlanishError, ("lr", "one", "at least 0")),
     (lambda: pn.linalg.eigh(pn.eye(2), wrong), ShapeError, ("eigh", "one", "L or U")),
-    (lambda: pn.pad(X, ((1, 1),)), ShapeError, ("pad", "(2, 3)", "per axis")),
+    (lambda: pn.pad(X, ((1, 1),) * 3), ShapeError, ("pad", "(2, 3)", "per axis")),
     (lambda: pn.pad(X, 1, "mirror"), ShapeError, ("pad", "mirror", "reflect")),
     (lambda: pn.roll(X, (1, 2), axis=0), ShapeError, ("roll", "2 shifts")),
     (lambda: pn.repeat(X, pn.asarray([1, 2]), axis=1), ShapeError, ("repeat", "(2,)", "(2, 3)")),

@@ -16,14 +16,26 @@ f32 = dtypes.float32
 
 
 def transposed(
-    rows: int, lanes: int, out: int, dtype: DType = f32, *, pieces: int | None = None, skip: int = 0
+    rows: int,
+    lanes: int,
+    out: int,
+    dtype: DType = f32,
+    *,
+    pieces: int | None = None,
+    skip: int = 0,
+    joined: bool = False,
 ) -> Program:
-    """Rows read column by column, in vectors of `out` lanes; `skip` takes the columns in another order."""
+    """Rows read column by column, in vectors of `out` lanes; `skip` takes the columns in another order. Lane by lane, or of the rows joined."""
     b = Builder("transposed")
     x, z = b.param("x", dtype, rows * lanes), b.param("z", dtype, rows * lanes)
     loaded = [b.load(b.address(x, row * lanes), dtype.vec(lanes)) for row in range(rows)]
+    whole = b.concat(*loaded) if joined else None
     for piece in range(rows * lanes // out if pieces is None else pieces):
         flat = range(piece * out, piece * out + out)
+        if whole is not None:
+            places = [at % rows * lanes + (at // rows + skip * at) % lanes for at in flat]
+            b.store(b.address(z, piece * out), b.lanes(whole, *places))
+            continue
         taken = [b.lanes(loaded[at % rows], (at // rows + skip * at) % lanes) for at in flat]
         b.store(b.address(z, piece * out), b.build(*taken))
     return b.program()
@@ -31,8 +43,11 @@ def transposed(
 
 @pytest.mark.parametrize("dtype", [f32, dtypes.float64, dtypes.int8, dtypes.bfloat16], ids=str)
 @pytest.mark.parametrize(("rows", "lanes"), [(2, 2), (4, 4), (8, 16), (16, 16), (2, 16), (16, 8), (4, 8)])
-def test_a_transposition_is_shuffles_of_whole_vectors(rows: int, lanes: int, dtype: DType) -> None:
-    program = transposed(rows, lanes, lanes, dtype)
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_transposition_is_shuffles_of_whole_vectors(
+    rows: int, lanes: int, dtype: DType, joined: bool
+) -> None:
+    program = transposed(rows, lanes, lanes, dtype, joined=joined)
     given = numbers(dtype, rows * lanes)
     result = assert_native_agrees(program, [given, np.zeros(rows * lanes, dtype.numpy)])
     assert result[1].tobytes() == np.ascontiguousarray(given.reshape(rows, lanes).T).tobytes()
@@ -45,7 +60,7 @@ def test_a_transposition_is_shuffles_of_whole_vectors(rows: int, lanes: int, dty
 @pytest.mark.parametrize(("rows", "lanes", "out"), [(4, 8, 4), (8, 16, 8), (16, 8, 16), (2, 4, 8)])
 def test_pieces_may_be_parts_of_rows_or_several(rows: int, lanes: int, out: int) -> None:
     program = transposed(rows, lanes, out)
-    assert transposition.find(program)
+    assert transposition.find(program).pieces
     given = numbers(f32, rows * lanes)
     result = assert_native_agrees(program, [given, np.zeros(rows * lanes, np.float32)])
     assert result[1].tobytes() == np.ascontiguousarray(given.reshape(rows, lanes).T).tobytes()
@@ -60,10 +75,12 @@ def test_pieces_may_be_parts_of_rows_or_several(rows: int, lanes: int, out: int)
         transposed(8, 8, 8, pieces=2),  # too little of it is wanted
         transposed(4, 4, 4, skip=1),  # columns in disorder
         transposed(4, 4, 4, dtypes.bool_),
+        transposed(8, 8, 8, pieces=2, joined=True),
+        transposed(8, 8, 8, skip=1, joined=True),
     ],
 )
 def test_what_is_none_is_built_as_it_is_written(program: Program) -> None:
-    assert not transposition.find(program)
+    assert not transposition.find(program).pieces
     arrays = [numbers(b.dtype, b.elements, n) for n, b in enumerate(program.params)]
     assert_native_agrees(program, arrays)
 
@@ -81,3 +98,18 @@ def test_pieces_in_different_runs_of_code_are_apart() -> None:
         b.store(b.address(z, k * 4), b.build(*(b.lanes(row, k) for row in rows)))
     for size in (0, 1):
         assert_native_agrees(b.program(), [numbers(f32, 16), np.zeros(16, np.float32)], {"n": size})
+
+
+def test_rows_that_are_joined_for_a_transposition_alone_are_not_joined() -> None:
+    """Nor for a selection that is none of it; for whoever wants them as one vector they are."""
+    for program in (transposed(16, 16, 16, joined=True), transposed(16, 16, 16, joined=True, skip=1)):
+        assert len(transposition.find(program).unneeded) == 1
+        assert "<256 x float>" not in llvm.render(program)
+    b = Builder("both")
+    x, z = b.param("x", f32, 64), b.param("z", f32, 128)
+    whole = b.concat(*(b.load(b.address(x, row * 8), f32.vec(8)) for row in range(8)))
+    for column in range(8):
+        b.store(b.address(z, column * 8), b.lanes(whole, *range(column, 64, 8)))
+    b.store(b.address(z, 64), whole)
+    assert not transposition.find(b.program()).unneeded
+    assert_native_agrees(b.program(), [numbers(f32, 64), np.zeros(128, np.float32)])

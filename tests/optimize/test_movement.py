@@ -14,7 +14,7 @@ from planish.dtypes import DType
 from planish.llir.counters import Counters
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
-from planish.llir.program import Build, Lanes, Load, Program, Store
+from planish.llir.program import Build, Compute, Lanes, Load, Program, Store
 from planish.optimize.heuristic import choose
 from planish.stages.pipeline import Machine, run
 from planish.stages.rangeify.attempts import attempts
@@ -262,3 +262,60 @@ def test_sums_of_what_lies_otherwise_are_made_in_squares() -> None:
     out = np.zeros(1, np.float32)
     interpret(program, [out, a, b])
     assert out[0] == np.trace(a.reshape(48, 64) @ b.reshape(64, 48))
+
+
+# -- rows shorter than a vector ----------------------------------------------------------------------------------------
+
+
+def beside(t: Table, width: int, rows: int = 64, apart: int = 0) -> UOp:
+    """out[i, j] = a[i, j] + b[i], where rows of a are longer by `apart`: no two axes can be one."""
+    out, a, b = t.param(0, f32, rows * width), t.param(1, f32, rows * (width + apart)), t.param(2, f32, rows)
+    i, j = t.range(rows, 0), t.range(width, 1)
+    value = a.index(i * (width + apart) + j) + b.index(i)
+    return t.sink(out.index(i * width + j).store(value).end(i, j))
+
+
+@pytest.mark.parametrize("width", [2, 3, 5, 7, 15])
+@pytest.mark.parametrize("rows", [64, 77])
+def test_rows_shorter_than_a_vector_are_stored_several_at_a_time(width: int, rows: int) -> None:
+    with Table() as t:
+        sink = beside(t, width, rows, apart=2)
+        plain, _, _ = executed(sink, V4, steered=False)
+        ours, program, _ = executed(sink, V4)
+        assert f"upcast {width}" in chosen(sink, V4)  # the row as a whole
+    np.testing.assert_array_equal(ours, plain)
+    assert max(each.value.dtype.lanes for each in program.body if isinstance(each, Store)) == 16
+
+
+def test_rows_that_are_parts_of_vectors_are_left_to_them() -> None:
+    with Table() as t:
+        assert [each for each in chosen(beside(t, 8, apart=2), V4) if "upcast" in each] == ["upcast 8"]
+
+
+@pytest.mark.parametrize("width", [5, 23, 29])
+def test_rows_that_no_part_of_a_vector_divides_are_padded(width: int) -> None:
+    """Of rows that do not follow each other, or are longer than a vector: lanes that are left out cost less than single elements."""
+    rows, pitch = 40, width + 3
+    with Table() as t:
+        out, a = t.param(0, f32, rows * pitch), t.param(1, f32, rows * pitch)
+        i, j = t.range(rows, 0), t.range(width, 1)
+        sink = t.sink(out.index(i * pitch + j).store(a.index(i * pitch + j) * 2).end(i, j))
+        plain, _, _ = executed(sink, V4, steered=False)
+        ours, program, _ = executed(sink, V4)
+    np.testing.assert_array_equal(ours, plain)
+    stored = [each.value.dtype.lanes for each in program.body if isinstance(each, Store)]
+    assert max(stored) >= 4
+    assert len(stored) <= 2  # of 5 elements four and one
+
+
+@pytest.mark.parametrize("columns", [3, 5, 7])
+def test_a_few_columns_are_summed_in_one_vector(columns: int) -> None:
+    with Table() as t:
+        sink = column_sums(t, 300, columns)
+        plain, _, _ = executed(sink, V4, steered=False)
+        ours, program, _ = executed(sink, V4)
+    np.testing.assert_allclose(ours, plain, rtol=1e-5, atol=1e-5)
+    made = {
+        each.result.dtype.lanes for each in program.body if isinstance(each, Compute) and each.op is Ops.ADD
+    }
+    assert max(made) >= columns

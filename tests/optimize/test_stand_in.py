@@ -176,8 +176,8 @@ def test_sizes_of_a_stand_in_have_no_small_divisors() -> None:
 
 def test_rows_of_strided_windows_share_what_they_load() -> None:
     actions = words(chosen(depthwise(Dim.named("n", 8, 512), Dim.named("m", 8, 512), 2)))
-    # clamped rows (overrun) would each load their own
-    assert actions.count("pad_to") == 2
+    # clamped rows (overrun) would each load their own, padded ones a gate
+    assert actions.count("pad_to") == actions.count("shift_inwards") == 1
     assert "overrun" not in actions
 
 

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NamedTuple, cast
 
+import numpy as np
 import pytest
 
+from planish import dtypes
 from planish.actions import padding
 from planish.actions.accumulators import Accumulators
 from planish.actions.align import Align
-from planish.actions.base import Action, OneAxis
+from planish.actions.base import Action, OneAxis, Refusal, apply_action
 from planish.actions.block import Block
 from planish.actions.claim import Claim
 from planish.actions.group import Group
@@ -28,6 +30,7 @@ from planish.actions.pad_to import PadTo
 from planish.actions.peel import Peel
 from planish.actions.prefix import Prefix
 from planish.actions.relay import Relay
+from planish.actions.shift_inwards import ShiftInwards
 from planish.actions.spare import Spare
 from planish.actions.split import Split
 from planish.actions.stage import Stage
@@ -42,6 +45,7 @@ from planish.stages import pipeline
 from planish.stages.devectorizer import s12_add_gpu_dims
 from planish.stages.expander import s10_add_local_buffers
 from planish.stages.rangeify import s07_apply_opts
+from planish.stages.rangeify.attempts import attempts
 from planish.target import TARGETS, Target, host
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType, Ops
@@ -308,6 +312,7 @@ PLANTS = (
     Plant(Peel, _loses_one(AxisType.LOOP), ("matmul", "random"), CPUS),
     Plant(PadTo, _forgets_a_gate, ("reduction", "matmul"), CPUS),
     Plant(Overrun, _stores_beyond, ("matmul", "random"), CPUS),
+    Plant(ShiftInwards, _loses_one(None), ("matmul", "random"), CPUS),
     Plant(Align, _stores_beyond, ("random", "softmax"), CPUS),
     Plant(Stage, _reads_the_neighbour, ("matmul",), CPUS + GPUS),
     Plant(Block, _loses_one(AxisType.LOOP), ("matmul",), CPUS),
@@ -403,3 +408,37 @@ def test_shared_memory_waits_for_no_thread_that_is_still_at_work() -> None:
         expected = results(sink, before, pipeline.PLAIN)
         found = results(sink, before, pipeline.Machine(SMALL_GPU, lambda _: actions))
     assert {n: array.tolist() for n, array in found.items()} == {n: a.tolist() for n, a in expected.items()}
+
+
+def test_lanes_that_depend_on_no_loop_are_stored_in_every_turn() -> None:
+    """Two rows, of which the last four of eight columns are hidden: what is kept of these is a constant, and written over in place."""
+    actions = parse_schedule("peel(i, 2); unroll(n.first, 8)")
+    with Table() as table:
+        sink = KERNELS["masked attention"](random.Random(0), table)
+        before = contents(sink, 539)
+        expected = results(sink, before, pipeline.PLAIN)
+        found = results(sink, before, pipeline.Machine(TARGETS["x86-64"], lambda _: actions))
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
+
+
+def test_tiles_that_overlap_are_refused_where_twice_is_not_once() -> None:
+    cpu = TARGETS["x86-64-v4"]
+    with Table() as t:
+        n, f32 = t.variable("n", 3, 40), dtypes.float32
+        out, x = t.param(0, f32, 400), t.param(1, f32, 400)
+        i, k = t.range(n, 0), t.range(8, 1, AxisType.REDUCE)
+        total = x.index(i * 8 + k).reduce(Ops.ADD, k)
+        sink = t.sink(out.index(i).store(total).end(i))
+        tiled = apply_action(sink, ShiftInwards("i", 3), cpu)
+        for action, why in (
+            (ShiftInwards("i", 4), "no more than 3"),
+            (ShiftInwards("j", 3), "REDUCE"),
+        ):
+            with pytest.raises(Refusal, match=why):
+                apply_action(sink, action, cpu)
+        with pytest.raises(Refusal, match="added to twice"):
+            apply_action(tiled, Block("j", 4), cpu, (ShiftInwards("i", 3),))
+        own = t.sink(out.index(i).store(out.index(i) + total).end(i))
+        with pytest.raises(Refusal, match="reads what it writes"):
+            apply_action(own, ShiftInwards("i", 3), cpu)
+        assert attempts(cpu, in_place=True)(sink, ShiftInwards("i", 3), ()) is None

@@ -80,6 +80,21 @@ def test_a_gpu_calls_what_it_uses_dozens_of_times() -> None:
             assert any(node.op is Ops.SIN for node in done.toposort()) is called
 
 
+def test_behind_a_loop_calls_begin_earlier() -> None:
+    """A register tile of sums and what is done with each, beside the same number of functions in the loop itself."""
+
+    made = []
+    for behind in (True, False):
+        graph = ptir.Graph("functions")
+        a, b = (graph.input(name, ptir.tensor("f32", (256, 256))) for name in "ab")
+        y = a.matmul(b).log() if behind else a
+        for _ in range(0 if behind else 20):
+            y = y.log().mul(0.5)
+        found = compiler.lower(graph.build(y), TARGETS["x86-64-v4"])
+        made.append(sum(len(program.functions) for program in found.programs))
+    assert made == [1, 0]
+
+
 def test_narrow_floats_call_the_function_of_wide_ones() -> None:
     program = lowered(Ops.SIN, 50, dtypes.float16.vec(LANES))
     assert [(each.op, each.dtype) for each in program.functions] == [(Ops.SIN, dtypes.float32.vec(LANES))]

@@ -117,6 +117,7 @@ FORMS: dict[str, tuple[str, Target, list[str]]] = {
     "peel": ("peel(j, 6)", CPU, ["L0<4", "L1_2<6", "L1_3<2", "R2_2<6", "R2_3<6"]),
     "padto": ("pad_to(k, 4)", CPU, ["L0<4", "L1<8", "R2<8"]),
     "overrun": ("overrun(i, 3)", CPU, ["L0<6", "L1<8", "R2<6"]),
+    "shift_inwards": ("shift_inwards(i, 3)", CPU, ["L0_0<2", "L0_1<3", "L1<8", "R2<6"]),
     "stage": ("stage(arg2, at=i)", CPU, ["L0<4", "L1<8", "L3<6", "u4<8", "R2<6"]),
     "block": ("block(k, 3)", CPU, ["L0_0<2", "L0_1<4", "L1<8", "R2_1<3"]),
     "nolocals": ("no_locals()", GPU, ["L0<4", "L1<8", "R2<6"]),

@@ -51,3 +51,29 @@ def test_a_store_to_nowhere_is_nothing_in_whatever_order_rules_fire() -> None:
         place = t.param(0, dtypes.float32, 4).index(t.invalid())
         stored = place.store(t.const(1.0, dtypes.float32))
         assert not [n for n in simplify(t.sink(stored)).toposort() if n.op is Ops.STORE]
+
+
+def test_a_comparison_is_decided_by_one_side_of_a_minimum_and_by_a_quotient() -> None:
+    """What holds for n - 8 holds for min(o*8, n - 8); 2*((n + 1) // 2) is n or n + 1."""
+    with Table() as t:
+        n = t.variable("n", 8, 40)
+        o = t.range(simplify((n + 7) // 8), 0)
+        half = simplify((n + 1) // 2)
+        start, strided = (o * 8).alu(Ops.MIN, n - 8), (o * 4).alu(Ops.MIN, half - 4)
+        asked = {
+            start + 7 < n: True,
+            start + 8 < n: None,
+            strided * 2 + 6 < n: True,
+            strided * 2 + 7 < n: None,
+            (o * 8).alu(Ops.MAX, n) < n: False,
+            (o * 8).alu(Ops.MAX, n + -1) < n: None,
+            n < start: False,
+            n + -9 < start: None,
+        }
+        sizes, turns = np.repeat(np.arange(8, 41), 5), np.tile(np.arange(5), 33)
+        within = turns < (sizes + 7) // 8
+        values = {n: sizes[within], o: turns[within]}
+        for question, answer in asked.items():
+            found, want = simplify(question), evaluate(question, values)
+            assert (found.arg if found.op is Ops.CONST else None) is answer
+            assert (np.broadcast_to(evaluate(found, values), want.shape) == want).all()

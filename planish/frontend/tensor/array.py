@@ -178,8 +178,10 @@ class Tensor(ArrayMethods):
         """The elements, in an array of their own."""
         return self._elements("numpy").copy()
 
-    def item(self) -> Scalar:
-        """The only element, as a Python number."""
+    def item(self, *at: int) -> Scalar:
+        """The only element as a Python number, or the one at an index: along each axis, or in row-major order."""
+        if at:
+            return (self[at] if len(at) > 1 or self.ndim == 1 else functions.ravel(self)[at[0]]).item()
         if self.size != 1:
             raise ShapeError(
                 f"item: shape {self.shape} has {self.size} elements, not one",
@@ -401,14 +403,14 @@ class Tensor(ArrayMethods):
         """The elements converted."""
         return functions.astype(self, dtype, copy=copy, device=device)
 
-    def reshape(self, *shape: int | tuple[int, ...]) -> Tensor:
+    def reshape(self, *shape: int | tuple[int, ...], order: str = "C") -> Tensor:
         """Other axes, the same row-major order; one size may be -1."""
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-        return functions.reshape(self, cast("tuple[int, ...]", tuple(sizes)))
+        return functions.reshape(self, cast("tuple[int, ...]", tuple(sizes)), order)
 
-    def flatten(self) -> Tensor:
+    def flatten(self, order: str = "C") -> Tensor:
         """One axis."""
-        return functions.reshape(self, (-1,))
+        return functions.reshape(self, (-1,), order)
 
     def transpose(self, *axes: int | Sequence[int]) -> Tensor:
         """Axes in another order; reversed when none is given."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Literal, cast, overload
+
+import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
@@ -28,6 +30,7 @@ from planish.frontend.tensor.operands import (
     cast_to,
     constant,
     mistake,
+    permuted,
     promoted,
     reshaped,
     size_as_number,
@@ -55,10 +58,16 @@ def iota(shape: Sequence[DimLike], axis: int, dtype: DType = dtypes.int64) -> Te
 
 
 def full(
-    shape: Sizes, fill_value: Scalar | Tensor, dtype: DTypeLike | None = None, *, device: str | None = None
+    shape: Sizes,
+    fill_value: Scalar | Tensor | Dim,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | None = None,
 ) -> Tensor:
     """One value everywhere."""
     sizes = as_shape("full", shape)
+    if isinstance(fill_value, Dim):
+        fill_value = tensor("full", fill_value)
     if isinstance(fill_value, Tensor):
         value = tensor("full", fill_value) if dtype is None else cast_to(fill_value, as_dtype(dtype))
         return placed(broadcast(value, sizes).snapshot(), device)
@@ -128,8 +137,8 @@ def arange(
     /,
     stop: float | Dim | None = None,
     step: float = 1,
-    *,
     dtype: DTypeLike | None = None,
+    *,
     device: str | None = None,
 ) -> Tensor:
     """start, start + step … up to but without stop."""
@@ -179,36 +188,89 @@ def _number(x: object) -> int | float:
     return cast("float", x.item() if isinstance(x, Tensor) else x)
 
 
+@overload
 def linspace(
-    start: int | float | complex,
-    stop: int | float | complex,
+    start: Scalar | Tensor,
+    stop: Scalar | Tensor,
     /,
-    num: int = 50,
+    num: DimLike = 50,
     endpoint: bool = True,
     *,
     dtype: DTypeLike | None = None,
     device: str | None = None,
-) -> Tensor:
-    """Evenly spaced numbers from start to stop."""
-    is_complex = isinstance(start, complex) or isinstance(stop, complex)
-    default = dtypes.DEFAULT_COMPLEX if is_complex else dtypes.DEFAULT_FLOAT
-    kind = default if dtype is None else as_dtype(dtype)
+    retstep: Literal[False] = False,
+    axis: int = 0,
+) -> Tensor: ...
+@overload
+def linspace(
+    start: Scalar | Tensor,
+    stop: Scalar | Tensor,
+    /,
+    num: DimLike = 50,
+    endpoint: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    retstep: Literal[True],
+    axis: int = 0,
+) -> tuple[Tensor, Tensor | Scalar]: ...
+def linspace(
+    start: Scalar | Tensor,
+    stop: Scalar | Tensor,
+    /,
+    num: DimLike = 50,
+    endpoint: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    retstep: bool = False,
+    axis: int = 0,
+) -> Tensor | tuple[Tensor, Tensor | Scalar]:
+    """Evenly spaced numbers from start to stop; between tensors along a new axis. With `retstep` their distance as well."""
+    ends = [
+        tensor("linspace", x) if isinstance(x, Tensor | np.ndarray | list | tuple) else x
+        for x in (start, stop)
+    ]
+    first, last = ends
+    is_complex = any(x.dtype.is_complex if isinstance(x, Tensor) else isinstance(x, complex) for x in ends)
+    kind = as_dtype(dtype) if dtype is not None else _spaced_dtype(ends, is_complex)
     wide = dtypes.complex128 if is_complex or kind.is_complex else dtypes.float64
     if kind.is_bool:
         raise mistake(DTypeError, "linspace", "truth values are not evenly spaced", "use a dtype of numbers")
-    if num < 0:
+    if bounds(num)[0] < 0:
         raise mistake(ShapeError, "linspace", f"cannot make {num} numbers")
-    number = iota((num,), 0)
-    parts, step, is_last = _parts(num, number, stop - start, endpoint)
-    line = cast_to(number, wide) * step + start
+    between = [x for x in ends if isinstance(x, Tensor)]
+    if between:
+        first, last = broadcast_all(
+            "linspace", [cast_to(x, wide) if isinstance(x, Tensor) else constant(x, wide) for x in ends]
+        )
+    number = iota((num, *[1] * (first.ndim if isinstance(first, Tensor) else 0)), 0)
+    parts, step, is_last = _parts(num, number, last - first, endpoint)
+    line = cast_to(number, wide) * step + first
     if endpoint and parts is not None:  # the end itself, not what rounding makes of it
-        line = where(cast("Tensor", is_last), constant(stop, wide), line)
-    return placed(cast_to(line, kind), device)
+        line = where(
+            cast("Tensor", is_last), last if isinstance(last, Tensor) else constant(last, wide), line
+        )
+    if between and axis:
+        place = axis_of("linspace", axis, line.ndim)
+        line = permuted(line, [*range(1, place + 1), 0, *range(place + 1, line.ndim)])
+    found = placed(cast_to(line, kind), device)
+    if not retstep:
+        return found
+    certain = bounds(num)[1] > (1 if endpoint else 0)
+    return found, (step if certain else math.nan)
+
+
+def _spaced_dtype(ends: Sequence[Scalar | Tensor], is_complex: bool) -> DType:
+    """What numbers between ends are computed in: the ends' float dtype, or the default one."""
+    default = dtypes.DEFAULT_COMPLEX if is_complex else dtypes.DEFAULT_FLOAT
+    known = [x.dtype for x in ends if isinstance(x, Tensor) and (x.dtype.is_float or x.dtype.is_complex)]
+    return dtypes.promote(*known, *([default] if is_complex else [])) if known else default
 
 
 def _parts(
-    num: DimLike, number: Tensor, span: float | complex, endpoint: bool
-) -> tuple[object | None, Tensor | float | complex, Tensor | None]:
+    num: DimLike, number: Tensor, span: Scalar | Tensor, endpoint: bool
+) -> tuple[object | None, Tensor | Scalar, Tensor | None]:
     """Into how many parts a line is cut (None: it is one point), how long one is, and which point is the last."""
     if isinstance(num, Dim):
         count = size_as_number(num)
@@ -216,7 +278,8 @@ def _parts(
         parts = cast_to(maximum(last if endpoint else last + 1, 1), dtypes.float64)
         return (
             parts,
-            constant(span, dtypes.result_type(dtypes.float64, span)) / parts,
+            (span if isinstance(span, Tensor) else constant(span, dtypes.result_type(dtypes.float64, span)))
+            / parts,
             (number == last) & (last > 0),
         )
     pieces = num - 1 if endpoint else num
@@ -226,19 +289,21 @@ def _parts(
 
 
 def logspace(
-    start: float,
-    stop: float,
+    start: Scalar | Tensor,
+    stop: Scalar | Tensor,
     /,
     num: int = 50,
     endpoint: bool = True,
     base: float = 10.0,
-    *,
     dtype: DTypeLike | None = None,
+    *,
     device: str | None = None,
+    axis: int = 0,
 ) -> Tensor:
     """Powers of a base, with evenly spaced exponents."""
-    exponents = linspace(start, stop, num, dtype=dtypes.float64, endpoint=endpoint)
-    kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
+    exponents = linspace(start, stop, num, dtype=dtypes.float64, endpoint=endpoint, axis=axis)
+    ends = [tensor("logspace", x) for x in (start, stop) if isinstance(x, Tensor | np.ndarray | list | tuple)]
+    kind = _spaced_dtype(ends, False) if dtype is None else as_dtype(dtype)
     return placed(cast_to(float(base) ** exponents, kind), device)
 
 
@@ -247,8 +312,8 @@ def eye(
     n_cols: int | None = None,
     /,
     k: int = 0,
-    *,
     dtype: DTypeLike | None = None,
+    *,
     device: str | None = None,
 ) -> Tensor:
     """Ones on a diagonal."""
@@ -286,8 +351,8 @@ def tri(
     n_cols: int | None = None,
     /,
     k: int = 0,
-    *,
     dtype: DTypeLike | None = None,
+    *,
     device: str | None = None,
 ) -> Tensor:
     """Ones on and below a diagonal."""
@@ -314,8 +379,10 @@ def diag(x: Tensor, /, k: int = 0) -> Tensor:
     return where(column - row == k, reshaped(line, (size, 1)), constant(0, given.dtype))
 
 
-def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
-    """Coordinates: each vector along an axis of its own, repeated along the others."""
+def meshgrid(
+    *arrays: Tensor, indexing: Literal["xy", "ij"] = "xy", sparse: bool = False
+) -> tuple[Tensor, ...]:
+    """Coordinates: each vector along an axis of its own, repeated along the others; with `sparse` not repeated."""
     if indexing not in ("xy", "ij"):
         raise mistake(ShapeError, "meshgrid", f"there is no indexing {indexing!r}", "xy or ij")
     lines = [reshaped(x, (x.size,)) if x.ndim != 1 else x for x in [tensor("meshgrid", x) for x in arrays]]
@@ -327,6 +394,8 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
         shape = [1] * len(lines)
         shape[order.index(number)] = line.shape[0]
         laid.append(reshaped(line, shape))
+    if sparse:
+        return tuple([x.snapshot() for x in laid])
     return tuple([x.snapshot() for x in broadcast_all("meshgrid", laid)]) if laid else ()
 
 

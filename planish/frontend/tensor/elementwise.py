@@ -19,6 +19,7 @@ from planish.frontend.tensor.operands import (
     broadcast_all,
     cast_to,
     constant,
+    default_float,
     mistake,
     promoted,
     tensor,
@@ -258,6 +259,8 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
     Written as choices: an element that lies on a bound is its own, as far as derivatives are concerned.
     """
     given = result = real_numeric("clip", tensor("clip", x))
+    if given.dtype.is_int and any(isinstance(bound, float) and bound % 1 for bound in (min, max)):
+        given = result = default_float(given)  # a whole number may be none that lies between
     for outside, bound in ((less, min), (greater, max)):
         if bound is not None:
             edge = tensor("clip", _bound(result.dtype, bound))

@@ -16,6 +16,7 @@ import numpy as np
 from planish import dtypes
 from planish.errors import ShapeError
 from planish.frontend.tensor.array import Index, Tensor
+from planish.frontend.tensor.foreign import is_foreign
 from planish.frontend.tensor.operands import (
     IndexOutOfRange,
     broadcast_all,
@@ -24,6 +25,7 @@ from planish.frontend.tensor.operands import (
     mistake,
     reshaped,
     size_of,
+    tensor,
 )
 from planish.ptir.basic_index import IndexPlan, plan_index
 from planish.ptir.dims import Dim, DimLike
@@ -100,7 +102,8 @@ def _item(item: object) -> Item:
         try:
             return operator.index(cast("int", item))
         except TypeError:
-            pass
+            if is_foreign(type(item)):
+                return _item(tensor("x[…]", item))
     raise mistake(
         IndexOutOfRange,
         "x[…]",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from planish import dtypes
 from planish.errors import PlanishError, ShapeError
@@ -92,7 +93,9 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 @remembered
-def tensordot(x1: Tensor, x2: Tensor, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
+def tensordot(
+    x1: Tensor, x2: Tensor, /, axes: int | tuple[int | Sequence[int], int | Sequence[int]] = 2
+) -> Tensor:
     """Sums of products over the last axes of the first and the first of the second, or over pairs of axes."""
     left, right = _numbers("tensordot", x1, x2)
     if isinstance(axes, int):
@@ -104,9 +107,10 @@ def tensordot(x1: Tensor, x2: Tensor, /, axes: int | tuple[Sequence[int], Sequen
             )
         pairs = (tuple(range(left.ndim - axes, left.ndim)), tuple(range(axes)))
     else:
+        first, second = [(chosen,) if isinstance(chosen, int) else chosen for chosen in axes]
         pairs = (
-            tuple(axis_of("tensordot", axis, left.ndim, left.shape) for axis in axes[0]),
-            tuple(axis_of("tensordot", axis, right.ndim, right.shape) for axis in axes[1]),
+            tuple(axis_of("tensordot", axis, left.ndim, left.shape) for axis in first),
+            tuple(axis_of("tensordot", axis, right.ndim, right.shape) for axis in second),
         )
     sizes = [tuple(x.shape[axis] for axis in chosen) for x, chosen in zip((left, right), pairs, strict=True)]
     if sizes[0] != sizes[1]:
@@ -138,8 +142,10 @@ def vecdot(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
 
 
 @remembered
-def einsum(equation: str, /, *arrays: Tensor) -> Tensor:
-    """Sums of products by names of axes: `einsum("bij,bjk->bik", x, y)`."""
+def einsum(equation: str | Tensor, /, *arrays: Any) -> Tensor:
+    """Sums of products by names of axes: `einsum("bij,bjk->bik", x, y)`, or by their numbers: `einsum(x, [0, 1], y, [1, 2], [0, 2])`."""
+    if not isinstance(equation, str):
+        equation, arrays = _named_axes([equation, *arrays])
     if not arrays:
         raise mistake(ShapeError, "einsum", "there is nothing to multiply")
     given = [numeric("einsum", x) for x in promoted("einsum", *[tensor("einsum", x) for x in arrays])]
@@ -148,6 +154,24 @@ def einsum(equation: str, /, *arrays: Tensor) -> Tensor:
     except PlanishError as error:
         error.op = "einsum"
         raise
+
+
+def _named_axes(given: list[Any]) -> tuple[str, tuple[Any, ...]]:
+    """Tensors and lists of the numbers of their axes by turns, and those of the result: as an equation."""
+    tensors, lists = tuple(given[: len(given) // 2 * 2 : 2]), given[1::2]
+    if len(given) % 2:
+        lists.append(given[-1])
+    try:
+        named = [
+            "".join("..." if at is ... else chr(ord("A") + at + 6 * (at > 25)) for at in one) for one in lists
+        ]
+    except TypeError:
+        raise mistake(
+            ShapeError, "einsum", f"{lists} are not the numbers of axes", "give a tensor and a list by turns"
+        ) from None
+    if len(given) % 2:
+        return f"{','.join(named[:-1])}->{named[-1]}", tensors
+    return ",".join(named), tensors
 
 
 def _einsum(*values: object, equation: str) -> object:
@@ -201,6 +225,6 @@ def diagonal_of(name: str, x: Tensor, offset: int) -> Tensor:
 
 
 __all__ = [
-    "diagonal_of", "dot", "einsum", "inner", "kron", "matmul", "matrix_transpose", "outer", "tensordot",
+    "dot", "einsum", "inner", "kron", "matmul", "matrix_transpose", "outer", "tensordot",
     "vecdot",
 ]  # fmt: skip

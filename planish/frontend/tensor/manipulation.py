@@ -16,12 +16,15 @@ from planish.frontend.session import SESSION
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.operands import (
+    DTypeLike,
     Sizes,
+    as_dtype,
     as_shape,
     axes_of,
     axis_of,
     broadcast,
     broadcast_all,
+    cast_to,
     common_shape,
     constant,
     from_data,
@@ -79,9 +82,12 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 # --- shape ------------------------------------------------------------------------------------------------
 
 
-def reshape(x: Tensor, /, shape: Sizes, *, copy: bool | None = None) -> Tensor:
-    """Other axes, the same row-major order; one size may be -1 and is then computed."""
+def reshape(x: Tensor, /, shape: Sizes, order: str = "C", *, copy: bool | None = None) -> Tensor:
+    """Other axes, the same row-major order (column-major with `order="F"`); one size may be -1 and is then computed."""
     given = tensor("reshape", x)
+    if _is_column_major("reshape", order):
+        wanted = shape if isinstance(shape, tuple | list) else [cast("DimLike", shape)]
+        return _transposed(reshape(_transposed(given), list(wanted)[::-1]))
     wanted = [shape] if isinstance(shape, int | Dim | np.integer) else list(shape)
     sizes: list[DimLike] = [size if isinstance(size, Dim) else operator.index(size) for size in wanted]
     count = given._type.size
@@ -101,6 +107,16 @@ def reshape(x: Tensor, /, shape: Sizes, *, copy: bool | None = None) -> Tensor:
             "the sizes must multiply to the number of elements; one may be -1",
         )
     return own(reshaped(given, sizes), given)
+
+
+def _is_column_major(name: str, order: str) -> bool:
+    if order not in ("C", "F", "A", "K"):
+        raise mistake(ShapeError, name, f"there is no order {order!r}", "C (rows first) or F (columns first)")
+    return order == "F"
+
+
+def _transposed(x: Tensor) -> Tensor:
+    return permuted(x, tuple(range(x.ndim))[::-1])
 
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
@@ -146,9 +162,10 @@ def flatten(x: Tensor, /, start_axis: int = 0, end_axis: int = -1) -> Tensor:
     return own(reshaped(given, (*given.shape[:first], middle, *given.shape[last + 1 :])), given)
 
 
-def ravel(x: Tensor, /) -> Tensor:
+def ravel(x: Tensor, /, order: str = "C") -> Tensor:
     """One axis."""
-    return flatten(x)
+    given = tensor("ravel", x)
+    return flatten(_transposed(given) if _is_column_major("ravel", order) else given)
 
 
 def _at_least(name: str, x: Tensor, ndim: int) -> Tensor:
@@ -260,11 +277,9 @@ def _rolled(x: Tensor, shifts: Sequence[int], axes: Sequence[int]) -> Tensor:
 
 
 @remembered
-def concat(arrays: Sequence[Tensor], /, axis: int | None = 0) -> Tensor:
+def concat(arrays: Sequence[Tensor], /, axis: int | None = 0, *, dtype: DTypeLike | None = None) -> Tensor:
     """Tensors one after the other along an axis; without axis they are flattened first."""
-    if not arrays:
-        raise mistake(ShapeError, "concat", "there is nothing to concatenate")
-    given = promoted("concat", *[tensor("concat", x) for x in arrays])
+    given = _parts("concat", arrays, dtype, "concatenate")
     if axis is None:
         given, axis = [reshaped(x, (x.size,)) for x in given], 0
     place = axis_of("concat", axis, given[0].ndim, given[0].shape)
@@ -290,12 +305,18 @@ def _device(name: str, tensors: Sequence[Tensor]) -> str | None:
     return common_device(name, {x._device for x in tensors if x._device is not None})
 
 
+def _parts(name: str, arrays: Sequence[Tensor], dtype: DTypeLike | None, verb: str) -> list[Tensor]:
+    """What is joined, in one dtype."""
+    if not len(arrays):
+        raise mistake(ShapeError, name, f"there is nothing to {verb}")
+    given = [tensor(name, x) for x in arrays]
+    return promoted(name, *given) if dtype is None else [cast_to(x, as_dtype(dtype)) for x in given]
+
+
 @remembered
-def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
+def stack(arrays: Sequence[Tensor], /, axis: int = 0, *, dtype: DTypeLike | None = None) -> Tensor:
     """Tensors of one shape side by side along a new axis."""
-    if not arrays:
-        raise mistake(ShapeError, "stack", "there is nothing to stack")
-    given = promoted("stack", *[tensor("stack", x) for x in arrays])
+    given = _parts("stack", arrays, dtype, "stack")
     for other in given[1:]:
         if other.shape != given[0].shape:
             raise mistake(
@@ -310,15 +331,15 @@ def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
     return concat([reshaped(x, shape) for x in given], axis=place)
 
 
-def hstack(arrays: Sequence[Tensor], /) -> Tensor:
+def hstack(arrays: Sequence[Tensor], /, *, dtype: DTypeLike | None = None) -> Tensor:
     """Tensors one after the other along the second axis; vectors along the first."""
     given = [atleast_1d(x) for x in arrays]
-    return concat(given, axis=0 if given and given[0].ndim == 1 else 1)
+    return concat(given, axis=0 if given and given[0].ndim == 1 else 1, dtype=dtype)
 
 
-def vstack(arrays: Sequence[Tensor], /) -> Tensor:
+def vstack(arrays: Sequence[Tensor], /, *, dtype: DTypeLike | None = None) -> Tensor:
     """Tensors one below the other; vectors are rows."""
-    return concat([atleast_2d(x) for x in arrays], axis=0)
+    return concat([atleast_2d(x) for x in arrays], axis=0, dtype=dtype)
 
 
 def section(x: Tensor, axis: int, start: int, limit: int, step: int = 1) -> Tensor:
@@ -404,6 +425,8 @@ def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
     """The whole tensor several times along each axis."""
     given = tensor("tile", x)
     times = (repetitions,) if isinstance(repetitions, int) else tuple(map(operator.index, repetitions))
+    if any(count < 0 for count in times):
+        raise mistake(ShapeError, "tile", f"cannot repeat {times} times", "give numbers from 0 on")
     ndim = max(given.ndim, len(times))
     times = (1,) * (ndim - len(times)) + times
     wide = reshaped(given, (1,) * (ndim - given.ndim) + given.shape)
@@ -417,43 +440,8 @@ def _zero(x: Tensor) -> Scalar:
     return False if x.dtype is dtypes.bool_ else 0
 
 
-@remembered
-def pad(
-    x: Tensor,
-    pad_width: int | Sequence[int] | Sequence[Sequence[int]],
-    /,
-    mode: str = "constant",
-    *,
-    constant_values: Scalar = 0,
-) -> Tensor:
-    """More elements around: `constant`, or made from the edge by `edge`, `reflect`, `symmetric` or `wrap`.
-
-    `pad_width` is one number for all sides, one pair for all axes, or a pair per axis.
-    """
-    given = tensor("pad", x)
-    if isinstance(pad_width, int):
-        pairs = [(pad_width, pad_width)] * given.ndim
-    elif len(pad_width) == 2 and all(isinstance(width, int) for width in pad_width):
-        pairs = [cast("tuple[int, int]", tuple(cast("Sequence[int]", pad_width)))] * given.ndim
-    else:
-        pairs = [cast("tuple[int, int]", tuple(pair)) for pair in cast("Sequence[Sequence[int]]", pad_width)]
-    if len(pairs) != given.ndim or any(len(pair) != 2 for pair in pairs):
-        raise mistake(
-            ShapeError,
-            "pad",
-            f"widths {pad_width} do not go with shape {given.shape}",
-            "give a (before, after) pair per axis",
-        )
-    low, high = (tuple([operator.index(pair[side]) for pair in pairs]) for side in (0, 1))
-    if mode not in shaping.PAD_MODES:
-        raise mistake(
-            ShapeError, "pad", f"there is no mode {mode!r}", f"one of {', '.join(shaping.PAD_MODES)}"
-        )
-    return composite(shaping.pad, given, low=low, high=high, mode=mode, value=constant_values)
-
-
 __all__ = [
     "atleast_1d", "atleast_2d", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat",
-    "expand_dims", "flatten", "flip", "hstack", "moveaxis", "pad", "permute_dims", "ravel", "repeat",
+    "expand_dims", "flatten", "flip", "hstack", "moveaxis", "permute_dims", "ravel", "repeat",
     "reshape", "roll", "rot90", "split", "squeeze", "stack", "swapaxes", "tile", "unstack", "vstack",
 ]  # fmt: skip

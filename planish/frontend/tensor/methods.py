@@ -7,15 +7,15 @@ arguments; any other function of NumPy gets the elements.
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from planish.errors import DTypeError, Location
+from planish.errors import DTypeError, Location, UnknownName, spelt_like
+from planish.frontend.tensor.spelling import Call, UnknownOption, binds, respelled, signature
 
 if TYPE_CHECKING:
     from planish.dtypes import DType
@@ -32,6 +32,20 @@ _ACCUMULATIONS: Final = {
     "add": "cumsum", "multiply": "cumprod", "maximum": "cumulative_max", "minimum": "cumulative_min",
     "logaddexp": "cumulative_logsumexp",
 }  # fmt: skip
+_SPELLED: Final = (
+    "all", "any", "argmax", "argmin", "argpartition", "choose", "clip", "copy", "cumprod", "cumsum", "diagonal", "dot", "max",
+    "mean", "min", "nonzero", "prod", "ptp", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take",
+    "trace", "var",
+)  # fmt: skip
+_TORCH: Final = {
+    "backward": "planish.grad(function)(x)", "cat": "planish.concat(xs, axis)", "chunk": "planish.array_split(x, n, axis)",
+    "clamp": "x.clip(low, high)", "clone": "x.copy()", "contiguous": "x", "cpu": "x.to_device('cpu')",
+    "cuda": "x.to_device('cuda')", "detach": "planish.stop_gradient(x)", "dim": "x.ndim", "double": "x.astype('float64')",
+    "float": "x.astype('float32')", "half": "x.astype('float16')", "int": "x.astype('int32')", "long": "x.astype('int64')",
+    "masked_fill": "planish.where(mask, value, x)", "mm": "x @ y", "norm": "planish.linalg.norm(x)", "numel": "x.size",
+    "requires_grad": "planish.grad(function)(x)", "t": "x.T", "to": "x.astype(dtype) or x.to_device(device)", "type": "x.astype(dtype)",
+}  # fmt: skip
+"""Methods of torch's tensors that have another name here."""
 _ROOMS: Final = {"numpy": "", "numpy.linalg": ".linalg", "numpy.fft": ".fft"}
 """Where the functions of NumPy's modules are found."""
 
@@ -44,6 +58,14 @@ class ArrayMethods:
     """What a tensor has because arrays of NumPy have it."""
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:
+        # hidden from the type checker, which would otherwise accept any misspelt attribute
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+            raise UnknownName("a Tensor", name, _instead_of)
 
     # --- NumPy's protocols ---
 
@@ -59,11 +81,11 @@ class ArrayMethods:
             return _update_at(ufunc.__name__, *inputs)
         elif method != "__call__":
             name = None
-        given = {key: value for key, value in options.items() if key != "out"}
         if any(target is not None for target in options.get("out", ())):
-            return NotImplemented
+            return _written_to(ufunc, method, inputs, options)
+        given = {key: value for key, value in options.items() if key != "out"}
         ours: Any = getattr(_api(), name, None) if name else None
-        if _takes(ours, inputs, given):
+        if _taken(ours, None, (inputs, given)) is not None:
             return ours(*inputs, **given)
         return _on_elements(getattr(ufunc, method), f"{ufunc.__name__}.{method}", inputs, given)
 
@@ -73,8 +95,9 @@ class ArrayMethods:
         room = _ROOMS.get(function.__module__)
         if room is not None:
             ours: Any = getattr(importlib.import_module(_PACKAGE + room), function.__name__, None)
-            if _takes(ours, args, kwargs):
-                return ours(*args, **kwargs)
+            spelled = _taken(ours, function, (args, kwargs))
+            if spelled is not None:
+                return ours(*spelled[0], **spelled[1])
         return _on_elements(function, function.__name__, args, kwargs)
 
     # --- methods ---
@@ -99,7 +122,7 @@ class ArrayMethods:
         """Put the smallest `kth` first along an axis: the name stands for them from now on."""
         cast("Tensor", self)[...] = _call("partition", self, kth, axis)
 
-    def argsort(self, axis: int = -1) -> Tensor:
+    def argsort(self, axis: int | None = -1, kind: str | None = None) -> Tensor:
         """Positions that sort along an axis."""
         return _call("argsort", self, axis)
 
@@ -135,8 +158,14 @@ class ArrayMethods:
 
     @property
     def flat(self) -> Tensor:
-        """The elements in row-major order."""
-        return _call("ravel", self)
+        """The elements in row-major order; what is assigned to them is assigned to the tensor."""
+        from planish.frontend.tensor.flat_view import FlatView  # a tensor, which stands on this
+
+        return FlatView.of(cast("Tensor", self))
+
+    @flat.setter
+    def flat(self, value: Tensor | Scalar) -> None:
+        self.flat[...] = value
 
     @property
     def itemsize(self) -> int:
@@ -151,9 +180,13 @@ class ArrayMethods:
         """The distance from the smallest to the greatest."""
         return _call("ptp", self, axis, keepdims=keepdims)
 
-    def ravel(self) -> Tensor:
+    def put(self, indices: Tensor | Sequence[int], values: Tensor | Scalar, mode: str = "raise") -> None:
+        """Assign to elements by their places in row-major order."""
+        _call("put", self, indices, values, mode=mode)
+
+    def ravel(self, order: str = "C") -> Tensor:
         """One axis."""
-        return _call("ravel", self)
+        return _call("ravel", self, order)
 
     def repeat(self, repeats: int | Tensor, axis: int | None = None) -> Tensor:
         """Elements repeated."""
@@ -173,7 +206,7 @@ class ArrayMethods:
         """Where values belong in this ascending vector."""
         return _call("searchsorted", self, values, side=side)
 
-    def sort(self, axis: int = -1) -> None:
+    def sort(self, axis: int = -1, kind: str | None = None) -> None:
         """Sort along an axis: the name stands for the sorted elements from now on."""
         cast("Tensor", self)[...] = _call("sort", self, axis)
 
@@ -239,22 +272,68 @@ class ArrayMethods:
         return _call("matmul", self, other)
 
 
+def _instead_of(name: str) -> str:
+    """What to write in place of a method that tensors do not have."""
+    for room in (_PACKAGE, f"{_PACKAGE}.nn", f"{_PACKAGE}.linalg"):
+        module = importlib.import_module(room)
+        if name in module.__all__ and callable(getattr(module, name)):
+            return f"; there is a function: {room}.{name}(x)"
+    if name in _TORCH:
+        return f"; write {_TORCH[name]}"
+    return spelt_like(name, [each for each in dir(ArrayMethods.__subclasses__()[0]) if each[0] != "_"])
+
+
+def spell_methods(kind: type[Tensor]) -> None:
+    """Let methods that are functions of the API, too, be called in NumPy's spelling: `x.sum(0, None, None, True)`."""
+    for name in _SPELLED:
+        setattr(kind, name, _spelled(name, getattr(kind, name)))
+
+
+def _spelled(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(self: Tensor, *args: Any, **options: Any) -> Any:
+        try:
+            return method(self, *args, **options)
+        except TypeError:
+            own = signature(method)
+            if own is None or binds(own, ((self, *args), options)):
+                raise
+        return _call(name, self, *args, **options)
+
+    return call
+
+
 def _call(name: str, *args: Any, **kwargs: Any) -> Tensor:
     return cast("Tensor", getattr(_api(), name)(*args, **kwargs))
 
 
-_signature = lru_cache(maxsize=1024)(inspect.signature)
-
-
-def _takes(ours: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether planish's function of that name has such arguments."""
+def _taken(ours: Any, like: Callable[..., Any] | None, call: Call) -> Call | None:
+    """The arguments as planish's function of that name takes them; None where it does not."""
     if not callable(ours) or isinstance(ours, type):
-        return False
+        return None
+    own = signature(ours)
+    if own is None or binds(own, call):
+        return None if own is None else call
     try:
-        _signature(ours).bind(*args, **kwargs)
-    except TypeError:
-        return False
-    return True
+        return None if like is None else respelled(ours, like, call)
+    except UnknownOption:
+        return None
+
+
+def _written_to(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, Any]) -> Any:
+    """`array += x`, `np.sin(x, out=array)`: the results of tensors in arrays, or in tensors, whose names stand for them from now on."""
+    targets, where = options.pop("out"), options.pop("where", True)
+    made = getattr(ufunc, method)(*inputs, **options)
+    results = made if isinstance(made, tuple) else (made,)
+    for target, result in zip(targets, results, strict=True):
+        if isinstance(target, ArrayMethods):
+            cast("Any", target)[...] = result if where is True else _call("where", where, result, target)
+        elif target is not None:
+            np.copyto(target, np.asarray(result), where=np.asarray(where))
+    found = tuple(
+        [result if target is None else target for target, result in zip(targets, results, strict=True)]
+    )
+    return found if isinstance(made, tuple) else found[0]
 
 
 def _update_at(name: str, x: Any, at: Any, *values: Any) -> None:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, TracebackType
+from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from planish.errors import DTypeError, PlanishError, ShapeError
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import IndexOutOfRange, mistake
+from planish.frontend.tensor.spelling import Call, UnknownOption, respelled
 
 F = TypeVar("F", bound=Callable[..., Any])
 _CAUGHT: Final = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, RecursionError)
@@ -33,14 +34,18 @@ _LONGEST: Final = 60
 """Characters of an argument that are shown."""
 
 
-def reporting(function: F) -> F:
-    """The function, whose errors of Python name it and its arguments."""
+def reporting(function: F, like: Callable[..., Any] | None = None) -> F:
+    """The function, whose errors of Python name it and its arguments; called as NumPy's function `like`, too."""
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         try:
             return function(*args, **options)
         except _CAUGHT as error:
+            if like is not None and error.__class__ is TypeError:
+                spelled = _spelled(function, like, args, options)
+                if spelled is not None:
+                    return call(*spelled[0], **spelled[1])
             told = _report(function, args, options, error)
             if told is None:
                 raise
@@ -54,17 +59,37 @@ _REPORTING: Final[set[CodeType]] = set()
 """The code of what reports."""
 
 
-def report_all(namespace: dict[str, Any], names: Iterable[str], hot: Iterable[str] = ()) -> None:
-    """Let the functions of these names report, and the constructors of classes; not those that are called millions of times."""
+def report_all(
+    namespace: dict[str, Any], names: Iterable[str], hot: Iterable[str] = (), like: ModuleType | None = None
+) -> None:
+    """Let the functions of these names report, and the constructors of classes; not those that are called millions of times.
+
+    They are called as the functions of that name in `like` are, too.
+    """
     for name in set(names) - set(hot):
         found = namespace[name]
         if isinstance(found, FunctionType) and found.__code__ not in _REPORTING:
-            made = namespace[name] = reporting(found)
+            made = namespace[name] = reporting(found, getattr(like, name, None))
             home = sys.modules.get(found.__module__)
             if home is not None and getattr(home, name, None) is found:
                 setattr(home, name, made)  # pickles look for it there
         elif isinstance(found, type) and _is_constructed(found):
             type.__setattr__(found, "__init__", reporting(vars(found)["__init__"]))
+
+
+def _spelled(
+    function: Callable[..., Any], like: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> Call | None:
+    """The arguments of a call in NumPy's spelling."""
+    try:
+        return respelled(function, like, (args, options))
+    except UnknownOption as option:
+        remedy = f"it is called as {function.__name__}{_signature(function, False)}"
+        if option.name == "out":
+            remedy = "a function makes a new tensor; x[...] = y writes into one"
+        raise mistake(
+            DTypeError, function.__name__, f"there is no option {option.name}={_shown(option.value)}", remedy
+        ) from None
 
 
 def _is_constructed(kind: type) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
+from planish.dtypes.types import TWO_MEANINGS
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
 from planish.frontend.devices import placed
 from planish.frontend.expression import LazyValue
@@ -23,6 +24,7 @@ from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
 from planish.frontend.tensor.weak import WeakTensor
 from planish.ptir import ops
+from planish.ptir.dim_numbers import use_numbers
 from planish.ptir.library.shaping import broadcast_dims
 from planish.ptir.ops.convert import CastAttrs
 from planish.ptir.ops.definition import ConstantAttrs
@@ -57,6 +59,20 @@ def as_number(op: str, name: str, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, Real | Tensor):
         raise mistake(DTypeError, op, f"{name} is {value!r}, and has to be a number")
     return value
+
+
+def as_flag(op: str, name: str, value: Any) -> bool:
+    """An argument that has to be a truth value: a dtype or a tensor in its place is a mistake, not a yes."""
+    if value.__class__ is bool or (isinstance(value, int | np.bool_) and value in (0, 1)):
+        return bool(value)
+    if value is None:
+        return False
+    raise mistake(
+        DTypeError,
+        op,
+        f"{name} is {value!r}, and has to be True or False",
+        f"name what it is: dtype=…, {name}=…",
+    )
 
 
 def as_count(op: str, name: str, value: int) -> int:
@@ -123,9 +139,14 @@ def operand(name: str, x: object) -> Tensor | Scalar:
 
 def size_as_number(size: Dim) -> Tensor:
     """A size that has only a name, as the Python number it will be."""
+    if size.lo < 0:  # a difference of sizes: what it is above its least
+        return size_as_number(cast("Dim", size - size.lo)) + size.lo
     line = Tensor.apply(ops.iota, attrs=IotaAttrs(dtypes.int64, (size,), 0))
     counted = Tensor.apply(ops.dimension_size, line, attrs=DimensionSizeAttrs(0))
     return WeakTensor.of(cast_to(counted, dtypes.int64), int)
+
+
+use_numbers(size_as_number)
 
 
 def tensor(name: str, x: object) -> Tensor:
@@ -137,20 +158,41 @@ def tensor(name: str, x: object) -> Tensor:
 
 
 def as_dtype(dtype: DTypeLike) -> DType:
-    """A dtype, also by name or as NumPy calls it."""
+    """A dtype, also by name or code, or as NumPy or torch calls it."""
     if isinstance(dtype, DType):
         return dtype
     try:
-        return dtypes.parse(dtype) if isinstance(dtype, str) else dtypes.from_numpy(dtype)
+        return _by_text(dtype) if isinstance(dtype, str) else dtypes.from_numpy(dtype)
     except PlanishError as error:
         error.location = error.location or Location.caller()
         raise
     except TypeError:
+        if type(dtype).__module__ == "torch":
+            return as_dtype(str(dtype).removeprefix("torch."))
         raise DTypeError(
             f"{dtype!r} is not a dtype",
             location=Location.caller(),
             remedy="use one of planish's, such as planish.float32",
         ) from None
+
+
+def _by_text(text: str) -> DType:
+    """A dtype by name, or by one of NumPy's codes: `f4` is float32. Four of these mean something else in planish's own texts."""
+    if text in TWO_MEANINGS:
+        bits, size = text[1:], int(text[1:]) * 8
+        kind = "int" if text[0] == "i" else "uint"
+        raise DTypeError(
+            f"{text!r} has two meanings: {kind}{size} to NumPy, which counts bytes, and {kind}{bits} in planish's texts",
+            remedy=f"write {kind}{size} or {kind}{bits}",
+        )
+    try:
+        return dtypes.parse(text)
+    except DTypeError:
+        try:
+            return dtypes.from_numpy(np.dtype(text))
+        except (TypeError, DTypeError):
+            pass
+        raise
 
 
 def cast_to(x: Tensor, dtype: DType) -> Tensor:

@@ -200,8 +200,11 @@ def _written(function: Callable[..., Any], args: Sequence[Any], options: dict[st
                 return type(arg)([stand_in(one) for one in arg])
             return arg
 
+        # one after the other: a recipe is found by the tensors of positions before those of names
+        positions = [stand_in(arg) for arg in args]
+        names = {name: stand_in(arg) for name, arg in options.items()}
         try:
-            made = function(*map(stand_in, args), **{name: stand_in(arg) for name, arg in options.items()})
+            made = function(*positions, **names)
         except PlanishError:
             return None
     results = made if isinstance(made, tuple) else (made,)

@@ -6,26 +6,32 @@ from planish.errors import ShapeError
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import iota
-from planish.frontend.tensor.operands import axis_of, mistake, tensor
+from planish.frontend.tensor.operands import axis_of, mistake, reshaped, tensor
 from planish.frontend.tensor.pointwise import ordered
 from planish.frontend.tensor.recipes import remembered
 from planish.ptir import ops
 from planish.ptir.ops.order import SortAttrs, TopKAttrs
 
 
+def _line(name: str, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """What is sorted, and along which axis; without one all elements in row-major order."""
+    given = ordered(name, tensor(name, x))
+    if axis is None:
+        return reshaped(given, (given.size,)), 0
+    return given, axis_of(name, axis, given.ndim, given.shape)
+
+
 @remembered
-def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """Elements in order along an axis."""
-    given = ordered("sort", tensor("sort", x))
-    place = axis_of("sort", axis, given.ndim, given.shape)
+def sort(x: Tensor, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """Elements in order along an axis; all of them without one."""
+    given, place = _line("sort", x, axis)
     return Tensor.apply(ops.sort, given, attrs=SortAttrs(place, descending))
 
 
 @remembered
-def argsort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: Tensor, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions that put the elements in order along an axis."""
-    given = ordered("argsort", tensor("argsort", x))
-    place = axis_of("argsort", axis, given.ndim, given.shape)
+    given, place = _line("argsort", x, axis)
     return apply(ops.sort, given, iota(given.shape, place), attrs=SortAttrs(place, descending))[1]
 
 

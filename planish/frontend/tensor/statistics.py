@@ -16,6 +16,7 @@ from planish.frontend.tensor.elementwise import abs, add, maximum, minimum, mult
 from planish.frontend.tensor.operands import (
     DTypeLike,
     as_dtype,
+    as_flag,
     as_number,
     axes_of,
     axis_of,
@@ -41,7 +42,8 @@ from planish.ptir.ops.sizes import DimensionSizeAttrs
 
 def reduce(op: OpDef, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     """One of PTIR's reductions; over no axes nothing happens."""
-    return Tensor.apply(op, x, attrs=ReduceAttrs(axes, keepdims)) if axes else x.snapshot()
+    kept = as_flag(op.name.removeprefix("reduce_"), "keepdims", keepdims)
+    return Tensor.apply(op, x, attrs=ReduceAttrs(axes, kept)) if axes else x.snapshot()
 
 
 def summed_dtype(x: Tensor, dtype: DTypeLike | None) -> DType:
@@ -81,8 +83,8 @@ def sum(
     x: Tensor,
     /,
     axis: Axis = None,
-    *,
     dtype: DTypeLike | None = None,
+    *,
     keepdims: bool = False,
     initial: Tensor | Scalar | None = None,
     where: Tensor | None = None,
@@ -97,8 +99,8 @@ def prod(
     x: Tensor,
     /,
     axis: Axis = None,
-    *,
     dtype: DTypeLike | None = None,
+    *,
     keepdims: bool = False,
     initial: Tensor | Scalar | None = None,
     where: Tensor | None = None,
@@ -184,8 +186,8 @@ def mean(
     x: Tensor,
     /,
     axis: Axis = None,
-    *,
     dtype: DTypeLike | None = None,
+    *,
     keepdims: bool = False,
     where: Tensor | None = None,
 ) -> Tensor:
@@ -200,6 +202,9 @@ def mean(
     return cast_to(total / _count(given, axes, part, where, keepdims), given.dtype)
 
 
+_mean = mean
+
+
 def _wide(x: Tensor) -> Tensor:
     """Narrow floats are averaged in float32."""
     return cast_to(x, dtypes.float32) if x.dtype.is_float and x.dtype.bits < 32 else x
@@ -210,22 +215,29 @@ def var(
     x: Tensor,
     /,
     axis: Axis = None,
+    dtype: DTypeLike | None = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
     ddof: float | None = None,
     where: Tensor | None = None,
+    mean: Tensor | Scalar | None = None,
 ) -> Tensor:
-    """The variance over axes; the sum of squares is divided by the count minus `correction`, which NumPy calls `ddof`."""
+    """The variance over axes; the sum of squares is divided by the count minus `correction`, which NumPy calls `ddof`.
+
+    The `mean` that distances are taken from may be given, with the axes kept.
+    """
     if ddof is not None and correction:
         raise mistake(
             ShapeError, "var", "correction and ddof are two names of one number", "give one of them"
         )
     less = as_number("var", "correction" if ddof is None else "ddof", correction if ddof is None else ddof)
-    given = floating("var", tensor("var", x))
+    given = tensor("var", x)
+    given = floating("var", given if dtype is None else cast_to(given, as_dtype(dtype)))
     axes = axes_of("var", axis, given)
     wide = _wide(given)
-    centred = counting("var", wide - mean(wide, axis=axes, keepdims=True, where=where), where, 0)
+    middle = _mean(wide, axis=axes, keepdims=True, where=where) if mean is None else mean
+    centred = counting("var", wide - middle, where, 0)
     squares = square(abs(centred)) if wide.dtype.is_complex else square(centred)
     count = _count(given, axes, squares.dtype, where, keepdims)
     if isinstance(count, Tensor):
@@ -241,14 +253,18 @@ def std(
     x: Tensor,
     /,
     axis: Axis = None,
+    dtype: DTypeLike | None = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
     ddof: float | None = None,
     where: Tensor | None = None,
+    mean: Tensor | Scalar | None = None,
 ) -> Tensor:
     """The standard deviation over axes."""
-    return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof, where=where))
+    return sqrt(
+        var(x, axis, dtype, correction=correction, keepdims=keepdims, ddof=ddof, where=where, mean=mean)
+    )
 
 
 # --- running ----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from planish.frontend.tensor.elementwise import (
     subtract,
 )
 from planish.frontend.tensor.manipulation import concat, section
-from planish.frontend.tensor.operands import Operand, axes_of, axis_of, constant, mistake, tensor
+from planish.frontend.tensor.operands import Operand, axes_of, axis_of, broadcast, constant, mistake, tensor
 from planish.frontend.tensor.pointwise import numeric, truth
 from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.statistics import counting, reduce
@@ -45,7 +45,10 @@ def diff(
     if n < 0:
         raise mistake(ShapeError, "diff", f"cannot take differences {n} times")
     place = axis_of("diff", axis, given.ndim, given.shape)
-    parts = [part for part in (prepend, given, append) if part is not None]
+    single = [1 if at == place else size for at, size in enumerate(given.shape)]
+    ends = [None if one is None else tensor("diff", one) for one in (prepend, append)]
+    before, after = (broadcast(end, single) if end is not None and end.ndim == 0 else end for end in ends)
+    parts = [part for part in (before, given, after) if part is not None]
     line = concat(parts, axis=place) if len(parts) > 1 else given.snapshot()
     for _ in range(n):
         size = line.shape[place]

@@ -8,9 +8,11 @@ from planish import dtypes
 from planish.onnx.ops.broadcasting import broadcast_dims, stretched
 from planish.onnx.ops.common import (
     cast,
+    count_of,
     kind,
+    less,
+    plus,
     size_of,
-    sizes,
 )
 from planish.onnx.registry import op
 from planish.onnx.scope import NameScope
@@ -65,27 +67,27 @@ def allowed_bias(allowed: V, dtype: V) -> V:
     return allowed.select(zero, _NEVER)
 
 
-def _bias(at: NodeSite, q: V, k: V, mask: V | None, past: int, lengths: V | None) -> V | None:
+def _bias(at: NodeSite, q: V, k: V, mask: V | None, past: V | int, lengths: V | None) -> V | None:
     """Everything that is added to the scores: mask, causality, window and padding; broadcasts to (B, H, L, S)."""
     graph = at.graph
-    length, size = size_of(at, q, 2), size_of(at, k, 2)
+    length, size = q.dims[2], k.dims[2]
     bias: V | None = None
     if mask is not None:
-        missing = size - size_of(at, mask, -1)
-        if missing > 0:
+        missing = size - mask.dims[-1]
+        if missing != 0 and missing > 0:
             ends = [*[0] * (mask.rank - 1), missing]
             mask = mask.pad([0] * mask.rank, ends, value=False if mask.dtype.is_bool else _NEVER)
         bias = allowed_bias(mask, q) if mask.dtype.is_bool else cast(mask, q.dtype)
     causal = bool(at.attr("is_causal", 0))
     left, right = at.attr("left_window_size", -1), at.attr("right_window_size", -1)
     if causal or left >= 0 or right >= 0:
-        batch = size_of(at, q, 0) if lengths is not None else 1
+        batch = q.dims[0] if lengths is not None else 1
         dims = (batch, 1, length, size)
         i, j = (graph.iota(dims, n, dtypes.int64) for n in (2, 3))
         if lengths is not None:
-            i = i.add(along(cast(lengths, dtypes.int64).sub(length), dims, 0))
-        elif past:
-            i = i.add(past)
+            i = i.add(along(less(cast(lengths, dtypes.int64), count_of(q, 2)), dims, 0))
+        else:
+            i = plus(i, past)
         allowed = graph.full(dims, True, dtypes.bool_)
         if causal:
             allowed = allowed.and_(j.le(i))
@@ -95,7 +97,7 @@ def _bias(at: NodeSite, q: V, k: V, mask: V | None, past: int, lengths: V | None
             allowed = allowed.and_(j.sub(i).le(right))
         bias = _added(bias, allowed_bias(allowed, q))
     if lengths is not None:
-        dims = (size_of(at, q, 0), 1, 1, size)
+        dims = (q.dims[0], 1, 1, size)
         real = graph.iota(dims, 3, dtypes.int64).lt(along(cast(lengths, dtypes.int64), dims, 0))
         bias = _added(bias, allowed_bias(real, q))
     return bias
@@ -124,9 +126,9 @@ def attention(
     q, k, v = (
         heads_first(at, x, count) for x, count in ((q, heads), (k, groups), (v, groups))
     )  # fmt: skip
-    past = 0
+    past: V | int = 0
     if past_key is not None and past_value is not None:
-        past = size_of(at, past_key, 2)
+        past = count_of(past_key, 2)
         k, v = at.graph.concat([past_key, k], 2), at.graph.concat([past_value, v], 2)
     elif past_key is not None or past_value is not None:
         raise at.refuse("past keys and past values come together")
@@ -206,7 +208,8 @@ def turned(
     """Pairs of the last axis turned by the angle that belongs to their position."""
     flat = x.rank == 3
     wide = heads_first(at, x, heads)
-    batch, count, length, depth = sizes(at, wide)
+    batch, count, length, _ = wide.dims
+    depth = size_of(at, wide, 3)
     width = width or depth
     half = width // 2
     dims = (batch, count, length, half)

@@ -13,8 +13,9 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, PlanishError
 from planish.onnx.site import NodeSite
+from planish.onnx.symbols import TooWide
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.types import Dim
+from planish.ptir.types import Dim, DimLike
 
 Array = NDArray[Any]
 Tensor = V | Array
@@ -90,6 +91,30 @@ def size_of(at: NodeSite, x: V, axis: int) -> int:
     if not isinstance(dim, int):
         raise at.refuse(f"needs the size of {dim} in {x.type}")
     return dim
+
+
+def count_of(x: V, axis: int) -> V | int:
+    """One dim, to compute with: a number, or where it has a name what the program finds it to be."""
+    dim = x.dims[axis]
+    return dim if isinstance(dim, int) else x.dimension_size(axis)
+
+
+def plus(x: V, count: V | int) -> V:
+    """A count added to every element."""
+    return x.add(count if isinstance(count, int) else cast(count, x.dtype).broadcast_to(x.dims))
+
+
+def less(x: V, count: V | int) -> V:
+    """A count taken off every element."""
+    return x.sub(count if isinstance(count, int) else cast(count, x.dtype).broadcast_to(x.dims))
+
+
+def rows_up_to(table: V, count: DimLike) -> V:
+    """The first rows of a table; they have to be there at all sizes."""
+    limit = table.dims[0]
+    if isinstance(count, Dim) and isinstance(limit, int) and count.hi > limit:
+        raise TooWide(f"{count} rows of {limit} are asked for", count, limit)
+    return table.slice([0] * table.rank, [count, *table.dims[1:]])
 
 
 def axis_of(at: NodeSite, axis: int, rank: int) -> int:

@@ -10,16 +10,21 @@ from planish.onnx.ops.attention import heads_first, heads_last, product, turned
 from planish.onnx.ops.common import (
     Array,
     cast,
+    count_of,
+    dims_of,
+    less,
     outputs,
+    plus,
+    rows_up_to,
     scalar,
     size_of,
-    sizes,
 )
 from planish.onnx.ops.linear import matmul
 from planish.onnx.ops.quantization import dequantized
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir import ops
+from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
 from planish.ptir.library.normalize import converted, mean, softmax, widened
@@ -33,11 +38,11 @@ def _filter(dtype: DType, value: float) -> float:
     return max(value, -65504.0) if dtype is dtypes.float16 else value
 
 
-def _key_mask(at: NodeSite, mask: V, batch: int, length: int, size: int, filler: float) -> V:
+def _key_mask(at: NodeSite, mask: V, batch: DimLike, size: DimLike, filler: float) -> V:
     """What a mask adds to the scores, (B, 1, 1 or L, S): from lengths, from marks per key, or from marks per query and key."""
     dims = (batch, 1, 1, size)
     if mask.rank == 1:
-        count = size_of(at, mask, 0)
+        count = mask.dims[0]
         if count not in (batch, 2 * batch):
             raise at.refuse(f"a mask of {mask.type}")
         numbers = cast(mask, dtypes.int64)
@@ -47,9 +52,9 @@ def _key_mask(at: NodeSite, mask: V, batch: int, length: int, size: int, filler:
             # ends, and then where each begins
             seen = seen.and_(here.ge(along(numbers.slice([batch], [count]), dims, 0)))
     elif mask.rank == 2:
-        seen = mask.ne(0).reshape((size_of(at, mask, 0), 1, 1, size_of(at, mask, 1))).broadcast_to(dims)
+        seen = mask.ne(0).reshape((mask.dims[0], 1, 1, mask.dims[1])).broadcast_to(dims)
     elif mask.rank == 3:
-        seen = mask.ne(0).reshape((batch, 1, *sizes(at, mask)[1:]))
+        seen = mask.ne(0).reshape((batch, 1, *mask.dims[1:]))
     else:
         raise at.refuse(f"a mask of {mask.type}")
     zero = at.graph.full(seen.dims, 0.0, dtypes.float32)
@@ -57,24 +62,24 @@ def _key_mask(at: NodeSite, mask: V, batch: int, length: int, size: int, filler:
 
 
 def _attend(
-    at: NodeSite, q: V, k: V, v: V, mask: V | None, bias: V | None, past: int
+    at: NodeSite, q: V, k: V, v: V, mask: V | None, bias: V | None, past: V | int
 ) -> tuple[V, V]:  # fmt: skip
     """softmax(q·kᵀ·scale + bias + mask)·v of (B, H, L, D); and the scores."""
     scale = at.attr("scale", 0.0) or 1 / math.sqrt(size_of(at, q, 3))
     filler = at.attr("mask_filter_value", -10000.0)
-    batch, _, length, _ = sizes(at, q)
-    size = size_of(at, k, 2)
+    batch, _, length, _ = q.dims
+    size = k.dims[2]
     wide = widened(q).dtype
     scores = product(q, k, 3, ops.DotAttrs(wide, wide)).mul(scale)
     if bias is not None:
         scores = scores.add(converted(bias, wide).broadcast_to(scores.dims))
     if mask is not None:
-        marks = _key_mask(at, mask, batch, length, size, filler)
+        marks = _key_mask(at, mask, batch, size, filler)
         scores = scores.add(converted(marks, wide).broadcast_to(scores.dims))
     if at.attr("unidirectional", 0):
         dims = (length, size)
         i, j = (at.graph.iota(dims, n, dtypes.int64) for n in range(2))
-        seen = j.le(i.add(past) if past else i).broadcast_to(scores.dims)
+        seen = j.le(plus(i, past)).broadcast_to(scores.dims)
         scores = seen.select(scores, -3.4028234663852886e38)
     weights = converted(softmax(scores, 3), v.dtype)
     return product(weights, v, 2), cast(scores, q.dtype)
@@ -91,9 +96,9 @@ def _self_attention(
     width = size_of(at, projected, 2)
     parts = at.attr("qkv_hidden_sizes") or [width // 3] * 3
     q, k, v = (heads_first(at, x, heads) for x in split(projected, parts, 2))
-    before = 0
+    before: V | int = 0
     if past is not None:
-        before = size_of(at, past, 3)
+        before = count_of(past, 3)
         old = [past.slice([n, 0, 0, 0, 0], [n + 1, *past.dims[1:]]).reshape(past.dims[1:]) for n in range(2)]
         k, v = at.graph.concat([old[0], k], 2), at.graph.concat([old[1], v], 2)
     result, _ = _attend(at, q, k, v, mask, bias, before)
@@ -160,12 +165,14 @@ def multi_head_attention(
         raise at.refuse("a past of a length that is data")
     if q.rank == 5:
         # queries, keys and values packed: (B, L, H, 3, D)
-        batch, length, _, _, depth = sizes(at, q)
+        batch, length, *_ = q.dims
+        depth = size_of(at, q, 4)
         q, k, v = (
             part.reshape((batch, length, heads * depth)) for part in split(q, [1, 1, 1], 3)
         )  # fmt: skip
     elif k is not None and k.rank == 5:
-        batch, length, _, _, depth = sizes(at, k)
+        batch, length, *_ = k.dims
+        depth = size_of(at, k, 4)
         k, v = (part.reshape((batch, length, heads * depth)) for part in split(k, [1, 1], 3))
     if k is None or v is None:
         raise at.refuse("has no keys or no values")
@@ -179,9 +186,9 @@ def multi_head_attention(
         k = k.add(own[1].broadcast_to(k.dims)) if k.rank == 3 else k
         v = v.add(own[2].broadcast_to(v.dims)) if v.rank == 3 else v
     q, k, v = (heads_first(at, x, heads) for x in (q, k, v))
-    past = 0
+    past: V | int = 0
     if past_key is not None and past_value is not None:
-        past = size_of(at, past_key, 2)
+        past = count_of(past_key, 2)
         k, v = at.graph.concat([past_key, k], 2), at.graph.concat([past_value, v], 2)
     result, scores = _attend(at, q, k, v, mask, added, past)
     return heads_last(at, result), k, v, scores
@@ -214,11 +221,13 @@ def group_query_attention(
     if k is None or v is None:
         each = size_of(at, q, 2) // (heads + 2 * groups)
         q, k, v = split(q, [heads * each, groups * each, groups * each], 2)
-    batch, length, width = sizes(at, q)
-    depth = width // heads
-    everything = int(total.reshape(-1)[0])
+    batch, length, _ = q.dims
+    depth = size_of(at, q, 2) // heads
+    everything = dims_of(total)[0]
     ends = cast(last, dtypes.int64).reshape((batch, 1)).add(1)
-    starts = at.graph.full((batch, 1), 0, dtypes.int64) if everything == length else ends.sub(length)
+    starts = (
+        at.graph.full((batch, 1), 0, dtypes.int64) if everything == length else less(ends, count_of(q, 1))
+    )
     if at.attr("do_rotary", 0):
         if cosine is None or sine is None:
             raise at.refuse("rotary positions without their tables")
@@ -232,8 +241,8 @@ def group_query_attention(
             for x, n in ((q, heads), (k, groups))
         )
     at.attr("rotary_interleaved")
-    old = 0 if past_key is None else size_of(at, past_key, 2)
-    size = max(old, everything)
+    old = 0 if past_key is None else past_key.dims[2]
+    size = everything if everything == old or everything > old else old
     k, v = (
         _continued(at, past, heads_first(at, new, groups), starts, size)
         for past, new in ((past_key, k), (past_value, v))
@@ -256,17 +265,20 @@ def group_query_attention(
     return heads_last(at, product(weights, v, 2)), k, v
 
 
-def _continued(at: NodeSite, past: V | None, new: V, starts: V, size: int) -> V:
+def _continued(at: NodeSite, past: V | None, new: V, starts: V, size: DimLike) -> V:
     """(B, H, size, D): the past of each sample up to its start, and then what is new."""
-    batch, heads, length, depth = sizes(at, new)
-    old = 0 if past is None else size_of(at, past, 2)
-    both = new if past is None or not old else at.graph.concat([past, new], 2)
-    rows = both.transpose((0, 2, 1, 3)).reshape((batch * (old + length), heads * depth))
+    batch, heads, _, depth = new.dims
+    old = 0 if past is None else count_of(past, 2)
+    both = new if past is None or past.dims[2] == 0 else at.graph.concat([past, new], 2)
+    every = count_of(both, 2)
+    rows = both.transpose((0, 2, 1, 3)).reshape((batch * both.dims[2], heads * depth))
     dims = (batch, size)
     place = at.graph.iota(dims, 1, dtypes.int64)
     start = starts.broadcast_to(dims)
-    index = place.lt(start).select(place, place.sub(start).add(old)).clamp(0, old + length - 1)
-    index = index.add(at.graph.iota(dims, 0, dtypes.int64).mul(old + length))
+    index = place.lt(start).select(place, plus(place.sub(start), old)).max(0)
+    last = every - 1 if isinstance(every, int) else every.sub(1).broadcast_to(dims)
+    width = every if isinstance(every, int) else every.broadcast_to(dims)
+    index = index.min(last).add(at.graph.iota(dims, 0, dtypes.int64).mul(width))
     cached = rows.take(index, 0).reshape((batch, size, heads, depth))
     return cached.transpose((0, 2, 1, 3))
 
@@ -277,7 +289,7 @@ def rotary_embedding(at: NodeSite, x: V, positions: V, cosine: V, sine: V) -> V:
     heads = at.attr("num_heads", 0)
     if at.attr("scale", 1.0) != 1.0 or at.attr("is_packed_batching", 0):
         raise at.refuse("a scale or packed batches")
-    batch, length = (size_of(at, x, n) for n in ((0, 1) if x.rank == 3 else (0, 2)))
+    batch, length = (x.dims[n] for n in ((0, 1) if x.rank == 3 else (0, 2)))
     if x.rank == 3 and not heads:
         heads = size_of(at, x, 2) // (2 * size_of(at, cosine, 1))
     if positions.type.size == 1:
@@ -346,10 +358,10 @@ def embed_layer_normalization(
     positions: V | None = None,
 ) -> tuple[V, V, V]:
     at.attr("mask_index_type")
-    batch, length = sizes(at, ids)
+    batch, length = ids.dims
     total = words.take(ids, 0)
     if positions is None:
-        lines = places.slice([0, 0], [length, places.dims[1]])
+        lines = rows_up_to(places, length)
         total = total.add(lines.broadcast_to(total.dims))
     else:
         total = total.add(places.take(positions, 0).broadcast_to(total.dims))

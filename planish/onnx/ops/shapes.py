@@ -32,7 +32,8 @@ from planish.onnx.ops.common import (
 )
 from planish.onnx.registry import OWN, find, op
 from planish.onnx.site import NodeSite
-from planish.ptir.dims import Dim, bounds
+from planish.onnx.symbols import TooWide
+from planish.ptir.dims import Dim, bounds, product
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import shaping
 from planish.ptir.types import DimLike
@@ -93,8 +94,17 @@ def shape(at: NodeSite, x: Tensor) -> Tensor:
 
 
 @op("Size", known=_all_host)
-def size(at: NodeSite, x: Tensor) -> Array:
-    return np.array(x.size if isinstance(x, np.ndarray) else np.prod(sizes(at, x), dtype=np.int64), np.int64)
+def size(at: NodeSite, x: Tensor) -> Tensor:
+    if isinstance(x, np.ndarray):
+        return np.array(x.size, np.int64)
+    total = product(x.dims)
+    if isinstance(total, int):
+        return np.array(total, np.int64)
+    counted = at.graph.constant(np.array(1, np.int64))
+    for axis in range(x.rank):
+        counted = counted.mul(x.dimension_size(axis))
+    at.engine.symbols[counted.id] = (counted, np.array(total, object))
+    return counted
 
 
 def _reshaped(at: NodeSite, x: V, wanted: Sequence[int], keep_zero: bool) -> V:
@@ -193,12 +203,16 @@ def concat(at: NodeSite, *xs: Tensor) -> Tensor:
     return values[0] if len(values) == 1 else at.graph.concat(values, axis_of(at, axis, values[0].rank))
 
 
-def _split(at: NodeSite, x: V, parts: Sequence[int] | None, count: int) -> tuple[V, ...]:
+def _split(at: NodeSite, x: V, parts: Sequence[DimLike] | None, count: int) -> tuple[V, ...]:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
-    length = size_of(at, x, axis)
-    if parts is None:
+    length = x.dims[axis]
+    if parts is None and isinstance(length, int):
         each = -(-length // count)
         parts = [max(min(each, length - n * each), 0) for n in range(count)]
+    elif parts is None:
+        if length % count != 0:
+            raise at.refuse(f"needs the size of {length} in {x.type}")
+        parts = [length // count] * count
     if sum(parts) != length:
         raise at.refuse(f"parts {list(parts)} do not add up to {length}")
     return tuple(shaping.split(x, list(parts), axis))
@@ -216,7 +230,7 @@ def split(at: NodeSite, x: V, parts: Array | None = None) -> tuple[V, ...]:
     count = at.attr("num_outputs", len(at.node.output))
     if count != len(at.node.output):
         raise at.refuse(f"num_outputs is {count}, and it has {len(at.node.output)}")
-    return _split(at, x, None if parts is None else ints(parts), count)
+    return _split(at, x, None if parts is None else dims_of(parts), count)
 
 
 @op("Expand", known=(1,))
@@ -235,8 +249,9 @@ def tile_axis(at: NodeSite, x: V, tiles: Array, axis: Array) -> V:
 
 @op("Tile", since=6, known=(1,))
 def tile(at: NodeSite, x: V, repeats: Array) -> V:
-    at.room(math.prod([*sizes(at, x), *ints(repeats)]), x.dtype.itemsize)
-    return shaping.tile(x, ints(repeats))
+    counts = dims_of(repeats)
+    at.room(math.prod(bounds(dim)[1] for dim in (*x.dims, *counts)), x.dtype.itemsize)
+    return shaping.tile(x, counts)
 
 
 # -- slices and padding ----------------------------------------------------------------------------------------------
@@ -257,7 +272,9 @@ def _sliced_by_name(at: NodeSite, x: V, axis: int, start: DimLike, end: DimLike,
 
     first: list[DimLike] = [0] * x.rank
     last = list(x.dims)
-    first[axis], last[axis] = place(start), place(end)
+    first[axis], last[axis] = place(start), (reached := place(end))
+    if isinstance(size, int) and isinstance(reached, Dim) and reached.hi > size:
+        raise TooWide(f"{reached} of {size} are asked for", reached, size)
     return x.slice(first, last, [step if n == axis else 1 for n in range(x.rank)])
 
 

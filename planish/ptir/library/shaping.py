@@ -5,7 +5,9 @@ Nothing here computes with elements beyond choosing them; every bit is kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from planish import dtypes
 from planish.dtypes import DType
@@ -104,8 +106,40 @@ def pad(
                 raise ShapeError(
                     f"axis {axis} of {x.type} may be empty: there is nothing to repeat", op="pad"
                 )
-            x = x.take(_source(x, axis, before, after, mode), axis)
+            x = _with_borders(x, axis, before, after, mode)
     return x
+
+
+# How far the borders of a mode reach into an axis of n elements: no further than it has them.
+_REACH: Final[dict[str, Callable[[int], float]]] = {
+    "edge": lambda n: math.inf, "wrap": lambda n: n, "symmetric": lambda n: n, "reflect": lambda n: n - 1,
+}  # fmt: skip
+
+
+def _with_borders(x: GraphValue, axis: int, before: int, after: int, mode: str) -> GraphValue:
+    """An axis with its borders: parts of it beside it, which are copies; by an index for each element where an axis is shorter than that."""
+    size = x.dims[axis]
+    if max(before, after) > _REACH[mode](bounds(size)[0]):
+        return x.take(_source(x, axis, before, after, mode), axis)
+    if mode == "edge":
+        front = repeat(_part(x, axis, 0, 1), before, axis)
+        back = repeat(_part(x, axis, size - 1, 1), after, axis)
+    elif mode == "wrap":
+        front, back = _part(x, axis, size - before, before), _part(x, axis, 0, after)
+    else:
+        left_out = 1 if mode == "reflect" else 0
+        front = _part(x, axis, left_out, before).reverse([axis])
+        back = _part(x, axis, size - left_out - after, after).reverse([axis])
+    first, *others = [part for part, count in ((front, before), (x, 1), (back, after)) if count]
+    return first.concat(others, axis)
+
+
+def _part(x: GraphValue, axis: int, start: DimLike, count: DimLike) -> GraphValue:
+    """So many elements of an axis, from one of them on."""
+    starts: list[DimLike] = [0] * x.rank
+    limits = list(x.dims)
+    starts[axis], limits[axis] = start, start + count
+    return x.slice(starts, limits)
 
 
 def _source(x: GraphValue, axis: int, before: int, after: int, mode: str) -> GraphValue:
@@ -143,21 +177,18 @@ def split(x: GraphValue, sizes: Sequence[DimLike], axis: int = 0) -> list[GraphV
     parts: list[GraphValue] = []
     start: DimLike = 0
     for size in sizes:
-        starts: list[DimLike] = [0] * x.rank
-        limits = list(x.dims)
-        starts[axis], limits[axis] = start, start + size
-        parts.append(x.slice(starts, limits))
+        parts.append(_part(x, axis, start, size))
         start = start + size
     if start != x.dims[axis]:
         raise ShapeError(f"parts of {start} do not make up axis {axis} of {x.type}", op="split")
     return parts
 
 
-def tile(x: GraphValue, repeats: Sequence[int]) -> GraphValue:
+def tile(x: GraphValue, repeats: Sequence[DimLike]) -> GraphValue:
     """The whole tensor repeated along each axis; leading axes are added for further entries."""
     while x.rank < len(repeats):
         x = x.expand_dims(0)
-    counts = [1] * (x.rank - len(repeats)) + list(repeats)
+    counts: list[DimLike] = [*[1] * (x.rank - len(repeats)), *repeats]
     spread = [part for dim in x.dims for part in (1, dim)]
     wide = [part for count, dim in zip(counts, x.dims, strict=True) for part in (count, dim)]
     dims = [dim * count for count, dim in zip(counts, x.dims, strict=True)]

@@ -175,7 +175,20 @@ def _share_two(sink: UOp) -> UOp | None:
         return _enlarged(sink, small.memory, large.memory.dtype)
     place = b.stores[0].src[0]
     new = place.replace(src=(a.memory.after(*waits), *place.src[1:]))
-    return substitute(sink, {place: new, b.memory: a.memory})
+    shared = substitute(sink, {place: new, b.memory: a.memory})
+    return substitute(shared, _filled_again(kernel, a, b))
+
+
+def _filled_again(kernel: _Kernel, a: _Buffer, b: _Buffer) -> dict[UOp, UOp]:
+    """The places where a is stored, in every turn of the loops around: some lanes of what is stored may turn out not to depend on one.
+
+    (Threads wait for each other in every turn.)
+    """
+    around = sorted(loops_of(b.fills[0].ranges), key=lambda r: r.order)
+    if kernel.threads or not around:
+        return {}
+    places = {store.src[0] for store in a.stores if store.src[0].src[0].op is Ops.DEFINE_LOCAL}
+    return {each: each.replace(src=(a.memory.after(*around), *each.src[1:])) for each in places}
 
 
 def _is_made_of(kernel: _Kernel, b: _Buffer, a: _Buffer) -> bool:

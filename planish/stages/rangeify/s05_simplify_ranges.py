@@ -45,6 +45,8 @@ from planish.uop.symbolic.cost import division_count
 from planish.uop.symbolic.reduce import identity
 
 _CLOSING: Final = frozenset({Ops.END, Ops.REDUCE})
+_GATES: Final = frozenset({Ops.AND, Ops.WHERE})
+"""What stands around the comparisons of a gated address."""
 _LOOPS: Final = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE})
 """Ops that stand for a loop, or carry something through one."""
 
@@ -162,14 +164,34 @@ def _adds_no_division(
 
 
 def _steps_apart(address: UOp, outer: UOp, inner: UOp) -> bool:
-    """Whether an address is sure not to go on evenly from the last value of the inner range to the next of the outer one."""
-    sum_, counts = affine(address), (constant_size(outer), constant_size(inner))
-    if sum_ is None or counts[0] is None or counts[1] is None or min(counts[0], counts[1]) < 2:
+    """Whether an address is sure not to go on evenly from the last value of the inner range to the next of the outer one.
+
+    Neither does one with a gate that asks about the inner range alone: that is a remainder of the merged one.
+    """
+    counts = constant_size(outer), constant_size(inner)
+    if counts[0] is None or counts[1] is None or min(counts[0], counts[1]) < 2:
+        return False
+    if address.op in _GATES:
+        gates = address.toposort(lambda n: n.op in _GATES)
+        return any(_asks_for(each, outer, inner) for each in gates if each.op is Ops.CMPLT)
+    sum_ = affine(address)
+    if sum_ is None:
         return False
     terms = sum_.terms
     if any(t is not outer and t is not inner and not t.ranges.isdisjoint((outer, inner)) for t in terms):
         return False
     return terms.get(outer, 0) != terms.get(inner, 0) * counts[1]
+
+
+def _asks_for(gate: UOp, outer: UOp, inner: UOp) -> bool:
+    """Whether a comparison is of sums in which the inner range stands by itself, and the outer one does not."""
+    if outer in gate.ranges or inner not in gate.ranges:
+        return False
+    sums = [affine(each) for each in gate.src]
+    return all(
+        each is not None and all(term is inner or inner not in term.ranges for term in each.terms)
+        for each in sums
+    )
 
 
 # -- shrinking ---------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from planish.uop.symbolic.lawful import rules
 from planish.uop.symbolic.letters import a, c, integer, x, y
 
 _EQUALITY: Final = (Ops.CMPEQ, Ops.CMPNE)
+_EXTREMA: Final = frozenset({Ops.MIN, Ops.MAX})
 _ORDER: Final = (Ops.CMPLT, Ops.CMPLE)
 
 
@@ -42,22 +43,51 @@ def _decided(root: UOp, x: UOp, y: UOp) -> UOp | None:
 
 
 def _decided_by_ends(root: UOp, x: UOp, y: UOp) -> UOp | None:
-    """The truth value, if it follows from that a range ends below its size, which has only a name."""
+    """The truth value, if it follows from that a range ends below its size, which has only a name, or from one side of a MIN or MAX."""
     if all(r.src[0].op is Ops.CONST for r in root.ranges):
         return None
     left, right = affine(x), affine(y)
     if left is None or right is None:
         return None
     difference = left.plus(right, -1)
-    if any(difference.terms.get(r, 0) for r in root.ranges if r.src[0].op is not Ops.CONST):
-        low, high = (_at_ends(difference, most).interval()[most] for most in (0, 1))
-        if root.op in _EQUALITY:
-            return root.const_like(root.op is Ops.CMPNE) if low > 0 or high < 0 else None
-        allowed = root.op is Ops.CMPLE
-        if high < allowed:
-            return root.const_like(True)
-        return root.const_like(False) if low >= allowed else None
-    return None
+    if not any(
+        t.op in _EXTREMA or (t.op is Ops.RANGE and t.src[0].op is not Ops.CONST) for t in difference.terms
+    ):
+        return None
+    low = max(_undivided(_at_ends(each, 0), 0).interval()[0] for each in _sides(difference, 0))
+    high = min(_undivided(_at_ends(each, 1), 1).interval()[1] for each in _sides(difference, 1))
+    if root.op in _EQUALITY:
+        return root.const_like(root.op is Ops.CMPNE) if low > 0 or high < 0 else None
+    allowed = root.op is Ops.CMPLE
+    if high < allowed:
+        return root.const_like(True)
+    return root.const_like(False) if low >= allowed else None
+
+
+def _undivided(sum_: Affine, most: int) -> Affine:
+    """What is never less (most: 1) or never more (0) than a sum, with x in the place of c*(x // c): that is x, or up to c - 1 less."""
+    found = sum_
+    for term, factor in sum_.terms.items():
+        if term.op is not Ops.FLOORDIV or term.src[1].op is not Ops.CONST:
+            continue
+        divisor, whole = integer(term.src[1]), affine(term.src[0])
+        if whole is None or divisor < 2 or factor % divisor:
+            continue
+        times = factor // divisor
+        found = found.plus(Affine({term: factor}, 0), -1).plus(whole, times)
+        if (times > 0) != bool(most):
+            found = found.plus(Affine({}, 1 - divisor), times)
+    return found
+
+
+def _sides(sum_: Affine, most: int) -> list[Affine]:
+    """Sums that are never less (most: 1) or never more (0) than one with a MIN or MAX in it: itself, and with one side in its place."""
+    found = [sum_]
+    for term, factor in sum_.terms.items():
+        if term.op in _EXTREMA and (factor > 0) == ((term.op is Ops.MIN) == bool(most)):
+            rest = sum_.plus(Affine({term: factor}, 0), -1)
+            found += [rest.plus(side, factor) for side in map(affine, term.src) if side is not None]
+    return found
 
 
 def _at_ends(sum_: Affine, most: int) -> Affine:

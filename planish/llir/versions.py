@@ -1,0 +1,111 @@
+"""Versions of a kernel in one program: which of them runs, the sizes of a launch say.
+
+    version 1 for n in 1..4, the kernel itself for all else
+
+    if n < 5 … version 1 … endif
+    if n >= 5 … the kernel itself … endif
+
+All have the same parameters and take the same integers. The grid is that of the version with most pieces: the pieces that another one
+lacks do nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from planish.dtypes import DType
+from planish.errors import InternalError
+from planish.llir.builder import Builder
+from planish.llir.inlining import Inlining
+from planish.llir.program import Buffer, Immediate, Ops, Program, Register, Special
+
+
+class SizedProgram(NamedTuple):
+    """A kernel for some sizes: the largest of each name that it takes."""
+
+    most: Mapping[str, int]
+    program: Program
+
+
+def with_versions(general: Program, versions: Sequence[SizedProgram]) -> Program:
+    """One program of a kernel and its versions, the first of which that takes the sizes of a launch runs."""
+    if not versions:
+        return general
+    b = Builder(general.name)
+    programs = [*(version.program for version in versions), general]
+    params = _params(b, programs)
+    sizes = _variables(b, programs)
+    grid = _grid(b, programs)
+    left: list[Register] = []
+    for most, program in versions:
+        fits = _all(b, [b.less(sizes[name], high + 1) for name, high in most.items()])
+        _write(b, program, params, sizes, grid, [*left, fits])
+        left.append(b.compute(Ops.XOR, fits, True))
+    _write(b, general, params, sizes, grid, left)
+    return b.program()
+
+
+def _all(b: Builder, conditions: Sequence[Register]) -> Register:
+    found = conditions[0]
+    for each in conditions[1:]:
+        found = b.compute(Ops.AND, found, each)
+    return found
+
+
+def _params(b: Builder, programs: Sequence[Program]) -> dict[str, Buffer]:
+    """The parameters of all, each once."""
+    found = {each.name: each for program in programs for each in program.params}
+    ordered = sorted(found.values(), key=lambda each: int(each.name.removeprefix("arg")))
+    return {each.name: b.param(each.name, each.dtype, each.size, each.align) for each in ordered}
+
+
+def _variables(b: Builder, programs: Sequence[Program]) -> dict[str, Register]:
+    """The integers of all; what the last one, which takes every size, says of their bounds and dtypes goes for all."""
+    found = {each.name: each for program in programs for each in program.variables}
+    return {
+        each.name: b.variable(each.name, each.low, each.high, each.result.dtype) for each in found.values()
+    }
+
+
+def _grid(b: Builder, programs: Sequence[Program]) -> dict[str, Register]:
+    """The hardware indices of all."""
+    most: dict[str, tuple[int, DType]] = {}
+    for special in (each for program in programs for each in program.specials):
+        known = most.get(special.name, (0, special.result.dtype))
+        most[special.name] = max(known[0], _bound(special)), known[1]
+    return {name: b.special(name, bound, dtype) for name, (bound, dtype) in most.items()}
+
+
+def _bound(special: Special) -> int:
+    if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
+        raise InternalError(f"the bound of {special.name} is not known when it is compiled")
+    return special.bound.value
+
+
+def _write(
+    b: Builder,
+    program: Program,
+    params: Mapping[str, Buffer],
+    sizes: Mapping[str, Register],
+    grid: Mapping[str, Register],
+    conditions: Sequence[Register],
+) -> None:
+    """A kernel where conditions hold, for the pieces that it has."""
+    pieces = {special.name: _bound(special) for special in program.specials}
+    has = [b.less(index, pieces.get(name, 1)) for name, index in grid.items()]
+    with b.when(_all(b, [*conditions, *has])):
+        inlining = Inlining(b, program, [params[each.name] for each in program.params])
+        inlining.integers(sizes)
+        for instruction in program.body:
+            if isinstance(instruction, Special):
+                index = grid[instruction.name]
+                same = index.dtype is instruction.result.dtype
+                inlining.registers[instruction.result] = (
+                    index if same else b.cast(index, instruction.result.dtype)
+                )
+            else:
+                inlining.write(instruction)
+
+
+__all__ = ["SizedProgram", "with_versions"]
