@@ -15,7 +15,7 @@ Before → after::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import gcd
 from typing import TYPE_CHECKING, Final, cast
 
@@ -136,7 +136,7 @@ def results_in_memory(
     """What stands for sums that lie in registers by row and column: reads of LOCAL memory, at another row and column of each thread."""
     core, rows = split.core, split.core.m * split.groups
     exchanged: dict[UOp, UOp] = {}
-    narrow = {reduce: _narrowed(split, reduce) for reduce in totals}
+    narrow = {reduce: narrowed(split.nodes, reduce) for reduce in totals}
     wide = _ACCESS // min((dtype or core.output).itemsize for dtype in narrow.values())
     along, run = _written_along(split)
     turned = along is split.m
@@ -160,32 +160,31 @@ def results_in_memory(
     return exchanged, *mine
 
 
-def _written(split: CoreTiling) -> UOp | None:
-    """Where results are stored."""
-    for node in split.nodes:
-        if node.op is Ops.STORE and node.src[0].op is Ops.INDEX:
-            return plain_index(node.src[0])
-    return None
-
-
 def _written_along(split: CoreTiling) -> tuple[UOp | None, int]:
     """The axis along which results lie together, and how many do so everywhere."""
-    index, m = _written(split), split.m
+    return written_along(split.nodes, split.m, split.n)
+
+
+def written_along(nodes: Iterable[UOp], m: UOp, n: UOp) -> tuple[UOp | None, int]:
+    """Which of two axes results of a kernel lie together along, and how many do so everywhere; None where they do along neither."""
+    places = (node.src[0] for node in nodes if node.op is Ops.STORE and node.src[0].op is Ops.INDEX)
+    place = next(places, None)
+    index = None if place is None else plain_index(place)
     if index is None:
-        return split.n, _ACCESS
-    if stride(index, split.n) == 1:
+        return n, _ACCESS
+    if stride(index, n) == 1:
         # rows that start anywhere: neighbouring threads have neighbours, so that each access fills whole sectors
-        others = (stride(index, r) or 0 for r in index.ranges if r is not split.n)
-        return split.n, gcd(_ACCESS, *others)
+        others = (stride(index, r) or 0 for r in index.ranges if r is not n)
+        return n, gcd(_ACCESS, *others)
     begin = [substitute(index, {m: m.table.const(at)}) for at in (0, 1)]
     if simplify(begin[1] - begin[0]) is not m.table.const(1):
         return None, _ACCESS
     return m, next(length for length in _RUNS if _is_run(index, m, length))
 
 
-def _narrowed(split: CoreTiling, reduce: UOp) -> DType | None:
+def narrowed(nodes: Iterable[UOp], reduce: UOp) -> DType | None:
     """The dtype that a sum is made shorter to before anything else; None if it is not."""
-    uses = [node for node in split.nodes if reduce in node.src]
+    uses = [node for node in nodes if reduce in node.src]
     found = {use.dtype for use in uses if use.op is Ops.CAST}
     if len(found) != 1 or any(use.op is not Ops.CAST for use in uses):
         return None

@@ -21,9 +21,9 @@ Before → after::
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import prod
 from typing import Final, cast
 
@@ -64,7 +64,7 @@ def resident(program: Program) -> Program:
         return program
     body = [replace(i, stay=0) if isinstance(i, CopyBox) else i for i in program.body]
     grid = {i.name: i.bound for i in program.specials if not i.is_thread}
-    steps = {i.bound for i, inside in itertools.pairwise(body) if _is_ring_loop(i, inside)}
+    steps = {i.bound for i, inside in pairwise(body) if isinstance(i, Loop) and _is_ring_loop(i, inside)}
     bounds = [*grid.values(), *steps]
     sizes = [int(cast("int", bound.value)) for bound in bounds if isinstance(bound, Immediate)]
     if not isinstance(body[0], Fetcher) or len(sizes) != len(bounds) or len(steps) != 1:

@@ -9,14 +9,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from planish.actions.core_memory import neighbours
+from planish.actions.core_memory import narrowed, neighbours, written_along
 from planish.actions.split import Split
 from planish.actions.tensor_core import TensorCore
 from planish.config import current
 from planish.optimize.core_schedule import CoreSchedule, Fit, sizes_of, try_each, upto
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.joined import joined
-from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, BlockTile, cycles, rings, strip_of
+from planish.target.rounds import (
+    WARPGROUP_TILES,
+    WARPGROUPS,
+    BlockTile,
+    ProductSizes,
+    cycles,
+    rings,
+    strip_of,
+)
 from planish.uop.nest import size_of
 from planish.uop.products import Product, nearly
 from planish.uop.tensor_cores import IN_MEMORY, Core
@@ -33,6 +41,8 @@ _LEAST: Final = 32
 """Columns and terms from which on a product is worth a core of this kind."""
 _LEAST_BUFFERS: Final = 2
 """Tiles that an engine needs: one is read, one filled."""
+_VECTOR: Final = 16
+"""Bytes of a result that are written at once."""
 _LEAST_COLUMNS: Final = 2
 """Of a long and thin one that is read as such: what counts then is that memory is read far ahead."""
 
@@ -60,18 +70,10 @@ def _is_worth_it(product: Product) -> bool:
 
 def _use(draft: Draft, cores: list[Core], product: Product) -> bool:
     """One way to read the kernel as a product, in the best tile that can be made."""
-    sizes = sizes_of(product)
-    found = []
-    for tile in WARPGROUP_TILES:
-        alike = [core for core in cores if core.n == tile.columns]
-        core = min(alike, key=lambda core: _turned(core, product), default=None)
-        if core is not None:
-            time = cycles(draft.target, sizes, tile, WARPGROUPS)
-            found.append((time * _SLOWER ** _turned(core, product), tile, core))
-    ranked = sorted(found, key=lambda each: each[0])
-    # what a copy engine brings is worth a tile that is not quite the best
+    ranked, others = (_ranked(draft, cores, product, stay=stay) for stay in (True, False))
+    # what a copy engine brings is worth a tile that is not quite the best; without it nobody stays
     near = [each for each in ranked[:_NEAR] if each[0] <= _WORTH * ranked[0][0]]
-    for (_, tile, core), kind in (*((each, _Fetched) for each in near), *((each, _Tiles) for each in ranked)):
+    for (_, tile, core), kind in (*((each, _Fetched) for each in near), *((each, _Tiles) for each in others)):
         padded = (
             upto(size_of(product.m), tile.rows),
             upto(size_of(product.n), tile.columns),
@@ -80,6 +82,27 @@ def _use(draft: Draft, cores: list[Core], product: Product) -> bool:
         if try_each(draft, core, [Fit(product, padded, tile.rows // _ROWS)], kind):
             return True
     return False
+
+
+def _ranked(
+    draft: Draft, cores: list[Core], product: Product, *, stay: bool
+) -> list[tuple[float, BlockTile, Core]]:
+    """Tiles by the time that they take, the best first."""
+    sizes = _sizes(draft, product)
+    found = []
+    for tile in WARPGROUP_TILES:
+        alike = [core for core in cores if core.n == tile.columns]
+        core = min(alike, key=lambda core: _turned(core, product), default=None)
+        if core is not None:
+            time = cycles(draft.target, sizes, tile, WARPGROUPS, stay=stay)
+            found.append((time * _SLOWER ** _turned(core, product), tile, core))
+    return sorted(found, key=lambda each: each[0])
+
+
+def _sizes(draft: Draft, product: Product) -> ProductSizes:
+    """The sizes of a product whose sums are kept as wide as they are, unless they are rounded at once."""
+    narrow = narrowed(draft.sink.toposort(), product.reduce)
+    return sizes_of(product)._replace(kept=(narrow or product.reduce.dtype).itemsize)
 
 
 def _turned(core: Core, product: Product) -> int:
@@ -94,12 +117,16 @@ class _Tiles(CoreSchedule):
     """A block of warpgroups, whose threads copy operands."""
 
     engine = False
+    sizes: ProductSizes
 
     def take(self) -> bool:
+        _, run = written_along(self.draft.sink.toposort(), self.m, self.n)
+        self.sizes = _sizes(self.draft, self.fit.product)
         if not self.pad():
             return False
-        # results that are wider than operands may need more memory than there is beside a ring
-        done = (self.engine and self.multiplied(stay=True)) or self.multiplied(stay=False)
+        # what is written one by one takes long, and nobody else multiplies meanwhile
+        may_stay = self.engine and run * self.fit.product.a.dtype.itemsize >= _VECTOR
+        done = (may_stay and self.multiplied(stay=True)) or self.multiplied(stay=False)
         if done:
             self.order()
         return done
@@ -108,7 +135,7 @@ class _Tiles(CoreSchedule):
         """The core at work, shared out in the best way; by blocks that stay, if they may and it is."""
         groups, core, target = self.fit.groups, self.core, self.draft.target
         tile = BlockTile(groups * core.m, core.n)
-        way = rings(target, sizes_of(self.fit.product), tile, stay=stay)
+        way = rings(target, self.sizes, tile, stay=stay)
         if self.engine and way.buffers < _LEAST_BUFFERS:
             return False
         how = f"tiles of {groups * core.m} x {core.n} in registers"

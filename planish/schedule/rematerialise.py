@@ -153,10 +153,9 @@ class _Judge:
         self.rows.clear()
         found: dict[UOp, Asks] = {}
         for node in reversed(self.order):
-            if node in self.roots or node in self.stored:
-                mine: Asks = {(self._anchor(node), _HERE): None}
-            else:
-                mine = found.get(node, {})
+            mine = found.get(node, {})
+            if node in self.roots or node in self.stored or self._is_operand(node, mine):
+                mine = {(self._anchor(node), _HERE): None}
             for position, source in enumerate(node.src):
                 if source in self.realised or source.op in LEAVES:
                     continue
@@ -165,6 +164,15 @@ class _Judge:
                     if len(theirs) < _MOST_ASKS:
                         theirs[ask] = None
         return found
+
+    def _is_operand(self, node: UOp, asks: Asks) -> bool:
+        """Whether it is made of a product and another one asks for it: no product is computed on the way to another, so that it will be stored."""
+        return (
+            node.op in COMPUTED
+            and self.products[node] > 0
+            and node not in self.walked
+            and any(isinstance(anchor, UOp) and anchor.op is Ops.REDUCE_AXIS for anchor, _ in asks)
+        )
 
     def _count_products(self) -> None:
         for node in self.order:

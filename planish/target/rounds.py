@@ -58,6 +58,8 @@ class ProductSizes(NamedTuple):
     k: int
     batch: int
     itemsize: int
+    kept: int = 0
+    """Bytes of a sum when it is put down to be written, if they are others than those of an element."""
 
 
 class BlockTile(NamedTuple):
@@ -163,7 +165,7 @@ def _rings(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int) -> 
     threads = 2 * tile.rows  # 64 rows for 128 threads
     steps, sums = _steps(sizes, parts), tile.columns // 2
     memory, room = (tile.rows + tile.columns) * _ROW, target.local_bytes - _BARRIERS
-    results = tile.rows * tile.columns * sizes.itemsize
+    results = tile.rows * tile.columns * (sizes.kept or sizes.itemsize)
     most = -(-_blocks(sizes, tile, parts) // target.workers)
     for blocks in range(1, max(most, 1) + 1):
         buffers = min((room // blocks - _BARRIERS) // memory, _AHEAD, steps)
@@ -212,17 +214,21 @@ def _shared_cycles(
     together = min(way.blocks, mine)
     ends = mine * engine.end * tile.rows * tile.columns
     if way.stay:
-        begins, ends = engine.begin, ends * (_STAYING_ENDS if together == 1 else _STAYING_ENDS_TOGETHER)
+        ends = engine.begin + ends * (_STAYING_ENDS if together == 1 else _STAYING_ENDS_TOGETHER)
     else:
-        begins, ends = mine * engine.begin / together, ends / together
-    return time + begins + ends + mine * _delay(target, sizes, tile, parts)
+        ends = (mine * engine.begin + ends) / together
+    return time + ends + mine * _delay(target, sizes, tile, parts)
 
 
-def cycles(target: Target, sizes: ProductSizes, tile: BlockTile, engine: Engine, parts: int = 1) -> float:
-    """The time that a tile takes for everything, its sums cut into so many parts."""
-    m, n, k, batch, itemsize = sizes
+def cycles(
+    target: Target, sizes: ProductSizes, tile: BlockTile, engine: Engine, parts: int = 1, *, stay: bool = True
+) -> float:
+    """The time that a tile takes for everything, its sums cut into so many parts; by blocks that stay, if they may."""
+    m, n, k, batch, itemsize, _ = sizes
     if engine.reads:
-        time = _shared_cycles(target, sizes, tile, engine, parts, rings(target, sizes, tile, parts))
+        time = _shared_cycles(
+            target, sizes, tile, engine, parts, rings(target, sizes, tile, parts, stay=stay)
+        )
     else:
         mine = -(-_blocks(sizes, tile, parts) // target.workers)
         rate = engine.bits / (8 * itemsize) * tile.speed

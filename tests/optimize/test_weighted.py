@@ -16,6 +16,7 @@ from planish.actions.chain import Chained
 from planish.actions.online import Online
 from planish.actions.text import parse_schedule
 from planish.config import settings
+from planish.llir.program import Compute, EndIf, If
 from planish.stages.pipeline import Machine, steps
 from planish.target import TARGETS
 from planish.uop.interpret import interpret
@@ -334,3 +335,16 @@ def test_a_walk_that_starts_from_ones_is_found(kind: type[Any], monkeypatch: pyt
 
     monkeypatch.setattr(kind, "walked", wrong)
     assert any(walked(seed) > 4e-3 for seed in SEEDS)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_masks_are_looked_at_where_they_hide_something(causal: bool) -> None:
+    """Blocks of keys that every query of a group sees branch around the mask."""
+    traced = pn.jit(lambda q, k, v: pn.nn.scaled_dot_product_attention(q, k, v, is_causal=causal))
+    (program,) = compiler.lower(traced.lower(*specs(4, 4, 1024, 1024, 64)).function, "sm_90").programs
+    branches = [n for n, i in enumerate(program.body) if isinstance(i, If | EndIf)]
+    assert len(branches) == (2 if causal else 0)
+    if causal:
+        inside = [n for n, i in enumerate(program.body) if isinstance(i, Compute) and i.op is Ops.CMPLE]
+        hidden = [n for n in inside if branches[0] < n < branches[1]]
+        assert len(hidden) >= 64  # one for every score that a thread holds

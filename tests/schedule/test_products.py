@@ -87,3 +87,16 @@ def test_axes_of_one_element_are_no_rows() -> None:
 
     found = compiler.lower(pn.jit(pointwise).lower(*specs).function, "sm_90")
     assert len(found.programs) == 1
+
+
+def test_a_bias_of_what_attention_reads_is_not_stored_on_the_way() -> None:
+    """No product is computed on the way to another, so that one kernel asks for the bias; a second result would take an axis off the grid."""
+    x, w, b = (pn.TensorSpec(shape, pn.bfloat16) for shape in ((12608, 768), (2304, 768), (2304,)))
+
+    def attention(x: Any, w: Any, b: Any) -> Any:
+        y = (x.astype(pn.float32) @ w.T.astype(pn.float32) + b.astype(pn.float32)).astype(pn.bfloat16)
+        y = pn.permute_dims(y.reshape((64, 197, 3, 12, 64)), (2, 0, 3, 1, 4))
+        return pn.nn.scaled_dot_product_attention(y[0], y[1], y[2])
+
+    found = compiler.lower(pn.jit(attention).lower(x, w, b).function, "sm_90")
+    assert [len(kernel.written) for kernel in found.plan.kernels] == [1, 1]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 import pytest
 
-from planish import dtypes, ptir
+import planish as pn
+from planish import compiler, dtypes, ptir
 from planish.codegen import c, llvm
 from planish.compiler.launch_parameters import work_of
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
-from planish.llir.program import AnyLane, If
+from planish.llir.program import AnyLane, EndIf, If, Load, Loop, Store
 from planish.runtime.cc import CModule
 from planish.runtime.cpu import CompiledModule
 from planish.stages import pipeline
@@ -170,3 +172,25 @@ def test_rares_of_one_condition_that_are_made_of_each_other_have_branches_of_the
         gates = [node for node in sink.toposort() if node.op is Ops.STORE and len(node.src) > 2]
         assert len(gates) == 2
         assert gates[0].src[2] is gates[1].src[2]
+
+
+def test_a_block_passes_by_what_data_says_is_not_its_own() -> None:
+    """Rows that data chooses: what is read and stored for one stands in a branch, which all threads of the block take together."""
+    table, rows, values = (
+        pn.TensorSpec((500, 768), pn.float32),
+        pn.TensorSpec((300,), pn.int64),
+        pn.TensorSpec((300, 768), pn.float32),
+    )
+
+    def picked(w: Any, i: Any, x: Any) -> Any:
+        return pn.sum(pn.take(w, i, axis=0) * x)
+
+    found = compiler.lower(
+        pn.jit(lambda w, i, x: pn.grad(picked)(w, i, x)).lower(table, rows, values).function, "sm_90"
+    )
+    (program,) = (p for p in found.programs if p.name.startswith("scatter"))
+    kinds = [type(i) for i in program.body]
+    begin, end = kinds.index(If), kinds.index(EndIf)
+    assert kinds.count(Store) == kinds[begin:end].count(Store) > 0
+    assert kinds[:begin].count(Load) == 1  # which row it is
+    assert next(i for i in program.body if isinstance(i, Loop)).unroll == 8
