@@ -1,11 +1,13 @@
-"""A small GPT learns to write like planish's own documents, letter by letter, and then writes.
+"""A small GPT learns to write like planish's own documents, word by word, and then writes.
+
+Its tokens are the words that are frequent in the text, and single letters for all others.
 
 Training is one compiled step: forward, backward, clipping, AdamW with its schedule. Writing keeps the keys and values of what was
-written before: one more letter costs one more column of attention. The cache grows with every letter, yet the step is compiled
+written before: one more token costs one more column of attention. The cache grows with every token, yet the step is compiled
 once, since the length is a bounded dynamic size (`pn.Dim`).
 
     python examples/gpt.py
-    python examples/gpt.py --steps 2000 --layers 6 --width 192 --heads 6 --prompt "A kernel is "
+    python examples/gpt.py --steps 2000 --layers 6 --width 192 --heads 6 --prompt "A kernel is"
     python examples/gpt.py --text book.txt --run run/ --every 200       # saves; the same again goes on where it stopped
     python examples/gpt.py --text book.txt --run run/ --steps 0         # only writes
 """
@@ -13,8 +15,10 @@ once, since the length is a bounded dynamic size (`pn.Dim`).
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -26,10 +30,12 @@ from planish import nn, optim
 
 Tokens = NDArray[np.int64]
 ROOT = Path(__file__).parent.parent
+FREQUENT = 3000
+"""Words that sentences to learn from are made of."""
 
 
 class Attention(nn.Module):
-    """Each letter looks at those before it."""
+    """Each token looks at those before it."""
 
     def __init__(self, width: int, heads: int, key: pn.Tensor) -> None:
         self.heads = heads
@@ -37,21 +43,21 @@ class Attention(nn.Module):
         self.out = nn.Linear(width, width, key=pn.random.fold_in(key, 1))
 
     def parts(self, x: pn.Tensor) -> list[pn.Tensor]:
-        """Queries, keys and values: (batch, heads, letters, depth)."""
-        batch, letters, width = x.shape
-        whole = self.mix(x).reshape(batch, letters, 3, self.heads, width // self.heads)
+        """Queries, keys and values: (batch, heads, tokens, depth)."""
+        batch, tokens, width = x.shape
+        whole = self.mix(x).reshape(batch, tokens, 3, self.heads, width // self.heads)
         return [pn.permute_dims(whole[:, :, number], (0, 2, 1, 3)) for number in range(3)]
 
     def joined(self, mixed: pn.Tensor) -> pn.Tensor:
-        batch, heads, letters, depth = mixed.shape
-        return self.out(pn.permute_dims(mixed, (0, 2, 1, 3)).reshape(batch, letters, heads * depth))
+        batch, heads, tokens, depth = mixed.shape
+        return self.out(pn.permute_dims(mixed, (0, 2, 1, 3)).reshape(batch, tokens, heads * depth))
 
     def __call__(self, x: pn.Tensor) -> pn.Tensor:
         query, key, value = self.parts(x)
         return self.joined(nn.scaled_dot_product_attention(query, key, value, is_causal=True))
 
     def following(self, x: pn.Tensor, past: pn.Tensor) -> tuple[pn.Tensor, pn.Tensor]:
-        """One letter more: past holds keys and values (2, heads, letters, depth), and so does what it adds to them."""
+        """One token more: past holds keys and values (2, heads, tokens, depth), and so does what it adds to them."""
         query, key, value = self.parts(x)
         keys = pn.concat([past[0:1], key], axis=2)
         values = pn.concat([past[1:2], value], axis=2)
@@ -60,7 +66,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, and a layer of its own for each letter, each added to what comes in."""
+    """Attention, and a layer of its own for each token, each added to what comes in."""
 
     def __init__(self, width: int, heads: int, key: pn.Tensor) -> None:
         first, second, third = (pn.random.fold_in(key, number) for number in range(3))
@@ -82,31 +88,31 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """Letters in, scores of the next letter out."""
+    """Tokens in, scores of the next one out."""
 
     def __init__(
-        self, letters: int, context: int, width: int, heads: int, layers: int, key: pn.Tensor
+        self, tokens: int, context: int, width: int, heads: int, layers: int, key: pn.Tensor
     ) -> None:
-        self.letter = nn.Embedding(letters, width, key=pn.random.fold_in(key, 0))
+        self.token = nn.Embedding(tokens, width, key=pn.random.fold_in(key, 0))
         self.place = nn.Embedding(context, width, key=pn.random.fold_in(key, 1))
-        self.letter.weight, self.place.weight = 0.02 * self.letter.weight, 0.02 * self.place.weight
+        self.token.weight, self.place.weight = 0.02 * self.token.weight, 0.02 * self.place.weight
         self.blocks = [Block(width, heads, pn.random.fold_in(key, 2 + number)) for number in range(layers)]
         self.norm = nn.LayerNorm(width)
 
     def scores(self, x: pn.Tensor) -> pn.Tensor:
-        """By the same table that letters come in with."""
-        return nn.linear(self.norm(x), self.letter.weight)
+        """By the same table that tokens come in with."""
+        return nn.linear(self.norm(x), self.token.weight)
 
     def __call__(self, tokens: pn.Tensor) -> pn.Tensor:
-        """(batch, letters) to (batch, letters, scores)."""
-        x = self.letter(tokens) + self.place(pn.arange(tokens.shape[1]))
+        """(batch, tokens) to (batch, tokens, scores)."""
+        x = self.token(tokens) + self.place(pn.arange(tokens.shape[1]))
         for block in self.blocks:
             x = block(x)
         return self.scores(x)
 
     def following(self, token: pn.Tensor, place: pn.Tensor, past: pn.Tensor) -> tuple[pn.Tensor, pn.Tensor]:
-        """Scores after one letter more, and the cache (layers, 2, heads, letters, depth) with it."""
-        x = (self.letter(token) + self.place(place)).reshape(1, 1, -1)
+        """Scores after one token more, and the cache (layers, 2, heads, tokens, depth) with it."""
+        x = (self.token(token) + self.place(place)).reshape(1, 1, -1)
         new = []
         for number, block in enumerate(self.blocks):
             x, own = block.following(x, past[number])
@@ -115,24 +121,46 @@ class GPT(nn.Module):
 
 
 def read(limit: int | None) -> str:
-    """The project's own documents."""
-    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    return "\n\n".join(path.read_text(encoding="utf-8") for path in files)[:limit]
+    """The project's own documents: those sentences that are made of frequent words."""
+    text = "\n\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
+    plain = re.sub(r"```.*?```|<!--.*?-->|`|\*\*|\[|\]\(.*?\)", "", text, flags=re.DOTALL)
+    parts = re.split(r"\n\s*\n|\n\s*- |(?<=\.)\s", plain)
+    sentences = [" ".join(part.split()) for part in parts]
+    frequent = {word for word, _ in Counter(re.findall(r"\w+", plain)).most_common(FREQUENT)}
+    chosen = [
+        x
+        for x in sentences
+        if re.fullmatch(r"[A-Z][\w ,;:'-]{20,}\.", x) and {*re.findall(r"\w+", x)} <= frequent
+    ]
+    return " ".join(chosen)[:limit]
+
+
+def split(text: str, known: Container[str] | None = None) -> list[str]:
+    """A text as tokens: words (with the space before them) that are known, and letters. Without any known: all its words."""
+    parts = re.findall(r" ?\w+|.", text, re.DOTALL)
+    return parts if known is None else [x for part in parts for x in ([part] if part in known else part)]
+
+
+def vocabulary(text: str, words: int) -> list[str]:
+    """The words of a text that come often, and all its letters."""
+    frequent = [word for word, _ in Counter(split(text)).most_common(words)]
+    return sorted({*text, *frequent})
 
 
 def main(arguments: Sequence[str] | None = None) -> tuple[float, str]:
     """Train and write; the last loss and the text."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--batch", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--context", type=int, default=48)
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--width", type=int, default=96)
-    parser.add_argument("--lr", type=float, default=3e-3)
-    parser.add_argument("--write", type=int, default=200, help="so many letters")
-    parser.add_argument("--prompt", default="The compiler ")
-    parser.add_argument("--temperature", type=float, default=0.8)
+    parser.add_argument("--lr", type=float, default=4e-3)
+    parser.add_argument("--write", type=int, default=120, help="so many tokens")
+    parser.add_argument("--words", type=int, default=FREQUENT, help="so many frequent ones are tokens")
+    parser.add_argument("--prompt", default="The compiler")
+    parser.add_argument("--temperature", type=float, default=0.5)
     parser.add_argument("--limit", type=int, help="read so many letters only")
     parser.add_argument(
         "--text", type=Path, help="a text file to learn from; by default the project's documents"
@@ -151,16 +179,21 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, str]:
         else options.text.read_text(encoding="utf-8")[: options.limit]
     )
     # a resumed run has the letters it began with, whatever the prompt is
-    alphabet = sorted({*text, *(options.prompt if options.run is None else "")})
-    number = {letter: place for place, letter in enumerate(alphabet)}
-    data = np.array([number[letter] for letter in text], np.int64)
+    alphabet = vocabulary(text if options.run is not None else f"{text} {options.prompt}", options.words)
+    number = {token: place for place, token in enumerate(alphabet)}
+    data = np.array([number[token] for token in split(text, number)], np.int64)
     key = pn.random.key(options.seed)
     model = GPT(len(alphabet), options.context, options.width, options.heads, options.layers, key)
     size = sum(value.size for value in model.parameters().values())
-    print(f"gpt: {len(data):,} letters, {len(alphabet)} different ones; {size:,} parameters")
+    print(
+        f"gpt: {len(text):,} letters are {len(data):,} tokens, {len(alphabet)} different ones; {size:,} parameters"
+    )
     model, loss = train(model, data, options)
     written = write(
-        model, alphabet, [number[letter] for letter in options.prompt if letter in number], options
+        model,
+        alphabet,
+        [number[token] for token in split(options.prompt, number) if token in number],
+        options,
     )
     return loss, written
 
@@ -214,7 +247,7 @@ def train(model: GPT, data: Tokens, options: argparse.Namespace) -> tuple[GPT, f
             print(f"  the step is compiled in {compiled:.1f} s; loss {recent[0]:.3f}", flush=True)
         else:
             rate = (done - first) * options.batch * options.context / (perf_counter() - began - compiled)
-            line = f"  step {done:4d} of {options.steps}  loss {np.mean(recent):.3f}  {rate:,.0f} letters per second"
+            line = f"  step {done:4d} of {options.steps}  loss {np.mean(recent):.3f}  {rate:,.0f} tokens per second"
             if sys.stdout.isatty():
                 print(f"\r{line}", end="\n" if done == last else "", flush=True)
             elif done % max(options.steps // 10, 1) == 0:
@@ -231,7 +264,7 @@ def forever(loader: pn.data.Loader) -> Iterator[pn.Tensor]:
 
 
 def write(model: GPT, alphabet: Sequence[str], prompt: Sequence[int], options: argparse.Namespace) -> str:
-    """A text, letter by letter. When the cache is full, the second half of the text so far is read anew."""
+    """A text, token by token. When the cache is full, the second half of the text so far is read anew."""
     past = pn.Dim("past", 0, options.context - 1)
 
     @pn.jit(dims={"cache": (None, None, None, past, None)})
@@ -267,7 +300,7 @@ def write(model: GPT, alphabet: Sequence[str], prompt: Sequence[int], options: a
     rate = timed / max(perf_counter() - began, 1e-9)
     misses = following.cache_info().misses
     print(
-        f"\n  {rate:,.0f} letters per second; the step was compiled {'once' if misses == 1 else f'{misses} times'}"
+        f"\n  {rate:,.0f} tokens per second; the step was compiled {'once' if misses == 1 else f'{misses} times'}"
     )
     return "".join(alphabet[token] for token in tokens)
 

@@ -114,7 +114,9 @@ def operand_in_memory(split: CoreTiling, matrix: Matrix, value: UOp, k: UOp, out
     copied = substitute(value, {axis: outer + across, k: outer_k + inner})
     if split.engine:
         rows, panels = (size, 1) if along_k else (core.k, size // core.k)
-        box = Box(0, (), (), (core.k, rows), panels, split.buffers, core.mantissa is not None)
+        box = Box(
+            0, (), (), (core.k, rows), panels, split.buffers, core.mantissa is not None, stay=split.stay
+        )
         axes = (k, axis) if along_k else (axis, k)
         boxed = fetched(value, *axes, {axis: outer, k: outer_k}, rounded(copied, core), box)
         if boxed is None or along_k != k_first or size % (1 if along_k else core.k):
@@ -147,7 +149,9 @@ def results_in_memory(
         place, at = (
             simplify(layout.place(*(where[::-1] if turned else where))) for where in ((row, column), mine)
         )
-        kept = value.table.make(Ops.BUFFERIZE, value.dtype, (value, place), Bufferize("local", late=True))
+        kept = value.table.make(
+            Ops.BUFFERIZE, value.dtype, (value, place), Bufferize("local", late=not split.stay)
+        )
         read = value.table.make(Ops.INDEX, value.dtype, (kept, at))
         if dtype is None:
             exchanged[reduce] = read

@@ -7,13 +7,14 @@ Lanes and threads come in fixed numbers; 30 elements have none of 4. With 32 the
 * a REDUCE over the axis combines the identity of its op beyond the end, *before* lanes are combined with each other (what is
   computed from a load of nothing need not be neutral, and a chunk of lanes may be half valid; a sum of products of such loads
   is, and stays as it is);
-* a BUFFERIZE keeps what is computed there where nobody reads it: behind the others, or all in one place more.
+* a BUFFERIZE keeps what is computed there where nobody reads it: behind the others; at the end of each row, where rows of the axis follow
+  each other; or all in one place more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from planish.actions.base import OneAxis, Refusal, fitting
 from planish.target import Target
@@ -25,9 +26,11 @@ from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite
+from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
 from planish.uop.symbolic.reduce import identity
 
+_DIVISIONS: Final = frozenset({Ops.FLOORDIV, Ops.FLOORMOD})
 MOST_PADDING: Final = 4
 """How many times longer padding may make an axis."""
 
@@ -60,6 +63,39 @@ def _kept_aside(node: UOp, made: UOp, r: UOp, condition: UOp) -> UOp:
         return made  # there is room behind
     aside = condition.where(made.src[first], node.src[first].vmax + 1)
     return made.replace(src=(*made.src[:first], aside, *made.src[first + 1 :]))
+
+
+class _Pitch(NamedTuple):
+    """How far apart rows of what is kept are, and will be."""
+
+    now: int
+    then: int
+
+    def of(self, place: UOp) -> UOp:
+        """A place in rows that are so far apart."""
+        return simplify(place // self.now * self.then + place % self.now)
+
+
+def _longer_rows(sink: UOp, r: UOp, new: UOp) -> dict[UOp, _Pitch]:
+    """What is kept in rows along an axis, row after row, and read row by row: rows can have room at their ends."""
+    users: dict[UOp, list[UOp]] = {}
+    for node in sink.toposort():
+        for source in node.src:
+            if source.op is Ops.BUFFERIZE:
+                users.setdefault(source, []).append(node)
+    size = r.src[0]
+    found: dict[UOp, _Pitch] = {}
+    for node, readers in users.items():
+        if size.op is not Ops.CONST or len(node.src) != 2 or r not in closed_by(node):
+            continue
+        place, pitch = node.src[1], _Pitch(cast("int", size.arg), new.vmax + 1)
+        if place is r or stride(place, r) != 1 or not is_row_major(place):
+            continue
+        if all(
+            user.op is Ops.INDEX and user.src[0] is node and len(user.src) == 2 for user in readers
+        ) and not any(each.op in _DIVISIONS for user in readers for each in pitch.of(user.src[1]).toposort()):
+            found[node] = pitch
+    return found
 
 
 def longer(r: UOp, multiple: int) -> UOp:
@@ -111,13 +147,19 @@ class Padding(OneAxis):
         """The kernel with the longer range."""
         new = longer(r, self.multiple)
         condition, read = new < r.src[0], self.read(sink, r)
+        rows = _longer_rows(sink, r, new)
         final: dict[UOp, UOp] = {r: new}
         for node in sink.toposort():
             if node in final:
                 continue
             src = tuple([final[source] for source in node.src])
             made = node if src == node.src else node.replace(src=src)
-            if node.op is Ops.INDEX and any(r in index.ranges for index in node.src[1:]):
+            if node.op is Ops.INDEX and (pitch := rows.get(node.src[0])) is not None:
+                made = made.replace(src=(made.src[0], pitch.of(made.src[1])))
+            if node.op is Ops.BUFFERIZE and (pitch := rows.get(node)) is not None:
+                behind = simplify(node.src[1] - r)
+                made = made.replace(src=(made.src[0], pitch.of(behind) + new))
+            elif node.op is Ops.INDEX and any(r in index.ranges for index in node.src[1:]):
                 made = read(node, made)
             elif node.op is Ops.BUFFERIZE and r in closed_by(node):
                 made = _kept_aside(node, made, r, condition)

@@ -92,8 +92,11 @@ def _depends(node: UOp, inner: Collection[UOp]) -> bool:
     return any(n in inner for n in node.toposort())
 
 
-def dims_of(read: UOp, inner: Sequence[UOp]) -> tuple[TileDim, ...] | None:
-    """The dims of what is read, slowest first; None if it is no box of them, or elements of it are read by several digits."""
+def dims_of(read: UOp, inner: Sequence[UOp], *, repeated: bool = False) -> tuple[TileDim, ...] | None:
+    """The dims of what is read, slowest first; None if it is no box of them.
+
+    Unless `repeated`, neither if several values of an axis are the same element.
+    """
     index = plain_index(read)
     if index is None:
         return None
@@ -112,7 +115,7 @@ def dims_of(read: UOp, inner: Sequence[UOp]) -> tuple[TileDim, ...] | None:
                 return None
             digits.append(digit)
     digits.sort(key=lambda digit: digit.weight)
-    for axis in inner:  # every value of an axis is another element
+    for axis in () if repeated else inner:  # every value of an axis is another element
         parts = sorted((digit for digit in digits if digit.axis is axis), key=lambda digit: digit.divisor)
         reach = 1
         for part in parts:
@@ -153,10 +156,17 @@ class SharedTile:
 
     @classmethod
     def of(
-        cls, read: UOp, inner: Sequence[UOp], *, turned: bool, swizzle: int, pad: int
+        cls,
+        read: UOp,
+        inner: Sequence[UOp],
+        *,
+        turned: bool,
+        swizzle: int,
+        pad: int,
+        repeated: bool = False,
     ) -> SharedTile | None:
         """The tile of a read; None if it is no box, or rows of it do not make whole panels."""
-        dims = dims_of(read, inner)
+        dims = dims_of(read, inner, repeated=repeated)
         if not dims:
             return None
         itemsize = read.dtype.itemsize
@@ -222,6 +232,27 @@ class SharedTile:
             place = inside.where(place, self.layout.elements + number - self.elements)
         kept = Bufferize("local", buffers=buffers)
         return table.make(Ops.BUFFERIZE, read.dtype, (value, simplify(place)), kept)
+
+    def fetched_alone(self, read: UOp, fresh: Fresh, target: Target, buffers: int) -> UOp:
+        """The read of a tile that its thread fills by itself: where a vector lies is told apart from where an element lies in it.
+
+        The vectors of all threads are then next to each other, so that no two of a warp want the same bank.
+        """
+        table, width = read.table, self.width(read, 1, target)
+        count = self.elements // width
+        vector = fresh(count, AxisType.LOOP) if count > 1 else table.const(0)
+        lane = fresh(width, AxisType.UPCAST) if width > 1 else table.const(0)
+        number, at = vector * width + lane, list[UOp]()
+        for dim in reversed(self.dims[1:]):
+            at.append(number % dim.size)
+            number = number // dim.size
+        value = substitute(read, self._axes([number, *reversed(at)]))
+        kept = Bufferize("local", buffers=buffers, own=True)
+        made = table.make(Ops.BUFFERIZE, read.dtype, (value, vector, lane), kept)
+        place = table.const(0)
+        for dim in self.dims:
+            place = place * dim.size + dim.coordinate()
+        return table.make(Ops.INDEX, read.dtype, (made, simplify(place // width), simplify(place % width)))
 
     def _axes(self, at: Sequence[UOp]) -> dict[UOp, UOp]:
         """The axes of a read that is at these coordinates."""

@@ -9,6 +9,7 @@ becomes a read of what is kept, at i…. In the tile the axis with the longest s
 keeps the order of memory; `pad` elements may be added to each row. What a tensor core of one thread takes as an operand lies
 together instead, in the order in which it holds it. Where memory is contiguous the copy goes in vectors. On a CPU the tile is
 a box (`boxes.py`): windows that overlap are kept once, and what is contiguous in lanes only is transposed.
+With `own`, a thread fetches what it alone reads: it hands on nothing and waits for nobody, and needs no registers for what is under way.
 A place that is nowhere is kept as 0. What the loops outside are is decided by what the read depends on: a tile that does not
 depend on the loop named is copied further out.
 
@@ -30,7 +31,7 @@ from planish.actions.boxes import Boxed, boxed, lanes_of
 from planish.actions.fragments import dealt, lane_axes
 from planish.actions.layouts import SWIZZLES
 from planish.actions.padding import gated
-from planish.actions.shared_tiles import SharedTile
+from planish.actions.shared_tiles import SharedTile, dims_of
 from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import (
@@ -44,6 +45,7 @@ from planish.uop.nest import (
     name_of,
     next_root,
     plain_index,
+    without_gate,
 )
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -61,6 +63,9 @@ _ACCESS: Final = 16
 """Bytes that a thread moves at once."""
 _BANKS: Final = 128
 """Bytes of shared memory that the threads of a warp reach at once, if no two of them want the same bank."""
+_AHEAD: Final = 2
+"""Tiles of which one is fetched while another is used."""
+_OWN_DRAWN: Final = 0.3
 _PREPARING: Final = frozenset({Ops.CAST, Ops.BITCAST, Ops.ADD, Ops.SUB, Ops.XOR})
 """What a copy may make of what it reads, with operands that are the same everywhere."""
 
@@ -364,11 +369,13 @@ class Stage(Action):
     """Of a tile that threads share: whether neighbours in memory become rows, so that who reads across them reads neighbours."""
     swizzle: int = 0
     """The same: the width in bytes of panels in which chunks are exchanged (`layouts.py`); 0: there are none."""
+    own: bool = False
+    """Whether each thread fetches what it reads itself, and waits for nobody: of what no two threads read, some iterations ahead."""
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> Stage:
         at = rng.choice([None, *map(name_of, axes_of(sink))])
-        return cls(
+        made = cls(
             rng.choice((1, 1, 2, 3)),
             at,
             rng.choice((1, 1, 2, 3)),
@@ -376,6 +383,8 @@ class Stage(Action):
             rng.random() < 0.2,
             rng.choice((0, 0, 0, 32, 64, 128)),
         )
+        plain = made.buffers >= _AHEAD and not (made.pad or made.turned or made.swizzle)
+        return made.replaced(own=rng.random() < _OWN_DRAWN) if plain else made
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         if self.buffers < 1:
@@ -392,6 +401,11 @@ class Stage(Action):
             )
         if (self.swizzle or self.turned) and not target.block:
             raise self.no(f"{target.name} has no threads that share a tile", remedy="swizzle=0, turned=false")
+        if self.own and (self.swizzle or self.turned or self.pad or self.buffers < _AHEAD):
+            raise self.no(
+                "own=true: what a thread fetches for itself lies as it is read, and is fetched ahead",
+                remedy=f"buffers={_AHEAD} or more, and no other layout",
+            )
         loop = None if self.at is None else self.axis_of(sink, self.at)
         if loop is not None and kind_of(loop) in {AxisType.GLOBAL, AxisType.THREAD}:
             loop = None  # nothing is outside of these
@@ -423,19 +437,26 @@ class Stage(Action):
             reads = [read for read in reads if loop in read.ranges] or reads
         twins = _Twins(facts)
         threads = sorted(
-            (n for n in facts.nodes if n.op is Ops.RANGE and kind_of(n) in THREADS), key=lambda r: r.order
+            (n for n in facts.nodes if n.op is Ops.RANGE and kind_of(n) in THREADS),
+            key=lambda r: (
+                kind_of(r) is AxisType.WARP,
+                r.order,
+            ),  # neighbours copy what lies next to each other
         )
-        if special and not threads:
+        if (special or self.own) and not threads:
             raise self.no("no threads share it yet", remedy="local(…) first")
         exchange: dict[UOp, UOp] = {}
         copies: list[_Copy] = []
+        several: dict[UOp, UOp] = {}
         insides = {read: _inner(facts, read, loop) for read in reads}
         for read in sorted(reads, key=lambda read: -len(insides[read])):
             inner = insides[read]
             if plain_index(read) is None:
                 raise self.no(f"arg{slot} is read at more than one index")
             wanted = read if threads else _prepared(facts, read)
-            shared = next((found for copy in copies if (found := copy.serves(wanted)) is not None), None)
+            shared = None
+            if not self.own:
+                shared = next((found for copy in copies if (found := copy.serves(wanted)) is not None), None)
             if shared is not None:
                 exchange[wanted] = shared
             if not inner or shared is not None:
@@ -448,6 +469,15 @@ class Stage(Action):
                 raise self.no(f"which elements of arg{slot} are read depends on data")
             if any(is_named(n) and (threads or not n.src[0].ranges.isdisjoint(inner)) for n in inner):
                 raise self.no(f"how much of arg{slot} is needed is not known")
+            if self.own and not all(r in inner for r in threads):
+                raise self.no(f"threads read the same of arg{slot}, and would fetch it each")
+            if self.own or (special and dims_of(read, inner) is None):
+                found = self.several_at_once(read, inner, threads, twins, target, several)
+                if found is None and self.own:
+                    raise self.no(f"what a thread reads of arg{slot} is no box")
+                if found is not None:
+                    exchange[read] = found
+                    continue
             if threads:
                 exchange |= self.shared(facts, read, inner, threads, twins, target)
                 copies.append(_Copy(read, exchange[read]))
@@ -483,6 +513,79 @@ class Stage(Action):
         tile = _tile(read, inner, self.pad, threads=threads)
         kept = _copy_together(read, tile, threads, twins, target, self.buffers)
         return {read: table.make(Ops.INDEX, read.dtype, (kept, tile.place(tile.axes, table.const(0))))}
+
+    def several_at_once(
+        self,
+        read: UOp,
+        inner: list[UOp],
+        threads: list[UOp],
+        twins: _Twins,
+        target: Target,
+        known: dict[UOp, UOp],
+    ) -> UOp | None:
+        """What a read becomes of which several axes are the same element, as the halves of a byte are; None if it is no box.
+
+        `known` is what was copied before: what is read under different conditions is copied once.
+        """
+        axes = [axis for axis in inner if not self.own or axis not in threads]
+        tile = SharedTile.of(
+            read, axes, turned=self.turned, swizzle=self.swizzle, pad=self.pad, repeated=True
+        )
+        if tile is None:
+            return None
+        sizes: dict[UOp, int] = {}
+        for digit in (digit for dim in tile.dims for digit in dim.digits):
+            sizes[digit.axis] = sizes.get(digit.axis, 1) * digit.size
+        walked = set(sizes)
+        apart = _apart(
+            read,
+            [axis for axis in axes if axis not in walked],
+            [axis for axis in axes if axis in walked and sizes[axis] != _size(axis)],
+        )
+        if apart is None:
+            return None
+        bare, conditions = apart
+        if bare not in known:
+            single = substitute(bare, {axis: bare.table.const(0) for axis in axes if axis not in walked})
+            if self.own:
+                known[bare] = tile.fetched_alone(single, twins.range, target, self.buffers)
+            else:
+                kept = tile.copied(single, threads, twins.range, target, self.buffers)
+                known[bare] = read.table.make(Ops.INDEX, read.dtype, (kept, tile.read_place()))
+        found = known[bare]
+        for condition in conditions:
+            found = condition.where(found, found.const_like(read.dtype.const(0)))
+        return found
+
+
+def _apart(read: UOp, repeated: Collection[UOp], in_part: Collection[UOp]) -> tuple[UOp, list[UOp]] | None:
+    """A read without the conditions on axes along which it is the same element, and these; None if one is on others as well.
+
+    Or on axes along which it is the same element `in_part`.
+    """
+    index = read.src[1]
+    inside, conditions, kept = without_gate(index), list(read.src[2:]), list[UOp]()
+    while index is not inside:
+        conditions.append(index.src[0])
+        index = index.src[1]
+    found: list[UOp] = []
+    while conditions:
+        condition = conditions.pop()
+        leaves = {n for n in condition.toposort() if n.op is Ops.RANGE or _is_lane_axis(n)}
+        if condition.op is Ops.AND:
+            conditions.extend(condition.src)
+        elif not leaves.isdisjoint(in_part):
+            return None
+        elif leaves.isdisjoint(repeated):
+            kept.append(condition)
+        elif leaves <= set(repeated):
+            found.append(condition)
+        else:
+            return None
+    bare = read.replace(src=(read.src[0], simplify(inside)))
+    for condition in kept:
+        bare = gated(bare, condition)
+    return bare, found
 
 
 def _dealt(

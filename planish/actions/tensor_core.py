@@ -65,8 +65,10 @@ class CoreTiling:
         *,
         engine: bool = False,
         run: int = 1,
+        stay: int = 0,
+        apart: int = 1,
     ) -> None:
-        self.core, self.run = core, run
+        self.core, self.run, self.stay, self.apart = core, run, stay, apart
         self.nodes = sink.toposort()
         self.m, self.n = product.m, product.n
         table = product.reduce.table
@@ -124,18 +126,26 @@ class CoreTiling:
         """The term of a sum that stands at a place of the core's k; in any order, if it is the same for both operands.
 
         Of the bits of its number in `run` tiles those that number registers come first, then the tile, then those that number threads:
-        what a thread holds of all these tiles are neighbours.
+        what a thread holds of all these tiles are neighbours. The first bit of all, the half of a register, moves up where such neighbours
+        are to be some `apart`.
         """
         if self.run == 1:
             return outer + inside
-        k, layout = self.core.k, self.core.layout("a")[: self.core.k.bit_length() - 1]
-        held = [place for place, bit in enumerate(layout) if bit.startswith("r")]
-        shared = [place for place in range(len(layout)) if place not in held]
+        k, held, shared = self.core.k, *_bits_of_k(self.core)
         tile, behind = outer // k, len(held) + self.run.bit_length() - 1
-        found = tile // self.run * (k * self.run) + tile % self.run * (1 << len(held))
-        for first, places in ((0, held), (behind, shared)):
+        order = [
+            *held[1:],
+            *range(-1, -self.run.bit_length(), -1),
+        ]  # bits of the tile count from -1 downwards
+        order.insert(self.apart.bit_length() - 1, held[0])
+        found = tile // self.run * (k * self.run)
+        if self.apart == 1:
+            found = found + tile % self.run * (1 << len(held))
+            order = held
+        for first, places in ((0, order), (behind, shared)):
             for to, place in enumerate(places, first):
-                found = found + inside // (1 << place) % 2 * (1 << to)
+                bit = inside // (1 << place) % 2 if place >= 0 else tile // (1 << -place - 1) % 2
+                found = found + bit * (1 << to)
         return found
 
     def fresh(self, size: int, kind: AxisType) -> UOp:
@@ -173,14 +183,23 @@ class CoreTiling:
         return value.reduce(Ops.ADD, *own.values()) if own else value
 
 
+def _bits_of_k(core: Core) -> tuple[list[int], list[int]]:
+    """The bits of a place along k that number registers of a thread, and those that number threads."""
+    layout = core.layout("a")[: core.k.bit_length() - 1]
+    held = [place for place, bit in enumerate(layout) if bit.startswith("r")]
+    return held, [place for place in range(len(layout)) if place not in held]
+
+
 def _path(axis: UOp) -> tuple[int, ...]:
     return cast("Axis", axis.arg).path
 
 
 def _outer(axis: UOp, size: int) -> UOp:
-    """The first element of the tile that an axis is in, as an expression of a shorter axis."""
-    count = axis_size(axis) // size
+    """The first element of the tile that an axis is in, as an expression of a shorter axis, or of one whose size has a name."""
     outer = cast("Axis", axis.arg).part(0)
+    if size == 1 and not axis_size(axis):
+        return axis.table.range(axis.src[0], outer)
+    count = axis_size(axis) // size
     return axis.table.const(0) if count == 1 else axis.table.range(count, outer) * size
 
 
@@ -204,6 +223,10 @@ class TensorCore(Action):
     """Whether a copy engine brings them, while threads do nothing but multiply (`tensor_maps.py`)."""
     run: int = 1
     """How many tiles of k a thread has neighbours of, of a core whose operands are in registers: it reads them by one access."""
+    stay: int = 0
+    """How many blocks stay, each for one tile of the result after the other, and have the next one fetched while they finish the last; 0: none."""
+    apart: int = 1
+    """Of the neighbours of a run, how far apart are those that share a register: bits of two that lie sixteen apart are told apart at once."""
 
     @classmethod
     def of(
@@ -214,23 +237,30 @@ class TensorCore(Action):
         buffers: int = 1,
         engine: bool = False,
         run: int = 1,
+        stay: int = 0,
+        apart: int = 1,
     ) -> TensorCore:
         """A way to use a core."""
         m, n, k = (name_of(axis) for axis in (product.m, product.n, product.k))
-        return cls(core.name, m, n, k, groups, buffers, engine, run)
+        return cls(core.name, m, n, k, groups, buffers, engine, run, stay, apart)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
         ways = [
-            cls.of(core, product, run=rng.choice((1, 1, 2, 4)))
+            cls.of(core, product, run=rng.choice((1, 1, 2, 4)), apart=rng.choice((1, 1, 2, 4)))
             for core in target.tensor_cores[:2]
             for product in products(sink, core)[:1]
         ]
         reading = [core for core in target.tensor_cores if core.reads_memory]
         for core in rng.sample(reading, min(len(reading), _DRAWN)):
-            how = rng.choice((1, 1, 2)), rng.randint(1, 4), rng.random() < 0.5
+            how = rng.choice((1, 1, 2)), rng.randint(1, 4), rng.random() < 0.5, 1, rng.choice((0, 0, 1, 2, 3))
             ways += [cls.of(core, product, *how) for product in products(sink, core)[:1]]
         return rng.choice(ways) if ways else cls("none", "i", "j", "k")
+
+    @property
+    def how(self) -> tuple[int, int, bool, int, int, int]:
+        """Groups, buffers, whether there is an engine, tiles of a run, blocks that stay, and how far apart neighbours are that share a register."""
+        return self.groups, self.buffers, self.engine, self.run, self.stay, self.apart
 
     def chosen(self, sink: UOp, target: Target) -> tuple[Core, Product]:
         """The core, and the product that it is to do."""
@@ -253,11 +283,22 @@ class TensorCore(Action):
                 f"engine=true: {core.name} with {self.buffers} buffers has nothing that a copy engine could fill ahead",
                 remedy=f"a core that reads LOCAL memory, and at least {_LEAST_BUFFERS} buffers",
             )
+        if self.stay < 0 or (self.stay and not self.engine):
+            raise self.no(
+                f"stay={self.stay}: who stays has a copy engine fetch what comes next", remedy="engine=true"
+            )
         if self.run < 1 or self.run & (self.run - 1):
             raise self.no(f"run={self.run} is no power of two")
         if self.run > 1 and (core.reads_memory or core.threads == 1):
             raise self.no(
                 f"run={self.run}: the operands of {core.name} are not in the registers of several threads"
+            )
+        if self.apart < 1 or self.apart & (self.apart - 1):
+            raise self.no(f"apart={self.apart} is no power of two")
+        if self.apart > 1 and (self.run == 1 or 2 * self.apart > self.run << len(_bits_of_k(core)[0])):
+            raise self.no(
+                f"apart={self.apart}: a thread has no neighbours so far apart with run={self.run}",
+                remedy="a longer run",
             )
         if core.is_rough and not current().fastmath:
             kept = (
@@ -273,7 +314,7 @@ class TensorCore(Action):
         if not found:
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
-            if TensorCore.of(core, product, self.groups, self.buffers, self.engine, self.run) == self:
+            if TensorCore.of(core, product, *self.how) == self:
                 rows = axis_size(product.m)
                 if rows % (core.m * self.groups):
                     raise self.no(
@@ -295,7 +336,10 @@ class TensorCore(Action):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
-        split = CoreTiling(sink, core, product, self.groups, self.buffers, engine=self.engine, run=self.run)
+        groups, buffers, engine, run, stay, apart = self.how
+        split = CoreTiling(
+            sink, core, product, groups, buffers, engine=engine, run=run, stay=stay, apart=apart
+        )
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m
         row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))

@@ -23,6 +23,10 @@ _SHARED: Final = 227 << 10
 """Bytes of shared memory that the blocks of a multiprocessor have together."""
 _OTHERS: Final = 64
 """Registers of a thread for what is no sum: operands, addresses."""
+_STRAIGHT: Final = 56
+"""The same of a thread that reads operands straight from memory."""
+_ALONE: Final = 96
+"""The same of a thread that waits for its own copies alone, and loads for the next iteration meanwhile."""
 _BLOCKS: Final = 8
 """Blocks that are asked for at most."""
 
@@ -92,26 +96,41 @@ class Residency(NamedTuple):
     fetching: int = 0
 
 
+def _waits_alone(program: Program) -> bool:
+    """Whether threads wait for copies of their own, and for nobody else."""
+    waits = [k for k, i in enumerate(program.body) if isinstance(i, ir.WaitCopies)]
+    return any(
+        not isinstance(
+            next(i for i in program.body[k:] if isinstance(i, ir.Barrier | ir.EndLoop)), ir.Barrier
+        )
+        for k in waits
+        if any(isinstance(i, ir.EndLoop) for i in program.body[k:])
+    )
+
+
 def residency(program: Program, threads: int) -> Residency:
     """How many blocks a multiprocessor should run at once: of a pipeline, as many as there are registers for.
 
     While one waits for its tile, or writes its results, another computes. Asked for more, the compiler would spill. A warp is
     enough to fetch; it is a warpgroup where that can leave its registers to the others.
     """
+    branched = _branched(program)
+    sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG and b not in branched) // 4
     if not any(isinstance(i, ir.CopyAsync | ir.CopyBox) for i in program.body):
-        return Residency(1)
-    sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG and b not in _branched(program)) // 4
+        # warps that share sums of a tensor core and read all else straight from memory: what is under way is what they have registers for
+        shares = any(b.space is AddrSpace.LOCAL for b in program.locals) and bool(program.tiles)
+        return Residency(max(cuda_fetch.REGISTERS // ((sums + _STRAIGHT) * threads), 1) if shares else 1)
     chained = any(tile.in_memory("b") and not tile.in_memory("a") for tile in program.tiles)
     if chained:
         # their left operands are made of the sums of others, each begun from nothing, which no accumulator holds
         products = [i for i in program.body if isinstance(i, ir.Tile) and i.tile.in_memory("a")]
         made = {i.result for i in products}
         sums += sum(i.tile.lanes("c") for i in products if i.c not in made)
-    needed = (sums + _OTHERS) * threads
-    if not fetches(program):
-        return Residency(min(max(cuda_fetch.REGISTERS // needed, 1), _BLOCKS))
+    needed = (sums + (_ALONE if _waits_alone(program) else _OTHERS)) * threads
     shared = shared_memory(program)
     fitting = min(max(_SHARED // (shared.nbytes + shared.alignment), 1), _BLOCKS)
+    if not fetches(program):
+        return Residency(min(max(cuda_fetch.REGISTERS // needed, 1), fitting))
     several = fitting
     while several > 1 and fetched_registers(cuda_fetch.REGISTERS, several, threads) < sums + BESIDE:
         several -= 1

@@ -6,6 +6,7 @@ is loaded by words, computed in pairs and stored by words never leaves them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from planish import dtypes
@@ -86,10 +87,15 @@ def halves(word: str) -> tuple[str, str]:
     return f"(uint16_t){word}", f"(uint16_t)({word} >> 16)"
 
 
-def word_of(low: str, high: str) -> str:
-    """Two lanes as a word."""
+def word_of(low: str, high: str, known: Mapping[str, tuple[str, str]]) -> str:
+    """Two lanes as a word; `known` tells which halves of words lanes are."""
     word = low.removeprefix("(uint16_t)")
-    return word if (low, high) == halves(word) else f"pack2({low}, {high})"
+    if (low, high) == halves(word):
+        return word
+    if low in known and high in known:
+        (one, first), (two, second) = known[low], known[high]
+        return f"__byte_perm({one}, {two}, 0x{'54' if second == 'low' else '76'}{'10' if first == 'low' else '32'})"
+    return f"pack2({low}, {high})"
 
 
 def function_of(op: Ops, dtype: DType) -> str | None:

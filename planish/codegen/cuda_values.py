@@ -36,6 +36,8 @@ class CudaValues(CValues):
         """Where bytes are that were loaded by words."""
         self.above: dict[str, cuda_bytes.Above] = {}
         """Words of two floats: where they are known to be too large, and by what."""
+        self.small: dict[str, tuple[str, int]] = {}
+        """Words of two floats that are known as others times a power of two."""
         self.halves: dict[str, tuple[str, str]] = {}
         """Which half of which word a 16-bit float is."""
         self.uses_vectors = self.uses_bits = self.uses_shuffles = self.uses_words = self.uses_bytes = False
@@ -123,8 +125,12 @@ class CudaValues(CValues):
         if function is not None:
             words = [self.words_of(x)[0] for x in i.inputs]
             above = self.less(i, words[0])
-            text = f"{self.pair_helper(function)}({', '.join(words)})"
-            self.pair(i.result, text if above is None else self.lowered(above, dtype))
+            if above is not None:
+                self.settle(i.result, above)
+                return
+            if i.op is Ops.MUL:
+                words = self.shared_out(words, dtype)
+            self.pair(i.result, f"{self.pair_helper(function)}({', '.join(words)})")
             return
         texts = [self.scalar(i.op, dtype, lane) for lane in inputs]
         if dtype.scalar is dtypes.float32:
@@ -149,17 +155,49 @@ class CudaValues(CValues):
         number = values.pop()
         if values or not isinstance(number, int | float) or number != number // 1:
             return None
-        by = above.by + (int(number) if i.op is Ops.SUB else -int(number))
-        return above._replace(by=by) if cuda_bytes.holds(by, i.result.dtype) else None
+        found = above.less(int(number) if i.op is Ops.SUB else -int(number))
+        return found if all(cuda_bytes.holds(by, i.result.dtype) for by in found.by) else None
 
     def lowered(self, above: cuda_bytes.Above, dtype: DType) -> str:
-        """Floats that are known to be too large, less that."""
-        if not above.by:
+        """Floats that are known to be too large, as they should be, but for what is left of a power of two."""
+        scalar, left = dtype.scalar, above.left
+        if scalar is dtypes.float32:
+            return f"({above.word} - {self.constant(float(above.by[0]), scalar)})"
+
+        def pair(values: Sequence[float]) -> str:
+            return f"pack2({', '.join(self.constant(value, scalar) for value in values)})"
+
+        if any(above.powers):
+            factors = pair([2.0 ** (power - left) for power in above.powers])
+            taken = pair([-by / (1 << left) for by in above.by])
+            return f"{self.pair_helper(f'fma2_{scalar.short}')}({above.word}, {factors}, {taken})"
+        if not any(above.by):
             return above.word
-        taken = self.constant(float(above.by), dtype.scalar)
-        if dtype.scalar is dtypes.float32:
-            return f"({above.word} - {taken})"
-        return f"{self.pair_helper(f'sub2_{dtype.scalar.short}')}({above.word}, pack2({taken}, {taken}))"
+        taken = pair([float(by) for by in above.by])
+        return f"{self.pair_helper(f'sub2_{scalar.short}')}({above.word}, {taken})"
+
+    def settle(self, register: Register, above: cuda_bytes.Above) -> None:
+        """A register of two floats that are known to be too large, as they should be; the power of two that is left is told for products."""
+        dtype, text, name = register.dtype, self.lowered(above, register.dtype), f"r{register.number}"
+        if above.left:
+            self.emit(f"uint32_t {name}_small = {text};")
+            self.small[name] = f"{name}_small", above.left
+            text = self.times(f"{name}_small", above.left, dtype)
+        self.pair(register, text)
+
+    def times(self, word: str, power: int, dtype: DType) -> str:
+        """Two floats, times a power of two."""
+        factor = self.constant(float(1 << power), dtype.scalar)
+        return f"{self.pair_helper(f'mul2_{dtype.scalar.short}')}({word}, pack2({factor}, {factor}))"
+
+    def shared_out(self, words: Sequence[str], dtype: DType) -> list[str]:
+        """The factors of a product, with a power of two that one of them lacks given to the other, which many have in common."""
+        first, second = words
+        for word, other in ((first, second), (second, first)):
+            if word in self.small and other not in self.small:
+                small, power = self.small[word]
+                return [small, self.times(other, power, dtype)]
+        return [first, second]
 
     def pair(self, register: Register, text: str) -> None:
         """A register of two halves."""
@@ -180,7 +218,7 @@ class CudaValues(CValues):
         for low, high in zip(lanes[::2], lanes[1::2], strict=True):
             wide = [self.narrowed.get(lane) for lane in (low, high)]
             if None in wide:
-                found.append(cuda_pairs.word_of(low, high))
+                found.append(cuda_pairs.word_of(low, high, self.halves))
             else:
                 helper = self.pair_helper(f"narrow2_{operand.dtype.scalar.short}")
                 found.append(f"{helper}({wide[0]}, {wide[1]})")
@@ -232,7 +270,7 @@ class CudaValues(CValues):
             word = f"r{i.result.number}_above"
             self.emit(f"uint32_t {word} = {found.word};")
             self.above[f"r{i.result.number}"] = found._replace(word=word)
-            self.pair(i.result, self.lowered(found._replace(word=word), target))
+            self.settle(i.result, found._replace(word=word))
             return
         if source.bits == 8 and source.is_int and target.scalar is dtypes.float32:
             self.floats_of_bytes(i)

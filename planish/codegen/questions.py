@@ -6,6 +6,7 @@ from typing import Final, NoReturn
 
 from planish.errors import LoweringError
 from planish.llir.program import (
+    ACCESSES,
     Address,
     Barrier,
     Build,
@@ -15,7 +16,6 @@ from planish.llir.program import (
     EndLoop,
     Immediate,
     Instruction,
-    Load,
     Loop,
     Ops,
     Prefetch,
@@ -30,7 +30,7 @@ def maybe_outside(program: Program) -> frozenset[Register]:
     """Addresses that need not lie in their buffer: of gated accesses, prefetches, and what others are computed from."""
     addresses: set[Register] = set()
     for i in program.body:
-        if isinstance(i, Prefetch) or (isinstance(i, Load | Store) and i.gate is not None):
+        if isinstance(i, Prefetch) or (isinstance(i, ACCESSES) and i.gate is not None):
             addresses.add(i.address)
         elif isinstance(i, Address) and isinstance(i.base, Register):
             addresses |= {i.base, i.result}

@@ -16,15 +16,13 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from planish.llir.program import (
+    CONTROL,
     Address,
     Build,
     Concat,
-    EndIf,
-    EndLoop,
-    If,
     Instruction,
     Lanes,
-    Loop,
+    Load,
     Program,
     Register,
 )
@@ -32,6 +30,7 @@ from planish.records import dataclass
 
 _BLOCK: Final = 16
 """Bytes within which lanes are exchanged most cheaply."""
+_LOOKED_AT: Final = (*CONTROL, Lanes, Concat, Build)
 _FEW: Final = 3
 """Registers that may be joined and selected from as one."""
 
@@ -79,10 +78,10 @@ def find(program: Program) -> LanesOfMany:
     scattered: dict[Register, list[Lane]] = {}
     run = 0
     for i in program.body:
+        if not isinstance(i, _LOOKED_AT):
+            continue
         taken: list[Lane] = []
-        if isinstance(i, Address):
-            continue  # the most frequent ones
-        if isinstance(i, Loop | EndLoop | If | EndIf):
+        if isinstance(i, CONTROL):
             run += 1
         elif isinstance(i, Lanes) and isinstance(i.operand, Register):
             if i.operand in joined:
@@ -123,7 +122,9 @@ def _unneeded(
     """Of what is joined, that of which nothing is read but what is made from the rows themselves."""
     found, apart = set(joined), set(apart)
     for i in body:
-        if not isinstance(i, Address) and not (isinstance(i, Lanes) and i.result in apart):
+        if isinstance(i, Address) or (isinstance(i, Load) and i.gate is None):
+            continue  # the most frequent ones, which read no vector
+        if not (isinstance(i, Lanes) and i.result in apart):
             found.difference_update(i.registers)
     return found
 

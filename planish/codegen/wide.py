@@ -27,6 +27,7 @@ from planish.llir.program import (
     Register,
 )
 
+_LOOPS: Final = (Loop, EndLoop)
 _WIDENED: Final = frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.SHL, Ops.MULACC})
 
 
@@ -62,7 +63,7 @@ def _indices(program: Program, spans: dict[Register, Span]) -> dict[Register, No
 
 def _is_widened(i: Instruction, wide: dict[Register, Register]) -> bool:
     """Whether an instruction is made anew in 64 bits."""
-    if isinstance(i, Loop | EndLoop):
+    if isinstance(i, _LOOPS):
         return i.counter in wide and isinstance(i.bound, Immediate)
     return isinstance(i, Compute) and i.op in _WIDENED and i.result in wide
 

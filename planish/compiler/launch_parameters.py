@@ -11,10 +11,10 @@ from planish.codegen.blocks import block_bytes, scratch_bytes
 from planish.errors import InternalError
 from planish.llir.makers import Makers
 from planish.llir.program import (
+    ACCESSES,
+    CLOSING,
     AnyLane,
     Compute,
-    EndIf,
-    EndLoop,
     If,
     Immediate,
     Instruction,
@@ -24,7 +24,6 @@ from planish.llir.program import (
     Ops,
     Program,
     Register,
-    Store,
 )
 from planish.runtime.entry import NativeKernel
 
@@ -67,9 +66,7 @@ def runs(program: Program, points: int) -> Iterator[tuple[Instruction, int]]:
     Both sides of a condition count, but what is for smaller sizes alone; what is under an `if any` hardly ever runs.
     """
     called = {
-        (each.op, each.dtype): [
-            i for i, often in runs(each.body, 1) if often and not isinstance(i, Load | Store)
-        ]
+        (each.op, each.dtype): [i for i, often in runs(each.body, 1) if often and not isinstance(i, ACCESSES)]
         for each in program.functions
     }
     most = {variable.result: variable.high for variable in program.variables}
@@ -82,7 +79,7 @@ def runs(program: Program, points: int) -> Iterator[tuple[Instruction, int]]:
             times.append(times[-1] * (count if isinstance(count, int) else 1))
         elif isinstance(instruction, If):
             times.append(0 if instruction.condition in rare else times[-1])
-        elif isinstance(instruction, EndLoop | EndIf):
+        elif isinstance(instruction, CLOSING):
             times.pop()
         elif (
             called
@@ -127,7 +124,7 @@ def touched_bytes(program: Program) -> int:
     points = prod(grid_of(program))
     spent: dict[str, int] = {}
     for instruction, times in runs(program, points):
-        if isinstance(instruction, Load | Store):
+        if isinstance(instruction, ACCESSES):
             buffer = makers.buffer(instruction.address)
             if buffer is not None:
                 dtype = instruction.result.dtype if isinstance(instruction, Load) else instruction.value.dtype

@@ -63,7 +63,11 @@ class RetraceWarning(UserWarning):
 
 def Dim(name: str, low: int, high: int) -> NamedDim:  # noqa: N802 - it names a kind of thing
     """A size that is not known when a function is compiled: at least `low` and at most `high`, both included."""
-    return NamedDim.named(name, low, high)
+    try:
+        return NamedDim.named(name, low, high)
+    except PlanishError as error:
+        error.location = error.location or Location.caller()
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,7 @@ def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = Fal
     holds besides floats and complex numbers has None for a gradient. With `has_aux` the function returns a pair, of which
     only the first is differentiated, and the value is that pair.
     """
+    _checked("value_and_grad", function)
 
     @_wraps(function)
     def value_and_gradient(*args: Tree, **kwargs: Tree) -> tuple[Tree, Tree]:
@@ -140,6 +141,7 @@ def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Fun
 
     With `has_aux` it gives a pair: the gradient, and what the function returns besides. See `value_and_grad`.
     """
+    _checked("grad", function)
 
     @_wraps(function)
     def gradient(*args: Tree, **kwargs: Tree) -> Tree:
@@ -147,6 +149,13 @@ def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Fun
         return (found, aux) if has_aux else found
 
     return gradient
+
+
+def _checked(what: str, function: Function) -> None:
+    if not callable(function):
+        raise mistake(
+            DTypeError, what, f"takes a function, not {_kind(function)}", f"{what}(f)(x), not {what}(f(x))"
+        )
 
 
 def _wraps(function: Function) -> Callable[[Function], Function]:
@@ -340,6 +349,7 @@ def jacrev(function: Function, argnums: Argnums = 0) -> Function:
     It is a tree like the result, of trees like the argument (of tuples of such, for several), of tensors with the axes of
     the result and then those of the argument.
     """
+    _checked("jacrev", function)
 
     @_wraps(function)
     def jacobian(*args: Tree, **kwargs: Tree) -> Tree:
@@ -362,6 +372,7 @@ def jacrev(function: Function, argnums: Argnums = 0) -> Function:
 
 def jacfwd(function: Function, argnums: Argnums = 0) -> Function:
     """A function that gives the Jacobian of another, column by column: for many results of few arguments. See `jacrev`."""
+    _checked("jacfwd", function)
 
     @_wraps(function)
     def jacobian(*args: Tree, **kwargs: Tree) -> Tree:

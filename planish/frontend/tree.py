@@ -81,6 +81,18 @@ _REGISTRY: dict[type, tuple[Flatten, Unflatten]] = {}
 
 def register(kind: type, flatten: Flatten, unflatten: Unflatten) -> None:
     """Say how a class is taken apart (children, and what else is needed) and put together again."""
+    for what, given in (
+        ("a class", isinstance(kind, type)),
+        ("flatten", callable(flatten)),
+        ("unflatten", callable(unflatten)),
+    ):
+        if not given:
+            raise PlanishError(
+                f"tree.register: {what} is missing",
+                op="tree.register",
+                location=Location.caller(),
+                remedy="register(Box, lambda box: ((box.value,), None), lambda about, children: Box(*children))",
+            )
     _REGISTRY[kind] = (flatten, unflatten)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -57,6 +58,8 @@ def replaced(path: PathLike) -> Iterator[IO[bytes]]:
     Tensors that are still mapped from the old one keep their elements, and an interrupted save leaves it as it was.
     """
     place = Path(path)
+    if not place.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder to save in", str(place.parent))
     descriptor, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from planish import dtypes
 from planish.llir.instruction import Complaint, Instruction, form, is_integer
@@ -93,4 +93,10 @@ class Barrier(Instruction):
     mnemonic = "barrier"
 
 
-__all__ = ["Barrier", "EndIf", "EndLoop", "If", "Loop", "Special"]
+OPENING: Final = (Loop, If)
+CLOSING: Final = (EndLoop, EndIf)
+CONTROL: Final = (*OPENING, *CLOSING)
+"""Tuples, for who asks of every instruction: a union of types is made anew whenever it is asked for, which takes ten times as long."""
+
+
+__all__ = ["CLOSING", "CONTROL", "OPENING", "Barrier", "EndIf", "EndLoop", "If", "Loop", "Special"]

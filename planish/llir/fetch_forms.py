@@ -68,7 +68,7 @@ class CopyBox(Instruction):
     mnemonic, reads = "copy_box", ("address", "coordinates", "step", "offsets")
     syntax = (
         "address, step:i32 from param at coordinates:i32 of dims by strides as sizes"
-        "( aside offsets:i32 from lower to upper every steps)( panels=panels) ring=ring buffers=buffers( rounded)"
+        "( aside offsets:i32 from lower to upper every steps)( panels=panels) ring=ring buffers=buffers( rounded)( stay=stay)"
     )
     address: Register
     step: Operand
@@ -85,6 +85,8 @@ class CopyBox(Instruction):
     lower: tuple[int, ...] = ()
     upper: tuple[int, ...] = ()
     steps: tuple[int, ...] = ()
+    stay: int = 0
+    """How many blocks do one tile after the other (`resident.py`); 0: each does one."""
 
     @property
     def box(self) -> Box:

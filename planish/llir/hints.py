@@ -12,18 +12,21 @@ from typing import Final
 
 from planish.dtypes import AddrSpace, PtrDType
 from planish.llir.program import (
+    ACCESSES,
     Address,
     Barrier,
     Build,
     CopyAsync,
     EndLoop,
+    If,
     Immediate,
     Instruction,
     Lanes,
     Load,
     Loop,
     Register,
-    Store,
+    Special,
+    WaitCopies,
 )
 
 _ITERATIONS: Final = 8
@@ -34,9 +37,15 @@ _FEW: Final = 4
 _PIPELINED: Final = (32, 1600)
 """Iterations and instructions of a loop that only adds to sums what asynchronous copies have brought: as straight code it reads for the
 next terms while it adds up these (a tile of 8 by 8 sums and 16 terms is 1200)."""
+_WAITING: Final = 2
+"""Copies of a loop that waits for copies of its own."""
 _SUMS: Final = 320
 """The same for a loop that only adds to sums: a tile that fills the registers, for as many taps of a window (eight pixels, two vectors and
 their indices are 38). Its iterations share what they read, and what is counted for their indices goes away."""
+
+
+_PASSED: Final = 8
+"""Copies of a loop whose iterations the threads of a GPU mostly pass by: what decides that is read for all of them at once."""
 
 
 def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
@@ -45,7 +54,9 @@ def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
     So have loops, of any length, whose counters number registers: those have no numbers when the code runs.
     """
     result = [_numbering(i, numbered) for i in body] if (numbered := _counters(body)) else list(body)
+    _unroll_waiting(result)
     is_pipelined = any(isinstance(i, CopyAsync) for i in result)
+    has_threads = any(isinstance(i, Special) and i.is_thread for i in result)
     start: int | None = None
     for place, instruction in enumerate(result):
         if isinstance(instruction, Loop):
@@ -60,9 +71,25 @@ def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
                 most = (_ITERATIONS, _SUMS if sums else _INSTRUCTIONS)
                 if sums and is_pipelined:
                     most = _PIPELINED
-                result[start] = replace(loop, unroll=_copies(loop, sum(map(_work, inside)), most))
+                passed = has_threads and any(isinstance(i, If) for i in inside) and not sums
+                copies = _copies(loop, sum(map(_work, inside)), most)
+                result[start] = replace(loop, unroll=copies or _PASSED * passed)
             start = None  # what is around it is not innermost
     return result
+
+
+def _unroll_waiting(body: list[Instruction]) -> None:
+    """Two copies of loops that wait for copies and for nobody else: the back end has the second ask for what it loads while the first computes."""
+    begun: list[int] = []
+    for place, instruction in enumerate(body):
+        if isinstance(instruction, Loop):
+            begun.append(place)
+        elif isinstance(instruction, EndLoop):
+            start = begun.pop()
+            loop, inside = body[start], body[start + 1 : place]
+            waits = any(isinstance(i, WaitCopies) for i in inside)
+            if isinstance(loop, Loop) and waits and not any(isinstance(i, Barrier) for i in inside):
+                body[start] = replace(loop, unroll=loop.unroll or _WAITING)
 
 
 def _counters(body: Sequence[Instruction]) -> set[Register]:
@@ -95,12 +122,12 @@ def _work(instruction: Instruction) -> int:
     if isinstance(instruction, Lanes):
         count = len(instruction.lanes)
         return count if count >= _FEW < instruction.operand.dtype.lanes // count else 0
-    return int(not (isinstance(instruction, Load | Store) and _in_registers(instruction.address)))
+    return int(not (isinstance(instruction, ACCESSES) and _in_registers(instruction.address)))
 
 
 def _only_sums(body: Sequence[Instruction]) -> bool:
     """Whether all that is stored is kept in registers, and all that is read is there."""
-    accesses = [i for i in body if isinstance(i, Load | Store)]
+    accesses = [i for i in body if isinstance(i, ACCESSES)]
     return all(i.gate is None and (isinstance(i, Load) or _in_registers(i.address)) for i in accesses)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Complaint = tuple[str, str]
+_OPERANDS: Final = (Register, Immediate)
 """The invariant that is broken (`planish.llir.verify` lists them), and how."""
 
 
@@ -60,14 +61,14 @@ class Instruction:
             value = getattr(self, name)
             if isinstance(value, tuple):
                 operands += value
-            elif isinstance(value, Register | Immediate):
+            elif isinstance(value, _OPERANDS):
                 operands.append(value)
         return tuple(operands)
 
     @property
     def registers(self) -> tuple[Register, ...]:
         """The registers it reads, in order."""
-        return tuple(operand for operand in self.operands if isinstance(operand, Register))
+        return tuple([operand for operand in self.operands if isinstance(operand, Register)])
 
     @property
     def target(self) -> Register | None:

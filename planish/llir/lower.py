@@ -28,6 +28,7 @@ from planish.llir.program import (
     Register,
     Variable,
 )
+from planish.llir.resident import resident
 from planish.llir.reuse import reused
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.uop.laws import memory_of
@@ -42,6 +43,8 @@ _TILES: Final[Mapping[str, TileOp]] = {
     for core in CORES.values()
 }
 ASYNC: Final = "async"
+_OWN: Final = "own"
+"""Of a store to memory that no other thread reads."""
 """The hint of a STORE that is seen after a WAIT."""
 _NO_UNROLL: Final[Mapping[Axis, int]] = {}
 
@@ -232,6 +235,7 @@ class _Lowering:
                 box.lower,
                 box.upper,
                 box.steps,
+                box.stay,
             )
         )
 
@@ -326,7 +330,7 @@ def _hints(node: UOp) -> tuple[int, bool]:
     for word in cast("str", node.arg or "").split():
         if word == "nontemporal":
             nontemporal = True
-        elif word == ASYNC:
+        elif word in {ASYNC, _OWN}:
             continue  # what cannot be copied so is stored at once
         elif word.startswith("align") and word[5:].isdigit():
             align = int(word[5:])
@@ -437,5 +441,5 @@ def lower(
     params = sorted((b for b in buffers if b.space is AddrSpace.GLOBAL), key=lambda b: int(b.name[3:]))
     own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
-    made = fetched(Program(name, tuple(params), own, tuple(body), tuple(state.variables)))
+    made = resident(fetched(Program(name, tuple(params), own, tuple(body), tuple(state.variables))))
     return reused(made) if state.aligned else made

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field
+from typing import Final
 
 from planish.dtypes import DType
 from planish.llir.program import (
@@ -23,6 +24,8 @@ from planish.llir.program import (
     Register,
 )
 from planish.records import dataclass
+
+_ARITHMETIC: Final = (Compute, Convert)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +89,7 @@ class Makers:
                 stack.pop()
                 continue
             maker = self.maker(register)
-            inputs = (
-                maker.registers if isinstance(maker, Compute | Convert) and _is_count(register.dtype) else ()
-            )
+            inputs = maker.registers if isinstance(maker, _ARITHMETIC) and _is_count(register.dtype) else ()
             missing = [r for r in inputs if r not in self._sums]
             if missing:
                 stack += missing
@@ -145,7 +146,7 @@ class Makers:
                 continue
             seen.add(register)
             maker = self.maker(register)
-            if not isinstance(maker, Compute | Convert):
+            if not isinstance(maker, _ARITHMETIC):
                 return False  # its counter, that of a loop in it, or something out of memory
             stack += maker.registers
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from planish import dtypes
 from planish.dtypes import DType, PtrDType
@@ -149,4 +149,7 @@ class Reload(Instruction):
     slot: int
 
 
-__all__ = ["Address", "Load", "Prefetch", "Reload", "Spill", "Store"]
+ACCESSES: Final = (Load, Store)
+"""A tuple, as in `control_forms`."""
+
+__all__ = ["ACCESSES", "Address", "Load", "Prefetch", "Reload", "Spill", "Store"]

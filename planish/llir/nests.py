@@ -13,12 +13,12 @@ from typing import Final
 from planish.dtypes import AddrSpace, PtrDType
 from planish.llir.makers import Makers
 from planish.llir.program import (
+    CLOSING,
+    OPENING,
     Address,
     Compute,
     Convert,
-    EndIf,
     EndLoop,
-    If,
     Immediate,
     Instruction,
     Load,
@@ -32,6 +32,7 @@ from planish.target import Target
 
 LINE: Final = 64
 """The bytes of a cache line."""
+_ARITHMETIC: Final = (Compute, Convert)
 _PAST_CACHES: Final = 8
 """A store past the caches takes as long as so many other instructions: it holds the buffer that a line leaves through. (By timing a softmax;
 anything from 4 to 16 is within a few percent.)"""
@@ -93,7 +94,7 @@ class Nests:
                     inside.parent.children.append(inside)
             elif inside is None:
                 continue
-            elif isinstance(i, Compute | Convert):
+            elif isinstance(i, _ARITHMETIC):
                 if self.is_whole(i):
                     inside.arithmetic += isinstance(i, Compute)
                     inside.effort += 1
@@ -112,10 +113,10 @@ class Nests:
         outer: list[tuple[int, ...]] = []
         headers: tuple[int, ...] = ()
         for position, i in enumerate(self.body):
-            if isinstance(i, EndLoop | EndIf):
+            if isinstance(i, CLOSING):
                 headers = headers[:-1]
             outer.append(headers)
-            if isinstance(i, Loop | If):
+            if isinstance(i, OPENING):
                 headers += (position,)
         return outer
 

@@ -14,30 +14,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from planish.dtypes import AddrSpace
 from planish.llir.program import (
+    ACCESSES,
+    CLOSING,
+    OPENING,
     Address,
     Barrier,
     Buffer,
     CopyAsync,
     CopyBox,
     EndFetcher,
-    EndIf,
-    EndLoop,
     Fetcher,
-    If,
     Instruction,
-    Load,
-    Loop,
     Program,
     Register,
-    Store,
     Tile,
     WaitCopies,
 )
 
 _Stretch = tuple[int, int]
+_OPENING: Final = (*OPENING, Fetcher)
+_CLOSING: Final = (*CLOSING, EndFetcher)
+_READING: Final = (*ACCESSES, CopyAsync, CopyBox, Tile)
 
 
 def _outermost(body: Sequence[Instruction]) -> list[_Stretch]:
@@ -45,11 +46,11 @@ def _outermost(body: Sequence[Instruction]) -> list[_Stretch]:
     found: list[_Stretch] = []
     begun, depth = 0, 0
     for position, i in enumerate(body):
-        if isinstance(i, Loop | If | Fetcher):
+        if isinstance(i, _OPENING):
             begun = begun if depth else position
             depth += 1
         found.append((begun, position) if depth else (position, position))
-        if isinstance(i, EndLoop | EndIf | EndFetcher):
+        if isinstance(i, _CLOSING):
             depth -= 1
             if not depth:
                 found[begun:] = [(begun, position)] * (position + 1 - begun)
@@ -66,7 +67,7 @@ def _stretches(program: Program) -> dict[Buffer, _Stretch]:
             base = i.base if isinstance(i.base, Buffer) else held.get(i.base)
             if base is not None and base.space is AddrSpace.LOCAL:
                 held[i.result] = base
-        elif isinstance(i, Load | Store | CopyAsync | CopyBox | Tile):
+        elif isinstance(i, _READING):
             for register in i.registers:
                 if register in held:
                     first, last = around[position]

@@ -23,6 +23,10 @@ def histogram_bin_edges(
         return tensor("histogram", np.histogram_bin_edges(known, bins, range))
     if not isinstance(bins, int):
         return tensor("histogram", bins)
+    if bins < 1:
+        raise mistake(
+            ShapeError, "histogram", f"there are no {bins} intervals", "give 1 or more, or their limits"
+        )
     given = default_float(tensor("histogram", x))
     if range is not None:
         low, high = (float(end) for end in range)
@@ -91,7 +95,7 @@ def histogramdd(
 
 def _counted(
     points: Tensor,
-    bins: int | Sequence[int | Tensor],
+    bins: int | Sequence[int | str | Tensor],
     range: Sequence[tuple[float, float]] | None,
     density: bool,
     weights: Tensor | None,

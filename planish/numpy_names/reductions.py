@@ -15,6 +15,7 @@ from planish.frontend.tensor.operands import (
     default_float,
     mistake,
     reshaped,
+    size_of,
     tensor,
 )
 from planish.frontend.tensor.quantiles import Share, quantiles
@@ -269,9 +270,12 @@ def cov(
         weights = share if weights is None else weights * share
     less = ddof if ddof is not None else (0 if bias else 1)
     if weights is None:
-        total: Tensor | float = float(variables.shape[1])
+        count = size_of(variables, 1, _real(variables))
+        total: Tensor | float = float(count) if isinstance(count, int) else count
         mean = api.mean(variables, axis=1, keepdims=True)
-        divisor: Tensor | float = max(total - less, 0.0)
+        divisor: Tensor | float = (
+            api.maximum(total - less, 0.0) if isinstance(total, Tensor) else max(total - less, 0.0)
+        )
     else:
         total = api.sum(weights)
         mean = api.sum(variables * weights, axis=1, keepdims=True) / total

@@ -182,7 +182,9 @@ class AnySize:
         """Bounds within which a size fits into what the model has; whether there are any for these sizes."""
         if self.told:
             return False
-        sizes = {s.name: s for dims in given.values() for d in dims if isinstance(d, Dim) for s in d.symbols()}
+        sizes = {
+            s.name: s for dims in given.values() for d in dims if isinstance(d, Dim) for s in d.symbols()
+        }
         excess = error.size.hi - error.limit
         for symbol in sorted(error.size.symbols(), key=lambda symbol: -symbol.hi):
             least = max(seen.get(symbol.name, 0) for seen in self._seen)

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import FunctionProto, GraphProto, NodeProto
+from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
 from planish import ptir
 from planish.errors import Location, PlanishError
@@ -40,6 +40,7 @@ from planish.ptir.types import DimLike, TensorType
 
 Array = NDArray[Any]
 Compile = Callable[[ptir.Function], Call]
+T = TypeVar("T")
 
 
 class Importer:
@@ -78,6 +79,8 @@ class Importer:
         self.prepared = Prepared()
         """Work on weights that was done already."""
         self.lengths = NamedLengths(Lengths())
+        self.growing: dict[int, tuple[str, int]] = {}
+        """What the steps of a loop hand on, by the ids of the values: which loop it is, and which of its values."""
         self._ends: dict[int, tuple[Any, tuple[list[list[str]], set[str]]]] = {}
         self._initial: dict[int, tuple[GraphProto, dict[str, Array]]] = {}
 
@@ -221,11 +224,19 @@ class Importer:
         if known is not None:
             for attribute in at.node.attribute:
                 at.attr(attribute.name)
-            return [known]
+            return [known if known.dtype == np.bool_ else known.astype(self._whole_kind(at, given))]
         outputs = self._called(entry, at, given)
         if sizes is not None and isinstance(outputs[0], GraphValue):
             self.symbols[outputs[0].id] = (outputs[0], sizes)
         return outputs
+
+    @staticmethod
+    def _whole_kind(at: NodeSite, given: Sequence[Value]) -> Any:
+        """The dtype of what a node makes of sizes: that of what it is given, but for a cast."""
+        if at.node.op_type == "Cast":
+            return np.int32 if at.attr("to") == TensorProto.INT32 else np.int64
+        data = given[1 if at.node.op_type == "Where" else 0]
+        return data.dtype.numpy if isinstance(data, GraphValue) else np.asarray(data).dtype
 
     def _sizes(self, at: NodeSite, given: Sequence[Value]) -> Array | None:
         """The sizes, some with names, that a node makes of sizes with names."""
@@ -460,9 +471,22 @@ class Importer:
     def _after_cut(self, value: Value, arrays: Mapping[int, Array]) -> Value:
         if isinstance(value, list):
             return [self._after_cut(item, arrays) for item in value]
-        return (
-            self.segment.parameter(arrays[value.id], value.dims) if isinstance(value, GraphValue) else value
-        )
+        if not isinstance(value, GraphValue):
+            return value
+        array, place = arrays[value.id], self.growing.get(value.id)
+        return self.segment.parameter(array, self.lengths.grown(place, value.dims, array, self.segment.named))
+
+    def cut_steps(self, at: NodeSite, handed_on: Sequence[Value], run: Callable[[], T]) -> T:
+        """Do something that may cut between two steps of a loop: what is handed on may have other lengths in the next."""
+        before = self.growing
+        where = " ".join(at.node.output)
+        self.growing = {
+            lazy.id: (where, number) for number, value in enumerate(handed_on) for lazy in lazy_in(value)
+        }
+        try:
+            return run()
+        finally:
+            self.growing = before
 
     def finish(self, values: Sequence[GraphValue]) -> list[Array]:
         """Run the segment for these values; a new one begins."""

@@ -110,6 +110,8 @@ def checked(info: PortInfo, value: Any, sizes: DimSizes) -> Any:
     array: Any = value if isinstance(value, np.ndarray | DeviceArray) else _made(info, value)
     if array.dtype.kind in "US":
         array = array.astype(object)
+    if isinstance(array, np.ndarray) and not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if info.dtype not in ("string", "unknown") and array.dtype != object and array.dtype.name != info.dtype:
         raise InvalidArgument(
             f"input {info} is given {array.dtype}{list(array.shape)}",

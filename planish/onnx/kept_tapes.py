@@ -2,7 +2,8 @@
 
 The key is the model's bytes, the types of its inputs and whatever else code follows from. An entry is plain data: which compiled
 functions are called, each under its key in the compilation cache, with which inputs, results and weights, and where data decides
-the way. Weights that lie in the model are named, not copied; what was made of them is in the entry. A tape with steps that only
+the way. Weights that lie in the model are named, not copied, with the layout in which they are read; what was computed of them is in
+the entry. A tape with steps that only
 this process can do (fresh random numbers) is not kept, nor one of a model that reads text.
 """
 
@@ -23,6 +24,7 @@ from planish.compiler.arguments import Arguments
 from planish.compiler.compilation_cache import disk_cache, key_of
 from planish.onnx.host_call import HostCall
 from planish.onnx.tape import Call, End, Tape, TapeStep
+from planish.onnx.weight_layouts import AS_IT_IS, WeightLayouts
 from planish.records import dataclass
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ _KINDS: Final = {
     "data": "tuple[Array, ...]",
     "shapes": "tuple[tuple[int, ...], ...]",
     "weights": "tuple[str, ...]",
+    "layouts": "tuple[str, ...]",
     "offsets": "tuple[int, ...]",
     "kinds": "tuple[DType, ...]",
 }
@@ -86,13 +89,19 @@ def key_for(digest: str, *said: object) -> str:
     return key_of("onnx tape", digest, repr(said), compilation_cache.surroundings())
 
 
-def save(where: str, tape: Tape, functions: Mapping[int, Signature], initial: Mapping[str, Array]) -> bool:
+def save(
+    where: str,
+    tape: Tape,
+    functions: Mapping[int, Signature],
+    initial: Mapping[str, Array],
+    layouts: WeightLayouts,
+) -> bool:
     """Keep a tape; `functions` are those that were compiled, by the ids of their calls. Whether it could be."""
     cache = disk_cache()
     if not cache.usable:
         return False
     try:
-        data = _Writer(functions, initial).pack(tape)
+        data = _Writer(functions, initial, layouts).pack(tape)
     except (Unkept, plan_json.Malformed):
         return False
     cache.put(where, data)
@@ -100,8 +109,11 @@ def save(where: str, tape: Tape, functions: Mapping[int, Signature], initial: Ma
 
 
 class _Writer:
-    def __init__(self, functions: Mapping[int, Signature], initial: Mapping[str, Array]) -> None:
+    def __init__(
+        self, functions: Mapping[int, Signature], initial: Mapping[str, Array], layouts: WeightLayouts
+    ) -> None:
         self.functions = functions
+        self.layouts = layouts
         self.initial = sorted(
             (array.ctypes.data, array.nbytes, name) for name, array in initial.items() if array.nbytes
         )
@@ -113,7 +125,8 @@ class _Writer:
     def pack(self, tape: Tape) -> bytes:
         first = self.edges(tape.first)
         chosen = [self.functions[call] for call in self.calls]
-        arrays = [array for _, array in self.arrays.values()]
+        sources = [self.origin(array) for _, array in self.arrays.values()]
+        arrays = [array for array, _ in sources]
         places = [self.place(array) for array in arrays]
         if sum(a.nbytes for a, (name, _) in zip(arrays, places, strict=True) if not name) > _MOST:
             raise Unkept
@@ -125,12 +138,18 @@ class _Writer:
             "data": tuple(a for a, (name, _) in zip(arrays, places, strict=True) if not name),
             "shapes": tuple(array.shape for array in arrays),
             "weights": tuple(name for name, _ in places),
+            "layouts": tuple(layout for _, layout in sources),
             "offsets": tuple(offset for _, offset in places),
             "kinds": tuple(_dtype(array) for array in arrays),
         }
         return plan_json.pack(
             {name: (kind, values[name]) for name, kind in _KINDS.items()}, [first, self.nodes]
         )
+
+    def origin(self, array: Array) -> tuple[Array, str]:
+        """A weight of the model that an array is another layout of, and the layout; else the array."""
+        source, layout = self.layouts.source(array)
+        return (source, layout) if self.place(source)[0] else (array, AS_IT_IS)
 
     def place(self, array: Array) -> tuple[str, int]:
         """The weight of the model that an array is, or is a part of, and where it begins there; no name if it is none."""
@@ -232,7 +251,7 @@ def _read_size(told: Any) -> Hashable:
     return str(name), int(low), int(high)
 
 
-def load(where: str, initial: Mapping[str, Array]) -> Found | None:
+def load(where: str, initial: Mapping[str, Array], layouts: WeightLayouts) -> Found | None:
     """A tape that was kept; None if there is none, or a part of it is gone."""
     raw = disk_cache().get(where)
     if raw is None:
@@ -251,24 +270,29 @@ def load(where: str, initial: Mapping[str, Array]) -> Found | None:
                 return None
             functions[id(call)] = function
             calls.append(call)
-        return Found(_Reader(nodes, calls, _arrays(values, initial)).tape(first), functions)
+        return Found(_Reader(nodes, calls, _arrays(values, initial, layouts)).tape(first), functions)
     except (plan_json.Malformed, ValueError, KeyError, IndexError, TypeError):
         return None  # an entry of another make: the model is imported again
 
 
-def _arrays(values: Mapping[str, Any], initial: Mapping[str, Array]) -> list[Array]:
+def _arrays(values: Mapping[str, Any], initial: Mapping[str, Array], layouts: WeightLayouts) -> list[Array]:
     kept = iter(values["data"])
     arrays: list[Array] = []
-    for shape, name, offset, kind in zip(
-        *(values[n] for n in ("shapes", "weights", "offsets", "kinds")), strict=True
+    for shape, name, offset, kind, layout in zip(
+        *(values[n] for n in ("shapes", "weights", "offsets", "kinds", "layouts")), strict=True
     ):
-        if name:
-            base = initial[name].reshape(-1).view(np.uint8)
-            size = int(np.prod(shape, dtype=np.int64)) * kind.numpy.itemsize
-            arrays.append(base[offset : offset + size].view(kind.numpy).reshape(shape))
-        else:
-            arrays.append(next(kept).reshape(shape))
+        array = _part(initial[name], offset, shape, kind.numpy) if name else next(kept).reshape(shape)
+        arrays.append(layouts.of(array, layout) if layout else array)
     return arrays
+
+
+def _part(weight: Array, offset: int, shape: tuple[int, ...], dtype: Any) -> Array:
+    """A weight of the model, or what it holds from a byte on."""
+    if offset == 0 and weight.shape == shape and weight.dtype == dtype:
+        return weight
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    whole = weight.reshape(-1).view(np.uint8)
+    return np.asarray(whole[offset : offset + size].view(dtype).reshape(shape))
 
 
 class _Reader:

@@ -41,8 +41,12 @@ class Lengths:
         if len(met) <= _ALONE or not 0 < size <= _LARGEST or self.reason is not None:
             return None
         if size > self._bounds.get(place, 0):
-            self._bounds[place] = max(_LEAST, 2 << (size - 1).bit_length())
+            self._bounds[place] = _bound(size)
         return self._bounds[place]
+
+
+def _bound(size: int) -> int:
+    return max(_LEAST, 2 << (size - 1).bit_length())
 
 
 class NamedLengths:
@@ -50,12 +54,38 @@ class NamedLengths:
 
     def __init__(self, known: Lengths) -> None:
         self.known = known
+        self._grown: set[str] = set()
+        """Names of lengths that grow from step to step of a loop."""
         self._dims: dict[int, tuple[Dim, tuple[str, int, int]]] = {}
         """What stands for a size. Two that are the same now are taken for the same; a run where they differ is imported by itself."""
 
     @property
     def used(self) -> bool:
-        return bool(self._dims)
+        return bool(self._grown or self._dims)
+
+    def grown(
+        self, place: tuple[str, int] | None, dims: Sequence[DimLike], array: Array, named: dict[int, Dim]
+    ) -> tuple[DimLike, ...]:
+        """The dims of what is left when a step of a loop has been run, with names for lengths that were others before.
+
+        Along a way through the model such lengths are always the same. Names begin anew in each step (`named`), so that steps are the
+        same program; `place` is the loop, and which of the values that it hands on.
+        """
+        own = [not isinstance(dim, int) for dim in dims]
+        if any(
+            symbol.name not in self._grown for dim in dims if isinstance(dim, Dim) for symbol in dim.symbols()
+        ):
+            return tuple(dims)  # lengths that data decides
+        found: list[DimLike] = list(array.shape)
+        for axis, size in enumerate(array.shape if on_device(array.dtype) else ()):
+            bound = None if place is None else self.known.bound((*place, axis), size)
+            if bound is None and own[axis] and size:
+                bound = _bound(size)
+            if bound is not None:
+                label = f"g{len(named)}"
+                self._grown.add(label)
+                found[axis] = named.setdefault(size, Dim.named(label, 1, bound))
+        return tuple(found)
 
     def key(self, where: str, dims: list[tuple[DimLike, ...]], results: Sequence[Array]) -> Hashable:
         """What leads on from a call that made these arrays; their dims, some with names, are added."""

@@ -227,7 +227,8 @@ class Model:
         """The tape of an earlier process."""
         if self._digest is None or self.make is not compile:
             return None
-        found = kept_tapes.load(kept_tapes.key_for(self._digest, self.dims, said), self.initial)
+        where = kept_tapes.key_for(self._digest, self.dims, said)
+        found = kept_tapes.load(where, self.initial, self.prepared.layouts)
         if found is None:
             return None
         self.compilations += len(found.functions)
@@ -237,7 +238,7 @@ class Model:
     def keep(self, *said: object, tape: Tape) -> None:
         if self._digest is not None and self.make is compile and tape.first:
             where = kept_tapes.key_for(self._digest, self.dims, said)
-            kept_tapes.save(where, tape, self._made, self.initial)
+            kept_tapes.save(where, tape, self._made, self.initial, self.prepared.layouts)
 
     @cached_property
     def _digest(self) -> str | None:

@@ -2,8 +2,9 @@
 
 Handlers write what an op means, and much of that concerns weights only: a zero point subtracted, the factor of a
 normalisation, the sum of two biases, numbers unpacked from bytes. Such values are computed by the interpreter when a program
-is made. Moving elements about, and making them wider, is free where they are used, and stays there: so weights stay as small
-as they are in the file, and those that nothing is done to stay in the file.
+is made; kernels of transposed convolutions are turned around then, too. Moving elements about, and making them wider, is free where
+they are used, and stays there: so weights stay as small as they are in the file. Products read matrices in layouts of their own
+(`packing.py`); weights that nothing is done to stay in the file.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish import ptir
+from planish.onnx.packing import packed
+from planish.onnx.weight_layouts import WeightLayouts
 from planish.ptir.function import Inst, Value, set_operands
 
 Array = NDArray[Any]
@@ -24,12 +27,17 @@ Array = NDArray[Any]
 class Prepared(dict[Hashable, tuple[list[Array], list[Array]]]):
     """What was computed, by program and arrays; with the arrays, so that they stay who they are."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.layouts = WeightLayouts()
+        """Weights as products read them."""
+
     packed = False
     """Whether weights stay as narrow as they are: a GPU widens them in registers, in the time that reading them takes."""
 
 
-_FREE: Final = frozenset({"reshape", "transpose", "slice", "broadcast_to", "reverse", "cast", "bitcast"})
-_WORTH: Final = frozenset({"concat", "pad", "reduce_sum", "reduce_max", "reduce_min", "gather"})
+_FREE: Final = frozenset({"reshape", "transpose", "slice", "broadcast_to", "cast", "bitcast"})
+_WORTH: Final = frozenset({"concat", "pad", "reverse", "reduce_sum", "reduce_max", "reduce_min", "gather"})
 _LARGE: Final = 1 << 14
 """Bytes of weights that are worth staying packed."""
 _GROWTH: Final = 4
@@ -40,13 +48,24 @@ def prepared(
     function: ptir.Function, arrays: Sequence[Array], fixed: Sequence[bool], kept: Prepared
 ) -> tuple[ptir.Function, list[Array]]:
     """The function (changed in place) and its arguments, with work on `fixed` ones done. Other arguments keep their places."""
+    function, arrays, fixed = _computed(function, arrays, fixed, kept)
+    if kept.packed:
+        return function, arrays
+    every = packed(function, arrays, fixed, kept.layouts)
+    return function, _trim(function, every, [*fixed, *[True] * (len(every) - len(arrays))])
+
+
+def _computed(
+    function: ptir.Function, arrays: Sequence[Array], fixed: Sequence[bool], kept: Prepared
+) -> tuple[ptir.Function, list[Array], list[bool]]:
+    """The function and its arguments with values of weights alone computed, and which arguments are such."""
     body = function.body
     arrays = [
         _laid(array, kept) if is_fixed else array for array, is_fixed in zip(arrays, fixed, strict=True)
     ]
     chosen = _chosen(function, fixed, packed=kept.packed)
     if not chosen:
-        return function, arrays
+        return function, arrays, list(fixed)
     work = function.clone("prepare")
     values = {value.id: value for value in work.values()}
     work.body.set_results(values[value.id] for value in chosen)
@@ -63,7 +82,10 @@ def prepared(
         for user in list(value.users):
             set_operands(user, tuple(new if operand is value else operand for operand in user.operands))
         every.append(array)
-    return function, _trim(function, every, [*fixed, *[True] * len(chosen)])
+    may_go = [*fixed, *[True] * len(chosen)]
+    known = dict(zip(map(id, every), may_go, strict=True))
+    left = _trim(function, every, may_go)
+    return function, left, [known[id(array)] for array in left]
 
 
 def _laid(array: Array, kept: Prepared) -> Array:

@@ -15,7 +15,7 @@ from planish import dtypes, ptir
 from planish.onnx.scope import Value
 from planish.ptir.builder import Graph
 from planish.ptir.graph_value import GraphValue
-from planish.ptir.types import DimLike, TensorType
+from planish.ptir.types import Dim, DimLike, TensorType
 
 Array = NDArray[Any]
 _SMALL: Final = 64
@@ -32,6 +32,8 @@ class Segment:
         self.parameters: dict[int, GraphValue] = {}
         self.data: dict[int, Array] = {}
         """The array of each parameter, by the id of its value."""
+        self.named: dict[int, Dim] = {}
+        """What stands for lengths of things that grow from step to step of a loop."""
 
     def value(self, array: Array) -> GraphValue:
         """An array as a value: a constant if it is small, else a parameter."""

@@ -17,7 +17,7 @@ from planish.config import settings
 from planish.errors import PlanishError
 from planish.onnx import providers as places
 from planish.onnx.element_types import word_of
-from planish.onnx.information import PortInfo
+from planish.onnx.information import DimSizes, PortInfo
 from planish.onnx.model import load
 from planish.onnx.options import RunOptions, SessionOptions
 from planish.onnx.ort_values import IOBinding, OrtValue
@@ -77,9 +77,9 @@ class InferenceSession:
         except PlanishError as error:
             raise told_as(Fail, error) from error
         self._threads = int(options.intra_op_num_threads) or None
-        self._inputs = [_argument(info) for info in self.model.inputs]
-        self._outputs = [_argument(info) for info in self.model.outputs]
-        self._optional = [_argument(info) for info in self.model.optional_inputs]
+        self._inputs = [_argument(info, self.model.dims) for info in self.model.inputs]
+        self._outputs = [_argument(info, self.model.dims) for info in self.model.outputs]
+        self._optional = [_argument(info, self.model.dims) for info in self.model.optional_inputs]
         self._started = time.monotonic_ns()
         self._events: list[tuple[int, int]] | None = [] if options.enable_profiling else None
         self._waiting: ThreadPoolExecutor | None = None
@@ -254,10 +254,12 @@ class InferenceSession:
         return place
 
 
-def _argument(info: PortInfo) -> NodeArg:
+def _argument(info: PortInfo, sizes: DimSizes) -> NodeArg:
     text = info.type_text or f"tensor({word_of(info.dtype)})"
     text = f"seq({text})" if info.kind == "sequence" else text
-    return NodeArg(info.name, f"optional({text})" if info.is_optional else text, list(info.dims or ()))
+    fixed = {name: size for name, size in sizes.items() if isinstance(size, int)}
+    dims = [fixed.get(dim, dim) if isinstance(dim, str) else dim for dim in info.dims or ()]
+    return NodeArg(info.name, f"optional({text})" if info.is_optional else text, dims)
 
 
 __all__ = ["InferenceSession", "ModelMetadata", "NodeArg"]

@@ -116,6 +116,10 @@ class TapeRecorder:
         self._step(TapeStep(call, sources, is_static), () if is_static else (key_of or shapes)(results))
         return results
 
+    def is_input(self, array: Array) -> bool:
+        """Whether it was given to the model."""
+        return self.numbers.get(id(array), self._inputs) < self._inputs
+
     def look(self, arrays: Sequence[Array]) -> None:
         """What follows depends on this data."""
         seen = [array for array in arrays if id(array) in self.numbers]

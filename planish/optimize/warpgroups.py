@@ -31,6 +31,8 @@ _NEAR, _WORTH = 4, 1.4
 """Tiles that are tried with a copy engine before any without, and how much longer they may take by what is known of them."""
 _LEAST: Final = 32
 """Columns and terms from which on a product is worth a core of this kind."""
+_LEAST_BUFFERS: Final = 2
+"""Tiles that an engine needs: one is read, one filled."""
 _LEAST_COLUMNS: Final = 2
 """Of a long and thin one that is read as such: what counts then is that memory is read far ahead."""
 
@@ -94,18 +96,28 @@ class _Tiles(CoreSchedule):
     engine = False
 
     def take(self) -> bool:
-        groups, core = self.fit.groups, self.core
-        tile = BlockTile(groups * core.m, core.n)
-        buffers = rings(self.draft.target, sizes_of(self.fit.product), tile).buffers
-        how = ", a copy engine feeds them" if self.engine else ""
-        done = (buffers > 1 or not self.engine) and self.pad()
-        done = done and self.draft.do(
-            TensorCore.of(core, self.fit.product, groups, buffers, engine=self.engine),
-            f"tiles of {groups * core.m} x {core.n} in registers{how}",
-        )
+        if not self.pad():
+            return False
+        # results that are wider than operands may need more memory than there is beside a ring
+        done = (self.engine and self.multiplied(stay=True)) or self.multiplied(stay=False)
         if done:
             self.order()
         return done
+
+    def multiplied(self, *, stay: bool) -> bool:
+        """The core at work, shared out in the best way; by blocks that stay, if they may and it is."""
+        groups, core, target = self.fit.groups, self.core, self.draft.target
+        tile = BlockTile(groups * core.m, core.n)
+        way = rings(target, sizes_of(self.fit.product), tile, stay=stay)
+        if self.engine and way.buffers < _LEAST_BUFFERS:
+            return False
+        how = f"tiles of {groups * core.m} x {core.n} in registers"
+        how += ", a copy engine feeds them" if self.engine else ""
+        how += ", blocks go on to the next" if way.stay else ""
+        staying = way.blocks * target.workers if way.stay else 0
+        return self.draft.do(
+            TensorCore.of(core, self.fit.product, groups, way.buffers, engine=self.engine, stay=staying), how
+        )
 
     def order(self) -> None:
         """Blocks that run at the same time do a part of the result that is about as high as wide: they read least so."""

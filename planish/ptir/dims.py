@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, cast
 
 from planish.errors import ParseError, ShapeError
+from planish.ptir.dim_numbers import SizeArithmetic
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TOKEN: Final = re.compile(r"\s*(\d+|[A-Za-z_][A-Za-z0-9_]*|//|\.\.|[-+*%()])")
@@ -89,7 +90,7 @@ Monomial = tuple[Atom, ...]
 Terms = tuple[tuple[Monomial, int], ...]
 
 
-class Dim:
+class Dim(SizeArithmetic):
     """A dynamic size in normal form: a sum of products of atoms with integer coefficients.
 
     Bounds come from interval arithmetic and may be wider than the truth, never narrower.
@@ -188,8 +189,8 @@ class Dim:
         return result
 
     def __add__(self, other: DimLike) -> DimLike:
-        if not isinstance(other, (int, Dim)):
-            return NotImplemented
+        if not isinstance(cast("object", other), int | Dim):
+            return self.as_number() + other if isinstance(other, float | complex) else NotImplemented
         total = dict(self.terms)
         for monomial, coefficient in _terms_of(other):
             total[monomial] = total.get(monomial, 0) + coefficient
@@ -207,8 +208,8 @@ class Dim:
         return -self + other
 
     def __mul__(self, other: DimLike) -> DimLike:
-        if not isinstance(other, (int, Dim)):
-            return NotImplemented
+        if not isinstance(cast("object", other), int | Dim):
+            return self.as_number() * other if isinstance(other, float | complex) else NotImplemented
         total: dict[Monomial, int] = {}
         for left, a in self.terms:
             for right, b in _terms_of(other):

@@ -40,7 +40,10 @@ def _mistake(kind: type[DTypeError | ShapeError], op: str, message: str, remedy:
 
 
 def _sizes(shape: Shape) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(size < 0 for size in sizes):
+        raise _mistake(ShapeError, "random", f"shape {sizes} has a negative size", "give sizes from 0 on")
+    return sizes
 
 
 # --- keys -------------------------------------------------------------------------------------------------

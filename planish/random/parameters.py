@@ -9,6 +9,7 @@ from planish.dtypes import DType
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.operands import common_shape
 from planish.random.core import _UNIT, Numbers, Shape, _floating, _mistake, _sizes
 
 
@@ -33,7 +34,7 @@ def _number_or_tensor(x: Any) -> Numbers:
 def _fitting(op: str, shape: Shape | None, given: list[Tensor]) -> tuple[int, ...]:
     """The shape of the result: that of all parameters together, or a larger one that they broadcast to."""
     shapes = [x.shape for x in given]
-    together = fn.broadcast_shapes(*shapes)
+    together = common_shape(op, shapes)
     if shape is None:
         return together
     sizes = _sizes(shape)

@@ -221,13 +221,14 @@ def _parts(tensors: Tensors, node: UOp) -> int:
         return 0  # of other tensor cores nothing is known here
     engine, tiles = (WARPGROUPS, WARPGROUP_TILES) if on_core else (THREADS, THREAD_TILES)
     ways = [1, *(p for p in range(2, _MOST_PARTS + 1) if cut % p == 0 and sizes.k // p >= _PART)]
-    # what memory takes to bring the operands, no cut makes shorter
+    # what memory takes to bring the operands, no cut makes shorter; parts for a core that reads LOCAL memory are whole rows there, as an
+    # engine fetches them
     read = (sizes.m + sizes.n) * sizes.k * sizes.batch * sizes.itemsize
     least = read / (target.bytes_per_cycle[-1] * target.workers)
     times = {
         p: max(least, min(cycles(target, sizes, tile, engine, p) for tile in tiles))
         for p in ways
-        if p == 1 or sizes.k // p * sizes.itemsize % _ALIGNED == 0
+        if p == 1 or sizes.k // p * sizes.itemsize % (_LINE if on_core else _ALIGNED) == 0
     }
     best = min(times, key=lambda p: (times[p], p))
     return best if best > 1 and times[best] < _GAIN * times[1] else 0

@@ -139,12 +139,13 @@ _BOX: Final = _Form(
     (
         ("slot", _INT_CODEC), ("dims", _TUPLE_CODEC), ("strides", _TUPLE_CODEC), ("sizes", _TUPLE_CODEC),
         ("panels", _INT_CODEC), ("buffers", _INT_CODEC), ("rounded", _BOOL_CODEC),
-        ("lower", _TUPLE_CODEC), ("upper", _TUPLE_CODEC), ("steps", _TUPLE_CODEC),
+        ("lower", _TUPLE_CODEC), ("upper", _TUPLE_CODEC), ("steps", _TUPLE_CODEC), ("stay", _INT_CODEC),
     ),
     lambda arg: tuple(cast("Box", arg)),
     lambda parts: Box(*cast("Any", parts)),
     usual=(
         ("panels", 1), ("buffers", 1), ("rounded", False), ("lower", ()), ("upper", ()), ("steps", ()),
+        ("stay", 0),
     ),
 )  # fmt: skip
 FORMS: Final[dict[Ops, _Form]] = {
@@ -173,10 +174,16 @@ FORMS: Final[dict[Ops, _Form]] = {
     Ops.REDUCE: _one("op", _OP_CODEC),
     Ops.SCAN: _one("op", _OP_CODEC),
     Ops.BUFFERIZE: _Form(
-        (("space", _NAME_CODEC), ("removable", _BOOL_CODEC), ("buffers", _INT_CODEC), ("late", _BOOL_CODEC)),
+        (
+            ("space", _NAME_CODEC),
+            ("removable", _BOOL_CODEC),
+            ("buffers", _INT_CODEC),
+            ("late", _BOOL_CODEC),
+            ("own", _BOOL_CODEC),
+        ),
         lambda arg: tuple(cast("Bufferize", arg)),
-        lambda parts: Bufferize(*cast("tuple[str, bool, int, bool]", parts)),
-        usual=(("buffers", 1), ("late", False)),
+        lambda parts: Bufferize(*cast("tuple[str, bool, int, bool, bool]", parts)),
+        usual=(("buffers", 1), ("late", False), ("own", False)),
     ),
     Ops.LOAD: _one("hint", _NAME_CODEC, optional=True),
     Ops.STORE: _one("hint", _NAME_CODEC, optional=True),

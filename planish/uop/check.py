@@ -383,7 +383,7 @@ def _lane_axes(arg: Lanes) -> bool:
 
 
 def _is_box(arg: Box) -> bool:
-    counts = (arg.slot, arg.panels, arg.buffers)
+    counts = (arg.slot, arg.panels, arg.buffers, arg.stay)
     tuples = (arg.dims, arg.strides, arg.sizes, arg.steps)
     corners = (arg.lower, arg.upper)
     return (

@@ -81,7 +81,8 @@ class Variant:
 
     def fits(self, form: int) -> bool:
         """Whether a node of this form could match."""
-        return bool(fitting((self,), form))
+        ops = self.pattern.ops
+        return (ops is None or form & 127 in ops) and bool(fitting((self,), form))
 
     @property
     def function(self) -> MatchFunction:
@@ -92,7 +93,7 @@ class Variant:
 
 
 def fitting(variants: Iterable[Variant], form: int) -> list[Variant]:
-    """Those that could match a node of a form, in their order. (One loop: thousands of forms turn up in the first kernels.)"""
+    """Of those for its op, the ones that could match a node of a form, in their order. (One loop: thousands of forms turn up in the first kernels.)"""
     found: list[Variant] = []
     for variant in variants:
         tests = variant._tests
@@ -107,9 +108,7 @@ def fitting(variants: Iterable[Variant], form: int) -> list[Variant]:
 
 
 def _form_tests(pattern: Pattern) -> Iterator[tuple[int, int, int]]:
-    """What a form has to satisfy: for fields of it, place and width, a bit for each value that is allowed."""
-    if pattern.ops is not None:
-        yield 0, 127, sum(1 << op for op in pattern.ops)
+    """What a form has to satisfy besides its op: for fields of it, place and width, a bit for each value that is allowed."""
     if pattern.kinds is not None:
         yield 7, 7, sum(1 << KIND_CODE[kind] for kind in pattern.kinds)
     if pattern.sources is None:

@@ -114,7 +114,7 @@ class Table:
         place = 0
         for new in src:  # counted: a zip takes as long as all the rest
             old = before[place]
-            place += 1
+            place += 1  # noqa: SIM113 - nor enumerate
             if new is not old:
                 if type(new) is not UOp or new.dtype is not old.dtype or new.table is not self:
                     return self.make(op, dtype, src, arg)

@@ -291,6 +291,8 @@ class Bufferize(NamedTuple):
     """How many there are in a ring: with n, what is needed n - 1 iterations later is fetched in the background."""
     late: bool = False
     """Whether it is filled when all rings are done with, so that it may lie in their memory."""
+    own: bool = False
+    """Whether each thread fills what it reads itself: nobody has to wait for another."""
 
 
 class Box(NamedTuple):
@@ -318,6 +320,8 @@ class Box(NamedTuple):
     """Where they end, from the end of the dim on; offsets (coordinates behind those of the dims) move all of them aside."""
     steps: tuple[int, ...] = ()
     """How far pixels are apart there."""
+    stay: int = 0
+    """How many blocks stay and do one tile after the other, so that the next is fetched ahead; 0: each does one."""
 
     @property
     def elements(self) -> int:

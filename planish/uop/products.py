@@ -162,7 +162,7 @@ def _readings(found: list[_Operands], core: Core) -> Iterator[tuple[Product | No
         misfit = [
             f"{axis.arg} has {axis_size(axis) or 'an unknown number of'} values, no multiple of {size}"
             for axis, size in zip((product.m, product.n, product.k), core.dims, strict=True)
-            if not axis_size(axis) or axis_size(axis) % size
+            if size > 1 and (not axis_size(axis) or axis_size(axis) % size)
         ]
         if misfit:
             yield None, f"{'; '.join(misfit)} (pad_to makes it one)"

@@ -229,7 +229,10 @@ def _refill_problems(lines: Sequence[UOp]) -> Iterator[Problem]:
 
 
 def _is_private(buffer: UOp, body: Sequence[UOp], threads: set[UOp]) -> bool:
-    """Whether each thread reads and replaces elements of its own: the same places, by its own number."""
+    """Whether each thread reads and replaces elements of its own: as stage 12 says, or the same places, by its own number."""
+    stores = [line for line in body if line.op is Ops.STORE and memory_of(line.src[0]) is buffer]
+    if all("own" in str(store.arg or "").split() for store in stores):
+        return True
     places: dict[Ops, set[UOp]] = {Ops.LOAD: set(), Ops.STORE: set()}
     for line in body:
         if line.op in places and memory_of(line.src[0]) is buffer and line.src[0].op is Ops.INDEX:

@@ -253,7 +253,7 @@ def programs(draw: st.DrawFn) -> tuple[Build, tuple[Array, ...]]:
         value = x
         for kind, seed in steps:
             rng = np.random.default_rng(seed)
-            shape = tuple(int(d) for d in value.type.dims)  # type: ignore[arg-type]
+            shape = tuple(int(d) for d in value.type.dims)
             rank = len(shape)
             if kind == "p":
                 low = [int(n) for n in rng.integers(-1, 3, rank)]

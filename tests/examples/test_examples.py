@@ -49,7 +49,21 @@ def test_digits_reaches_98_percent():
 def test_gpt_learns_and_writes_with_a_growing_cache(capsys: pytest.CaptureFixture[str]):
     sizes = ["--layers", "1", "--width", "16", "--heads", "2", "--context", "12", "--batch", "8"]
     loss, text = example("gpt").main(
-        [*sizes, "--steps", "120", "--lr", "0.01", "--write", "20", "--limit", "4000", "--prompt", "The "]
+        [
+            *sizes,
+            "--steps",
+            "120",
+            "--lr",
+            "0.01",
+            "--write",
+            "20",
+            "--limit",
+            "4000",
+            "--prompt",
+            "The ",
+            "--words",
+            "0",
+        ]
     )
     shown = capsys.readouterr().out
     assert loss < 3.4  # 4.2 at the start, of 66 letters
@@ -57,7 +71,7 @@ def test_gpt_learns_and_writes_with_a_growing_cache(capsys: pytest.CaptureFixtur
     assert len(text) == 24
     assert text in shown
     assert "the step was compiled once" in shown
-    assert "letters per second" in shown
+    assert "tokens per second" in shown
 
 
 def test_heat_spreads_as_it_should(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -259,3 +259,24 @@ def test_parts_of_what_was_assigned():
     mask[2] = True
     assert x[mask].tolist() == [5, 3]
     np.testing.assert_array_equal(x.astype(pn.float64, copy=False).numpy(), [5, 2, 3])
+
+
+def test_what_is_assigned_to_the_flat_elements_is_assigned_to_the_tensor() -> None:
+    x, array = pn.arange(6).reshape(2, 3), np.arange(6).reshape(2, 3)
+    for each in (x, array):
+        each.flat[3] = -1
+        each.flat[[0, 5]] = 9
+        each.flat[1:3] *= 2
+        each.put([4, -2], 7)
+    np.testing.assert_array_equal(x, array)
+    assert [int(one) for one in x.flat] == array.reshape(-1).tolist()
+    assert int(x.flat.sum()) == array.sum()
+    x.flat = 0
+    np.testing.assert_array_equal(x, np.zeros((2, 3)))
+    y = pn.jit(lambda x: _negated_first(x * 1))(pn.ones((2, 2)))
+    np.testing.assert_array_equal(y, [[-1, 1], [1, 1]])
+
+
+def _negated_first(x: pn.Tensor) -> pn.Tensor:
+    x.flat[0] = -x.flat[0]
+    return x

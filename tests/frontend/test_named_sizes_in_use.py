@@ -125,3 +125,56 @@ def test_cores_share_rows_of_unknown_number_not_columns() -> None:
 def test_sizes_are_named_by_argument():
     with pytest.raises(pn.PlanishError, match=r"dims is \[.*by argument: dims=\{0"):
         pn.jit(lambda x: x, dims=[(SIZE,)])  # type: ignore[call-overload]
+
+
+# --- numbers made of sizes, and assignment ----------------------------------------------------------------
+
+
+def _assigned(x: pn.Tensor, key: Any, value: Any) -> pn.Tensor:
+    y = x * 1.0
+    y[key] = value if not callable(value) else value(y)
+    return y
+
+
+NUMBERS_OF_SIZES: dict[str, Callable[[pn.Tensor], pn.Tensor]] = {
+    "1 / n": lambda x: x * (1 / x.shape[0]),
+    "n / 2": lambda x: x * (x.shape[0] / 2),
+    "n / n": lambda x: x * (x.shape[0] / (x.shape[0] + 1)),
+    "n ** 0.5": lambda x: x / x.shape[0] ** 0.5,
+    "n ** 2": lambda x: x * x.shape[0] ** 2,
+    "2 ** n": lambda x: x * 2.0 ** (x.shape[0] % 5),
+    "0.5 - n": lambda x: x * (0.5 - x.shape[0] * 0.25 + 0.1),
+    "-n": lambda x: x * -x.shape[0],
+    "divmod": lambda x: x * divmod(x.shape[0], 2)[1],
+    "asarray": lambda x: x * pn.asarray(x.shape[0]),
+    "full": lambda x: pn.full((x.shape[0],), x.shape[0]) * 1.0,
+    "cov": lambda x: pn.cov(x.T),
+    "x[0] =": lambda x: _assigned(x, 0, 5.0),
+    "x[-1] =": lambda x: _assigned(x, -1, 5.0),
+    "x[1:] =": lambda x: _assigned(x, slice(1, None), 2.0),
+    "x[1:] +=": lambda x: _assigned(x, slice(1, None), lambda y: y[1:] + 1.0),
+    "x[:-1] =": lambda x: _assigned(x, slice(None, -1), lambda y: y[1:]),
+    "x[::2] =": lambda x: _assigned(x, slice(None, None, 2), lambda y: y[::2] * 3.0),
+    "x[1::3, 1] =": lambda x: _assigned(x, (slice(1, None, 3), 1), 7.0),
+    "x[::-1] =": lambda x: _assigned(x, slice(None, None, -1), lambda y: y * 1.0),
+    "at[-1].add": lambda x: x.at[-1].add(1.0),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS_OF_SIZES)
+def test_sizes_make_numbers_and_name_places_to_assign_to(name: str) -> None:
+    """One compilation for all sizes; what the same function gives without names is right."""
+    function = NUMBERS_OF_SIZES[name]
+    compiled = pn.jit(function, dims={"x": (pn.Dim("B", 2, 40), None)})
+    for size in (7, 2, 40, 3):
+        x = pn.asarray(np.random.default_rng(size).normal(size=(size, 3)).astype(np.float32))
+        np.testing.assert_allclose(
+            compiled(x), function(x), rtol=1e-5, atol=1e-5, err_msg=f"{name} of {size}"
+        )
+    assert compiled.cache_info().misses == 1
+
+
+@pytest.mark.parametrize("kind", [float, int])
+def test_a_size_is_no_number_of_pythons(kind: type) -> None:
+    with pytest.raises(TypeError, match=r"\(\) of the named size B.*n \*\* 0.5"):
+        pn.jit(lambda x: x * kind(x.shape[0]), dims={"x": (pn.Dim("B", 2, 40),)})(pn.ones(3))

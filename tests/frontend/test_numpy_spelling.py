@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -257,10 +257,10 @@ def test_results_are_written_into_arrays_as_numpy_asks() -> None:
     np.testing.assert_allclose(array, np.sin([1, 2, 3]), rtol=1e-6)
     np.add(x, 1, out=array, where=np.array([True, False, True]))
     np.testing.assert_allclose(array, [2, np.sin(2), 4], rtol=1e-6)
-    target = pn.zeros(3)
+    target: Any = pn.zeros(3)
     assert np.multiply(x, 2, out=target) is target
     np.testing.assert_array_equal(target, [2, 4, 6])
-    whole, rest = np.divmod(x, 2, out=(np.empty(3, np.float32), None))
+    whole, rest = np.divmod(x, 2, out=cast("Any", (np.empty(3, np.float32), None)))
     np.testing.assert_array_equal(whole, [0, 1, 1])
     np.testing.assert_array_equal(rest, [1, 0, 1])
     with pytest.raises(TypeError, match="Cannot cast"):
@@ -270,13 +270,13 @@ def test_results_are_written_into_arrays_as_numpy_asks() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (lambda: pn.nn.Liner, "did you mean Linear"),
-        (lambda: pn.optim.Adm, "did you mean Adam"),
-        (lambda: pn.concatenat, "did you mean concatenate"),
-        (lambda: pn.zeros(2).reshpe, "did you mean reshape"),
-        (lambda: pn.zeros(2).sin, r"there is a function: planish.sin\(x\)"),
-        (lambda: pn.zeros(2).relu, r"planish.nn.relu\(x\)"),
-        (lambda: pn.zeros(2).clamp, r"write x.clip\(low, high\)"),
+        (lambda: cast("Any", pn).nn.Liner, "did you mean Linear"),
+        (lambda: cast("Any", pn).optim.Adm, "did you mean Adam"),
+        (lambda: cast("Any", pn).concatenat, "did you mean concatenate"),
+        (lambda: cast("Any", pn).zeros(2).reshpe, "did you mean reshape"),
+        (lambda: cast("Any", pn).zeros(2).sin, r"there is a function: planish.sin\(x\)"),
+        (lambda: cast("Any", pn).zeros(2).relu, r"planish.nn.relu\(x\)"),
+        (lambda: cast("Any", pn).zeros(2).clamp, r"write x.clip\(low, high\)"),
     ],
 )
 def test_an_unknown_name_gets_a_did_you_mean(asked: Any, words: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -78,3 +79,36 @@ def test_a_tensor_of_data() -> None:
     np.testing.assert_array_equal(pn.Tensor([[1.0, 2.0]]), [[1.0, 2.0]])
     with pytest.raises(PlanishError, match="rectangular"):
         pn.Tensor("text")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda: pn.nn.Dropout(1.5), "Dropout: 1.5 is not a probability"),
+        (lambda: pn.grad(cast("Any", pn.ones(3))), r"grad: takes a function, not .*grad\(f\)\(x\)"),
+        (lambda: pn.tree.register(int, *cast("Any", (None, None))), "tree.register: flatten is missing"),
+        (lambda: pn.bincount(pn.asarray([-1, 2])), "bincount: -1 is below 0"),
+        (lambda: pn.Dim("B", 5, 2), "5..2"),
+        (lambda: pn.histogram(pn.ones(3), bins=-2), "histogram: there are no -2 intervals"),
+        (lambda: pn.tile(pn.ones(3), -1), r"tile: cannot repeat \(-1,\) times"),
+        (lambda: pn.random.normal(pn.random.key(0), (-1,)), r"shape \(-1,\) has a negative size"),
+        (lambda: pn.random.beta(pn.random.key(0), pn.ones(3), pn.ones(4)), r"beta: shapes \(3,\) and \(4,\)"),
+    ],
+)
+def test_more_mistakes_are_told_where_they_are_made(wrong: Any, words: str) -> None:
+    with pytest.raises(pn.PlanishError, match=words) as told:
+        wrong()
+    assert "test_reported_mistakes.py" in str(told.value)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=f"no such folder.*{tmp_path.name}/nowhere'"):
+        pn.io.save(tmp_path / "nowhere" / "x.npz", {"x": pn.ones(2)})
+
+
+def test_bincount_of_a_length_counts_what_lies_within() -> None:
+    given = pn.asarray([0, -1, 5, 2, 2])
+    np.testing.assert_array_equal(pn.bincount(given, length=3), [1, 0, 2])
+    np.testing.assert_array_equal(pn.jit(lambda x: pn.bincount(x, length=3))(given), [1, 0, 2])
+    weights = pn.asarray([1.0, 2.0, 3.0, 4.0, 5.0])
+    np.testing.assert_array_equal(pn.bincount(given, weights, length=4), [1, 0, 9, 0])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 import planish.onnx
+import planish.ptir
 
 Array = NDArray[Any]
 
@@ -123,3 +124,38 @@ def test_channels_apart_stay_a_convolution() -> None:
         )
         np.testing.assert_array_equal(np.asarray(found)[:, c : c + 1], wanted)
     assert "convolution" in model.lower().as_text("ptir")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sizes_with_names_are_convolved_as_integers_too(case: str) -> None:
+    dims, shape, strides, dilations, pads = CASES[case]
+    rng = np.random.default_rng(10)
+    w = rng.integers(-128, 128, shape).astype(np.int8)
+    node = helper.make_node(
+        "ConvInteger", ["x", "w", "a", "b"], ["y"], strides=strides, dilations=dilations, pads=pads
+    )
+    names: list[str | int] = ["batch", dims[1], *(f"side{n}" for n in range(len(dims) - 2))]
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, names)],
+        [helper.make_tensor_value_info("y", TensorProto.INT32, None)],
+        [
+            numpy_helper.from_array(np.asarray(v), k)
+            for k, v in {"w": w, "a": np.uint8(77), "b": np.int8(0)}.items()
+        ],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    bounds = {name: (1 if name == "batch" else 5, 24) for name in names if isinstance(name, str)}
+    model = planish.onnx.load(proto.SerializeToString(), dims=bounds)
+    assert "convolution" not in planish.ptir.print(model.program().function)
+    for more in (0, 1, 4):
+        x = rng.integers(0, 256, (dims[0] + more, dims[1], *(side + more for side in dims[2:]))).astype(
+            np.uint8
+        )
+        (found,) = model.run(None, {"x": x})
+        wide = w.astype(np.int64)
+        np.testing.assert_array_equal(
+            found, convolved(x.astype(np.int64) - 77, wide, strides, dilations, pads)
+        )
+    assert model.compilations == 1

@@ -316,3 +316,18 @@ print(state.get_device())
 def test_programs_that_cannot_be_edited_get_it_under_the_other_name():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("CPU\n", "")
+
+
+def test_a_size_that_is_overridden_is_shown_and_foreign_bytes_are_turned():
+    text = '<ir_version: 9, opset_import: ["" : 17]>\nm (float[b, 4] x) => (float[b, 4] y) { y = Neg(x) }'
+    data = onnx.parser.parse_model(text).SerializeToString()
+    shown = []
+    for module in (theirs, ours):
+        options = module.SessionOptions()
+        options.add_free_dimension_override_by_name("b", 3)
+        session = module.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        shown.append([port.shape for port in (*session.get_inputs(), *session.get_outputs())])
+    assert shown[0] == shown[1]
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    (found,) = ours.InferenceSession(data).run(None, {"x": x.astype(">f4")})
+    np.testing.assert_array_equal(found, -x)

@@ -181,3 +181,103 @@ def test_where_a_number_is_needed_each_length_has_its_own():
         got = model.run(None, given)[0][0]
         np.testing.assert_allclose(got[..., 0] + 1j * got[..., 1], wanted, rtol=1e-4, atol=1e-4)
     assert "DFT" in (model.lengths.reason or "")
+
+
+def scalar(name: str, kind: int) -> onnx.ValueInfoProto:
+    return port(name, kind, [])
+
+
+def of_sequence(name: str) -> onnx.ValueInfoProto:
+    return helper.make_tensor_sequence_value_info(name, FLOAT, None)
+
+
+SQUARE = (RNG.standard_normal((8, 8)) / 3).astype(np.float32)
+
+
+def growing_rows() -> bytes:
+    """Each step adds a row made of all rows there are, until there are as many as an input says."""
+    body = helper.make_graph(
+        [
+            helper.make_node("ReduceMean", ["t"], ["mean"], axes=[0], keepdims=1),
+            helper.make_node("MatMul", ["mean", "w"], ["row"]),
+            helper.make_node("Concat", ["t", "row"], ["more"], axis=0),
+            helper.make_node("Shape", ["more"], ["shape"]),
+            helper.make_node("Gather", ["shape", "zero"], ["count"]),
+            helper.make_node("Cast", ["count"], ["reached"], to=FLOAT),
+            helper.make_node("Less", ["reached", "end"], ["on"]),
+        ],
+        "step",
+        [scalar("i", INT), scalar("going", BOOL), port("t", FLOAT, [None, 8])],
+        [scalar("on", BOOL), port("more", FLOAT, [None, 8])],
+    )
+    nodes = [
+        helper.make_node("Loop", ["", "yes", "x"], ["rows"], body=body),
+        helper.make_node("MatMul", ["rows", "w"], ["y"]),
+    ]
+    inputs = [port("x", FLOAT, [2, 8]), scalar("end", FLOAT)]
+    return model_of(nodes, inputs, "y", w=SQUARE, yes=np.array(True), zero=np.array(0))
+
+
+def test_what_grows_in_a_loop_has_one_program_for_its_steps():
+    with planish.settings(cache=False):
+        model = load(growing_rows())
+        compilations = []
+        for end in (5, 8, 15, 40, 3, 23):
+            x = RNG.standard_normal((2, 8)).astype(np.float32)
+            rows = x.astype(np.float64)
+            while len(rows) < max(end, 3):
+                rows = np.concatenate([rows, rows.mean(0, keepdims=True) @ SQUARE])
+            (found,) = model.run(None, {"x": x, "end": np.array(end, np.float32)})
+            np.testing.assert_allclose(found, rows @ SQUARE, rtol=1e-4, atol=1e-5)
+            compilations.append(model.compilations)
+        assert model.lengths.reason is None
+        # up to two lengths alone, and one program up to each bound: not one per length
+        assert compilations[-1] <= 10
+        assert compilations[3:] == [compilations[3]] * 3
+
+
+def sequence_of_steps(counted: bool) -> bytes:
+    """Steps put what they have into a sequence: as many as an input says, or until the sequence is that long."""
+    ends = (
+        [helper.make_node("Identity", ["going"], ["on"])]
+        if counted
+        else [
+            helper.make_node("SequenceLength", ["longer"], ["count"]),
+            helper.make_node("Less", ["count", "end"], ["on"]),
+        ]
+    )
+    body = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["v", "w"], ["product"]),
+            helper.make_node("Tanh", ["product"], ["next"]),
+            helper.make_node("SequenceInsert", ["s", "next"], ["longer"]),
+            *ends,
+        ],
+        "step",
+        [scalar("i", INT), scalar("going", BOOL), port("v", FLOAT, [1, 8]), of_sequence("s")],
+        [scalar("on", BOOL), port("next", FLOAT, [1, 8]), of_sequence("longer")],
+    )
+    nodes = [
+        helper.make_node("SequenceEmpty", [], ["empty"]),
+        helper.make_node("Loop", ["end" if counted else "", "yes", "x", "empty"], ["last", "all"], body=body),
+        helper.make_node("ConcatFromSequence", ["all"], ["rows"], axis=0),
+        helper.make_node("Softmax", ["rows"], ["y"], axis=0),
+    ]
+    return model_of(nodes, [port("x", FLOAT, [1, 8]), scalar("end", INT)], "y", w=SQUARE, yes=np.array(True))
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_sequences_of_any_length_have_one_program(counted: bool):
+    with planish.settings(cache=False):
+        model = load(sequence_of_steps(counted))
+        compilations = []
+        for end in (3, 5, 9, 12, 4, 15):
+            x = RNG.standard_normal((1, 8)).astype(np.float32)
+            rows = [x.astype(np.float64)]
+            for _ in range(end):
+                rows.append(np.tanh(rows[-1] @ SQUARE))
+            (found,) = model.run(None, {"x": x, "end": np.array(end)})
+            np.testing.assert_allclose(found, softmax(np.concatenate(rows[1:]).T).T, rtol=1e-4, atol=1e-5)
+            compilations.append(model.compilations)
+        assert compilations[2:] == [compilations[2]] * 4
+        assert model.compilations <= 6

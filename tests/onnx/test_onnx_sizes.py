@@ -165,3 +165,138 @@ def test_sequences_have_no_sizes_to_follow():
     given = [np.ones(2, np.float32), np.zeros(3, np.float32)]
     (found,) = load(onnx.parser.parse_model(text))(x=given)
     assert found.tolist() == [1, 1, 0, 0, 0]
+
+
+# Models as exporters write them: what they compute of sizes, and what one size is of another. Weights, and inputs for numbers.
+OF_SIZES: dict[str, tuple[str, dict[str, Any], Any, list[tuple[int, ...]]]] = {
+    "expand where a size is not -1": (
+        """m (float[batch, n] x) => (float[batch, k, 3] y) <int64[1] ones = {-1}, int64[1] third = {3}, int64[1] at = {2}>
+        {
+          s = Shape(x) r = Concat<axis = 0>(s, third) of = Shape(r) one = ConstantOfShape<value = int64[1] {1}>(of)
+          none = Mul(one, ones) same = Equal(r, none) wanted = Where(same, one, r)
+          e = Unsqueeze(x, at) y = Expand(e, wanted)
+        }""",
+        {},
+        lambda b, n: {"x": (b, n)},
+        [(2, 5), (3, 7), (4, 6), (5, 9), (2, 16)],
+    ),
+    "a mask as long as past and present": (
+        """m (float[b, s, 8] x, float[b, total] mask, float[b, past, 8] old) => (float[b, s, t] y)
+        <int64[1] one = {1}>
+        {
+          all = Concat<axis = 1>(old, x) turned = Transpose<perm = [0, 2, 1]>(all) q = MatMul(x, turned)
+          m = Unsqueeze(mask, one) y = Add(q, m)
+        }""",
+        {},
+        lambda b, s, p: {"x": (b, s, 8), "mask": (b, s + p), "old": (b, p, 8)},
+        [(1, 4, 3), (1, 1, 7), (1, 1, 8), (1, 1, 9), (1, 1, 14)],
+    ),
+    "rows of a table": (
+        """m (float[b, n] x) => (float[b, n] y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}>
+        { s = Shape(x) n = Slice(s, one, two) t = Slice(table, zero, n, one) y = Add(x, t) }""",
+        {"table": (1, 12)},
+        lambda b, n: {"x": (b, n)},
+        [(2, 5), (3, 7), (4, 6), (5, 9), (2, 12)],
+    ),
+    "inputs without names": (
+        "m (float[?, ?] x, float[?, ?] z) => (float[p, q] y) { y = Add(x, z) }",
+        {},
+        lambda b, n: {"x": (b, n), "z": (b, n)},
+        [(2, 3), (4, 5), (7, 6), (9, 9), (3, 16)],
+    ),
+    "tiles, parts and the number of elements": (
+        """m (float[n, m] x) => (float[p, q] y, float[r, s] u, int64[k] count) <int64[2] twice = {2, 2}, int64[1] minus = {-1}>
+        { c = Size(x) s = Shape(x) y = Tile(x, s) e = Tile(x, twice) u, v = Split<axis = 0>(e) count = Reshape(c, minus) }""",
+        {},
+        lambda b, n: {"x": (b, n)},
+        [(2, 3), (4, 5), (7, 6), (9, 9), (3, 16)],
+    ),
+    "frames of a signal": (
+        """m (float[b, n] x) => (float[b, f, 9, 2] y) <int64 hop = {8}, int64 frame = {16}> { y = STFT(x, hop, , frame) }""",
+        {},
+        lambda b, n: {"x": (b, n)},
+        [(2, 40), (3, 48), (4, 50), (2, 63), (5, 64)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_SIZES)
+def test_what_exporters_compute_of_sizes_is_followed(name: str):
+    text, weights, inputs, sizes = OF_SIZES[name]
+    proto = onnx.parser.parse_model(HEAD + text)
+    for weight, shape in weights.items():
+        proto.graph.initializer.append(
+            numpy_helper.from_array(RNG.standard_normal(shape).astype(np.float32), weight)
+        )
+    data = proto.SerializeToString()
+    with settings(cache=False):
+        model = load(data)
+        for numbers in sizes:
+            given = feeds(inputs(*numbers))
+            for got, wanted in zip(model.run(None, given), load(data).run(None, given), strict=True):
+                np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
+        assert model.sizes.reason is None
+        assert model.compilations == 3
+
+
+def test_sizes_of_another_dtype_stay_of_it():
+    text = """m (float[b, n] x) => (float[b, k] y) <int32[1] four = {4}, int64[1] one = {1}, int64[1] zero = {0}, int64[1] two = {2}>
+    {
+      s = Shape(x) c = Cast<to = 6>(s) n = Slice(c, zero, one) d = Sub(n, n) e = Add(d, four) w = Concat<axis = 0>(e, four)
+      k = Cast<to = 7>(w) z = ConstantOfShape<value = float[1] {1.0}>(k) r = ReduceSum<keepdims = 0>(z) y = Add(x, r)
+    }"""
+    with settings(cache=False):
+        model = load(onnx.parser.parse_model(HEAD + text))
+        for shape in ((2, 3), (4, 5), (6, 7), (3, 9)):
+            (found,) = model.run(None, {"x": np.ones(shape, np.float32)})
+            np.testing.assert_array_equal(found, np.full(shape, 17, np.float32))
+        assert model.sizes.reason is None
+
+
+def test_attention_with_a_past_has_one_program():
+    """As onnxruntime's optimiser fuses it."""
+    head = '<ir_version: 9, opset_import: ["" : 17, "com.microsoft" : 1]>\n'
+    text = """m (float[b, s, 24] q, float[b, s, 24] k, float[b, s, 24] v, float[b, 3, past, 8] pk, float[b, 3, past, 8] pv)
+    => (float[b, s, 24] y, float[b, 3, t, 8] nk, float[b, 3, t, 8] nv)
+    { y, nk, nv = com.microsoft.MultiHeadAttention<num_heads = 3, unidirectional = 1>(q, k, v, , , , pk, pv) }"""
+    data = onnx.parser.parse_model(head + text).SerializeToString()
+    with settings(cache=False):
+        model = load(data)
+        for batch, length, past in ((2, 3, 4), (2, 2, 7), (3, 4, 5), (2, 3, 9), (4, 2, 12)):
+            new, old = (batch, length, 24), (batch, 3, past, 8)
+            given = feeds({"q": new, "k": new, "v": new, "pk": old, "pv": old})
+            for got, wanted in zip(model.run(None, given), load(data).run(None, given), strict=True):
+                np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
+        assert model.compilations == 3
+
+
+def test_queries_that_share_keys_have_one_program():
+    """As exports for text generation have it: how long everything is, is a size of the mask."""
+    head = '<ir_version: 9, opset_import: ["" : 17, "com.microsoft" : 1]>\n'
+    text = """m (float[b, s, 32] q, float[b, s, 16] k, float[b, s, 16] v, float[b, 2, past, 8] pk, float[b, 2, past, 8] pv, int64[b, total] mask)
+    => (float[b, s, 32] y, float[b, 2, t, 8] nk, float[b, 2, t, 8] nv)
+    <int64[1] one = {1}, int64[1] axis = {1}, int64 first = {1}>
+    {
+      seen = ReduceSum<keepdims = 1>(mask, axis) less = Sub(seen, one) last = Cast<to = 6>(less)
+      s = Shape(mask) n = Gather<axis = 0>(s, first) total = Cast<to = 6>(n)
+      y, nk, nv = com.microsoft.GroupQueryAttention<num_heads = 4, kv_num_heads = 2>(q, k, v, pk, pv, last, total)
+    }"""
+    data = onnx.parser.parse_model(head + text).SerializeToString()
+    with settings(cache=False):
+        model = load(data)
+        for batch, length, past in ((2, 3, 4), (2, 2, 7), (3, 4, 5), (2, 3, 9), (4, 2, 12)):
+            old = (batch, 2, past, 8)
+            given = feeds(
+                {
+                    "q": (batch, length, 32),
+                    "k": (batch, length, 16),
+                    "v": (batch, length, 16),
+                    "pk": old,
+                    "pv": old,
+                }
+            )
+            given["mask"] = np.ones((batch, length + past), np.int64)
+            for got, wanted in zip(model.run(None, given), load(data).run(None, given), strict=True):
+                np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
+        assert model.sizes.reason is None
+        assert model.compilations == 3

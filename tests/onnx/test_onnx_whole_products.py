@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
@@ -96,3 +97,20 @@ def test_a_matrix_of_bytes_that_is_looked_up_is_unpacked_once() -> None:
     x = rng.integers(0, 64, (2, 3)).astype(np.float32)
     (found,) = model.run(None, {"x": x})
     np.testing.assert_array_equal(found, (w * known["ws"])[x.astype(int)])
+
+
+def test_rows_without_a_number_are_multiplied_by_the_same_instructions() -> None:
+    """A core that takes one row at a time takes as many as there are."""
+    rng = np.random.default_rng(8)
+    w = rng.integers(-128, 128, (64, 96)).astype(np.int8)
+    text = """<ir_version: 9, opset_import: ["" : 17]>
+    m (uint8[n, 64] x) => (int32[n, 96] y) <uint8 zero = {5}> { y = MatMulInteger(x, w, zero) }"""
+    proto = onnx.parser.parse_model(text)
+    proto.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    named = planish.onnx.load(proto.SerializeToString(), dims={"n": (1, 300)})
+    for rows in (1, 7, 40, 299):
+        x = rng.integers(0, 256, (rows, 64)).astype(np.uint8)
+        (found,) = named.run(None, {"x": x})
+        np.testing.assert_array_equal(found, (x.astype(np.int64) - 5) @ w)
+    fixed = planish.onnx.load(proto.SerializeToString()).lower(x=(300, 64)).compile().why()
+    assert ("tensor_core" in fixed) == ("tensor_core" in named.lower().compile().why())

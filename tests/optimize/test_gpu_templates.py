@@ -215,13 +215,34 @@ STORED: dict[str, tuple[Any, int, int, Any, str]] = {
         1,
         512,
         np.uint8,
-        "spare(8); tensor_core(mma_m16n8k16_f16_f32, i, k, j, run=4); unroll(j.outer, 8); group(j.outer.outer, 4)",
+        "spare(8); tensor_core(mma_m16n8k16_f16_f32, i, k, j, run=4); unroll(j.outer, 4); group(j.outer.outer, 8)",
     ),
     "bytes, three rows": (lambda w: w, 3, 512, np.uint8, "pad_to(i, 8); tensor_core("),
     "signed bytes": (lambda w: w, 1, 512, np.int8, "run=4"),
     "half bytes, one row": (unpacked, 1, 1024, np.uint8, "join(j.outer, j.inner); tensor_core("),
     "half bytes, two rows": (unpacked, 2, 1024, np.uint8, "j, i, k.outer, run=8"),
-    "half bytes, sixteen rows, two": (unpacked, 16, 1024, np.uint8, "upcast(i.outer, 2)"),
+    "half bytes, sixteen rows, two": (unpacked, 16, 1024, np.uint8, "run=8, apart=4); unroll("),
+    "bytes through a ring": (
+        lambda w: w,
+        1,
+        2048,
+        np.uint8,
+        "stage(arg2, at=j.outer.outer.outer, buffers=3, pad=64)",
+    ),
+    "bytes and rows through a ring": (
+        lambda w: w,
+        5,
+        2048,
+        np.int8,
+        "buffers=2, pad=64); stage(arg1, at=k.outer.outer.outer, buffers=2, swizzle=128)",
+    ),
+    "half bytes that each thread fetches": (
+        unpacked,
+        11,
+        2048,
+        np.uint8,
+        "stage(arg2, at=k.outer.outer.outer.outer, buffers=2, own=true)",
+    ),
 }
 
 
@@ -251,10 +272,9 @@ def test_few_rows_of_stored_weights(name: str) -> None:
     assert np.linalg.norm(found.astype(np.float64) - want) < 1e-3 * np.linalg.norm(want)
     ptx = lowered.as_text("ptx")
     assert not re.search(r"cvt\.rn\.f(16|32)\.[us]", ptx)  # bytes are widened two at a time, by moving bits
-    assert (
-        ptx.count("sub.rn.f16x2") == ptx.count("mul.rn.f16x2") > 0
-    )  # what makes them whole is taken off with the zero point
-    assert "ld.global.nc.v4.u32" in ptx
+    taken = ptx.count("sub.rn.f16x2") + ptx.count("fma.rn.f16x2")
+    assert taken == ptx.count("mul.rn.f16x2") > 0  # what makes them whole is taken off with the zero point
+    assert ("cp.async.cg.shared.global" if "stage(" in expected else "ld.global.nc.v4.u32") in ptx
     assert ".local" not in ptx
 
 

@@ -11,6 +11,7 @@ import pytest
 import planish as pn
 from planish.compiler import Lowered
 from planish.config import settings
+from planish.llir.program import Store
 from tests.placed import brief
 
 Floats = npt.NDArray[np.float32]
@@ -163,6 +164,15 @@ def test_rows_that_share_nothing_stay_rows() -> None:
     assert "lanes 64" not in words(softmax, (128, 256))
 
 
+def centred(x: pn.Tensor) -> pn.Tensor:
+    """Less the mean over the first and the last axis: what is kept has rows, and none of them is a whole number of vectors."""
+    return x - pn.mean(x, axis=(0, 2), keepdims=True)
+
+
+def _centred(x: Floats) -> Floats:
+    return np.asarray(x - x.mean((0, 2), keepdims=True), np.float32)
+
+
 CASES: dict[str, tuple[Function, Callable[..., Floats], list[tuple[int, ...]]]] = {
     "whole": (attention, _attention, [(2, 32, 8), (2, 24, 8), (2, 24, 8)]),
     "odd": (attention, _attention, [(29, 7), (23, 7), (23, 6)]),  # nothing divides
@@ -171,6 +181,7 @@ CASES: dict[str, tuple[Function, Callable[..., Floats], list[tuple[int, ...]]]] 
     "causal, held": (causal, _causal, [(64, 4), (192, 4), (192, 4)]),
     "sliced": (sliced, _sliced, [(34, 96)]),
     "columns": (lambda x: softmax(x, 0), lambda x: _softmax(x, 0), [(20, 50)]),
+    "rows of rows": (centred, _centred, [(9, 4, 37)]),
 }
 
 
@@ -193,3 +204,12 @@ def test_machine_code_gives_the_same_bits(name: str) -> None:
         given = [pn.asarray(x) for x in arguments]
         (found,) = jitted.lower(*given)._lowered.interpreted()(*arguments)
         np.testing.assert_array_equal(np.asarray(jitted(*given)), found)
+
+
+def test_padded_rows_that_are_kept_have_room_at_their_ends() -> None:
+    """Not one place more for all that is beyond: lanes that may be anywhere are stored one by one."""
+    (x,) = data((9, 4, 37))
+    with settings(target="x86-64-v4", cache=False):
+        (kernel,) = pn.jit(centred).lower(pn.asarray(x)).compile().kernels
+    stored = [i.value.dtype.lanes for i in kernel.program.body if isinstance(i, Store)]
+    assert min(stored) > 1

@@ -74,6 +74,15 @@ def test_a_thread_has_terms_that_lie_together(t: Table, tiles: int, lanes: int) 
     ran(made, 8)
 
 
+@pytest.mark.parametrize("apart", [2, 4, 8])
+def test_the_halves_of_a_register_may_be_terms_that_lie_apart(t: Table, apart: int) -> None:
+    how = f"tensor_core(mma_m16n8k16_f16_f32, j, i, k, run=4, apart={apart}); unroll(k.outer, 4)"
+    made = program(product(t, 8), how)
+    assert widest(made) == 8  # what a thread holds is the same
+    assert "__byte_perm(" in cuda.render(made)
+    ran(made, 8)
+
+
 def test_tiles_of_a_sum_are_one_chain(t: Table) -> None:
     """A core goes on with the sums of the tile before: nothing is added up beside it."""
     made = program(
@@ -100,6 +109,9 @@ def test_warps_share_a_sum(t: Table) -> None:
     [
         ("run=3", "no power of two"),
         ("run=16", "128 terms are no multiple of 16 times 16"),
+        ("run=4, apart=3", "apart=3 is no power of two"),
+        ("apart=2", "no neighbours so far apart with run=1"),
+        ("run=2, apart=8", "no neighbours so far apart with run=2"),
     ],
 )
 def test_runs_that_are_none(t: Table, how: str, why: str) -> None:

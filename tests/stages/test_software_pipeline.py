@@ -201,6 +201,12 @@ def test_what_is_refused() -> None:
             apply_action(sink, Stage(1, "k", swizzle=48), GPU)
         with pytest.raises(Refusal, match="0 buffers"):
             apply_action(sink, Stage(1, "k", 0), GPU)
+        with pytest.raises(Refusal, match="fetched ahead"):
+            apply_action(sink, Stage(1, "k", own=True), GPU)
+        for action in parse_schedule("local(i, 4)\nsplit(k, 4)"):
+            sink = apply_action(sink, action, GPU)
+        with pytest.raises(Refusal, match="threads read the same of arg2"):
+            apply_action(sink, Stage(2, "k.outer", 2, own=True), GPU)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -241,3 +247,65 @@ def test_a_swizzled_tile_is_read_where_it_was_stored() -> None:
     for reverse in (False, True):
         found = by_llir(program, given, reverse=reverse).reshape(m, n)
         np.testing.assert_array_equal(found, expected(given, m, n, k))
+
+
+# -- what a thread fetches for itself ----------------------------------------------------------------------------------
+
+
+def rows(t: Table, m: int, k: int, shared: int = 1) -> UOp:
+    """Sums of rows times a vector; of the rows, so many neighbours are one element, read under different conditions."""
+    i, r = t.range(m, 0), t.range(k // shared, 1, AxisType.REDUCE)
+    a, b = t.param(1, f32, m * k // shared), t.param(2, f32, k)
+    place = i * (k // shared) + r
+    if shared == 1:
+        return store(t.param(0, f32, m), (a.index(place) * b.index(r)).reduce(Ops.ADD, r), i)
+    half, nowhere = t.range(shared, 2, AxisType.REDUCE), t.invalid(place.dtype)
+    first, other = (a.index(half.eq(n).where(place, nowhere)) for n in range(shared))
+    value = (half < 1).where(first * 2.0, other)
+    return store(t.param(0, f32, m), (value * b.index(r * shared + half)).reduce(Ops.ADD, r, half), i)
+
+
+def fetched_alone(buffers: int, shared: int) -> tuple[Action, ...]:
+    halves = "unroll(k)\n" if shared > 1 else ""
+    return parse_schedule(
+        f"local(i, 8)\n{halves}unroll(j, 4)\nstage(arg1, at=j.outer, buffers={buffers}, own=true)"
+    )
+
+
+def test_halves_that_an_axis_counts_with_others_are_not_fetched() -> None:
+    actions = parse_schedule(
+        "local(i, 8)\njoin(j, k)\nunroll(j, 8)\nstage(arg1, at=j.outer, buffers=2, own=true)"
+    )
+    with Table() as t:
+        sink = rows(t, 16, 40, 2)
+        for action in actions[:-1]:
+            sink = apply_action(sink, action, GPU)
+        with pytest.raises(Refusal, match="no box"):
+            apply_action(sink, actions[-1], GPU)
+
+
+@pytest.mark.parametrize("buffers", [2, 3, 5])
+@pytest.mark.parametrize("shared", [1, 2])
+def test_what_a_thread_fetches_for_itself_waits_for_nobody(buffers: int, shared: int) -> None:
+    m, k = 16, 40
+    rng = np.random.default_rng(buffers)
+    given = {
+        0: np.zeros(m, np.float32),
+        1: rng.integers(-4, 5, m * k // shared).astype(np.float32),
+        2: rng.integers(-4, 5, k).astype(np.float32),
+    }
+    with Table() as t:
+        lines = lines_of(rows(t, m, k, shared), fetched_alone(buffers, shared))
+        program = lower("kernel", lines)
+        weights = np.repeat(given[1].reshape(m, -1), shared, 1)
+        if shared > 1:
+            weights[:, ::shared] *= 2
+        want = weights @ given[2]
+        np.testing.assert_array_equal(interpret(lines, given)[0], want)
+        with pytest.raises(ExecutionError, match="under way"):
+            interpret([line for line in lines if line.op is not Ops.WAIT], given)
+    verify(program)
+    assert not any(isinstance(i, Barrier) for i in program.body)
+    assert {i.nbytes for i in program.body if isinstance(i, CopyAsync)} == {16}
+    for reverse in (False, True):
+        np.testing.assert_array_equal(by_llir(program, given, reverse=reverse), want)

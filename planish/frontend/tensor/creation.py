@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Literal, cast, overload
 
 import numpy as np
 
@@ -58,10 +58,16 @@ def iota(shape: Sequence[DimLike], axis: int, dtype: DType = dtypes.int64) -> Te
 
 
 def full(
-    shape: Sizes, fill_value: Scalar | Tensor, dtype: DTypeLike | None = None, *, device: str | None = None
+    shape: Sizes,
+    fill_value: Scalar | Tensor | Dim,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | None = None,
 ) -> Tensor:
     """One value everywhere."""
     sizes = as_shape("full", shape)
+    if isinstance(fill_value, Dim):
+        fill_value = tensor("full", fill_value)
     if isinstance(fill_value, Tensor):
         value = tensor("full", fill_value) if dtype is None else cast_to(fill_value, as_dtype(dtype))
         return placed(broadcast(value, sizes).snapshot(), device)
@@ -182,18 +188,44 @@ def _number(x: object) -> int | float:
     return cast("float", x.item() if isinstance(x, Tensor) else x)
 
 
+@overload
 def linspace(
     start: Scalar | Tensor,
     stop: Scalar | Tensor,
     /,
-    num: int = 50,
+    num: DimLike = 50,
+    endpoint: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    retstep: Literal[False] = False,
+    axis: int = 0,
+) -> Tensor: ...
+@overload
+def linspace(
+    start: Scalar | Tensor,
+    stop: Scalar | Tensor,
+    /,
+    num: DimLike = 50,
+    endpoint: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    retstep: Literal[True],
+    axis: int = 0,
+) -> tuple[Tensor, Tensor | Scalar]: ...
+def linspace(
+    start: Scalar | Tensor,
+    stop: Scalar | Tensor,
+    /,
+    num: DimLike = 50,
     endpoint: bool = True,
     *,
     dtype: DTypeLike | None = None,
     device: str | None = None,
     retstep: bool = False,
     axis: int = 0,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor | Scalar]:
     """Evenly spaced numbers from start to stop; between tensors along a new axis. With `retstep` their distance as well."""
     ends = [
         tensor("linspace", x) if isinstance(x, Tensor | np.ndarray | list | tuple) else x
@@ -205,7 +237,7 @@ def linspace(
     wide = dtypes.complex128 if is_complex or kind.is_complex else dtypes.float64
     if kind.is_bool:
         raise mistake(DTypeError, "linspace", "truth values are not evenly spaced", "use a dtype of numbers")
-    if num < 0:
+    if bounds(num)[0] < 0:
         raise mistake(ShapeError, "linspace", f"cannot make {num} numbers")
     between = [x for x in ends if isinstance(x, Tensor)]
     if between:
@@ -225,7 +257,7 @@ def linspace(
     found = placed(cast_to(line, kind), device)
     if not retstep:
         return found
-    certain = isinstance(num, Dim) or num > (1 if endpoint else 0)
+    certain = bounds(num)[1] > (1 if endpoint else 0)
     return found, (step if certain else math.nan)
 
 

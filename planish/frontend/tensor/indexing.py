@@ -17,7 +17,15 @@ from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Index, Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.creation import iota
-from planish.frontend.tensor.elementwise import clip, remainder, where
+from planish.frontend.tensor.elementwise import (
+    clip,
+    floor_divide,
+    logical_and,
+    maximum,
+    minimum,
+    remainder,
+    where,
+)
 from planish.frontend.tensor.index_plan import IndexSteps, counted_from_front, plan
 from planish.frontend.tensor.known_parts import are_inside, is_regular, masked, part_of
 from planish.frontend.tensor.operands import (
@@ -299,7 +307,7 @@ def _written(x: Tensor, base: Tensor, basic: IndexPlan, new: Tensor, kind: str) 
     if 0 in wide.shape:
         return x.snapshot()
     kept = tuple(
-        len(range(cast("int", start), limit, step)) if isinstance(limit, int) else limit
+        (limit - start + (step - 1)) // step
         for start, limit, step in zip(basic.starts, basic.limits, basic.strides, strict=True)
     )
     part = reshaped(wide, kept)
@@ -311,8 +319,10 @@ def _written(x: Tensor, base: Tensor, basic: IndexPlan, new: Tensor, kind: str) 
     if kept == base.shape:
         return reshaped(part, x.shape)
     if all(step == 1 for step in basic.strides):
-        starts = [constant(cast("int", start), dtypes.int64) for start in basic.starts]
+        starts = [cast_to(tensor("x[…] = v", start), dtypes.int64) for start in basic.starts]
         return reshaped(Tensor.apply(ops.dynamic_update_slice, base, part, *starts), x.shape)
+    if not all(isinstance(size, int) for size in (*base._type.dims, *kept)):
+        return reshaped(_spread(base, part, basic, kept), x.shape)
     after = tuple(
         size - start - (count - 1) * step - 1
         for size, start, count, step in zip(base.shape, basic.starts, kept, basic.strides, strict=True)
@@ -323,6 +333,25 @@ def _written(x: Tensor, base: Tensor, basic: IndexPlan, new: Tensor, kind: str) 
         ops.pad, constant(True, dtypes.bool_, kept), constant(False, dtypes.bool_), attrs=laid_out
     )
     return reshaped(Tensor.apply(ops.select, chosen, spread, base), x.shape)
+
+
+def _spread(base: Tensor, part: Tensor, basic: IndexPlan, kept: Sequence[DimLike]) -> Tensor:
+    """A part with steps in it over an axis whose size has only a name: each place asks which of the new elements is its own."""
+    inside: Tensor | None = None
+    for axis, (start, step, count) in enumerate(zip(basic.starts, basic.strides, kept, strict=True)):
+        size = base._type.dims[axis]
+        if size == count:
+            continue
+        behind = iota((size,), 0) - tensor("x[…] = v", start)
+        number = floor_divide(behind, step)
+        here = logical_and(
+            remainder(behind, step) == 0, logical_and(number >= 0, number < tensor("x[…] = v", count))
+        )
+        nearest = minimum(maximum(number, 0), tensor("x[…] = v", count) - 1)
+        part = take(part, nearest, axis=axis)
+        wide = reshaped(here, [size if at == axis else 1 for at in range(base.ndim)])
+        inside = wide if inside is None else logical_and(inside, wide)
+    return part if inside is None else where(inside, part, base)
 
 
 def _combined(old: Tensor, new: Tensor, kind: str) -> Tensor:

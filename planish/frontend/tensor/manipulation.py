@@ -425,6 +425,8 @@ def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
     """The whole tensor several times along each axis."""
     given = tensor("tile", x)
     times = (repetitions,) if isinstance(repetitions, int) else tuple(map(operator.index, repetitions))
+    if any(count < 0 for count in times):
+        raise mistake(ShapeError, "tile", f"cannot repeat {times} times", "give numbers from 0 on")
     ndim = max(given.ndim, len(times))
     times = (1,) * (ndim - len(times)) + times
     wide = reshaped(given, (1,) * (ndim - given.ndim) + given.shape)

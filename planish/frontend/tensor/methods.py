@@ -158,8 +158,14 @@ class ArrayMethods:
 
     @property
     def flat(self) -> Tensor:
-        """The elements in row-major order."""
-        return _call("ravel", self)
+        """The elements in row-major order; what is assigned to them is assigned to the tensor."""
+        from planish.frontend.tensor.flat_view import FlatView  # a tensor, which stands on this
+
+        return FlatView.of(cast("Tensor", self))
+
+    @flat.setter
+    def flat(self, value: Tensor | Scalar) -> None:
+        self.flat[...] = value
 
     @property
     def itemsize(self) -> int:
@@ -173,6 +179,10 @@ class ArrayMethods:
     def ptp(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The distance from the smallest to the greatest."""
         return _call("ptp", self, axis, keepdims=keepdims)
+
+    def put(self, indices: Tensor | Sequence[int], values: Tensor | Scalar, mode: str = "raise") -> None:
+        """Assign to elements by their places in row-major order."""
+        _call("put", self, indices, values, mode=mode)
 
     def ravel(self, order: str = "C") -> Tensor:
         """One axis."""

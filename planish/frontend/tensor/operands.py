@@ -24,6 +24,7 @@ from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
 from planish.frontend.tensor.weak import WeakTensor
 from planish.ptir import ops
+from planish.ptir.dim_numbers import use_numbers
 from planish.ptir.library.shaping import broadcast_dims
 from planish.ptir.ops.convert import CastAttrs
 from planish.ptir.ops.definition import ConstantAttrs
@@ -62,7 +63,7 @@ def as_number(op: str, name: str, value: Any) -> Any:
 
 def as_flag(op: str, name: str, value: Any) -> bool:
     """An argument that has to be a truth value: a dtype or a tensor in its place is a mistake, not a yes."""
-    if isinstance(value, bool | int | np.bool_) and value in (0, 1):
+    if value.__class__ is bool or (isinstance(value, int | np.bool_) and value in (0, 1)):
         return bool(value)
     if value is None:
         return False
@@ -138,9 +139,14 @@ def operand(name: str, x: object) -> Tensor | Scalar:
 
 def size_as_number(size: Dim) -> Tensor:
     """A size that has only a name, as the Python number it will be."""
+    if size.lo < 0:  # a difference of sizes: what it is above its least
+        return size_as_number(cast("Dim", size - size.lo)) + size.lo
     line = Tensor.apply(ops.iota, attrs=IotaAttrs(dtypes.int64, (size,), 0))
     counted = Tensor.apply(ops.dimension_size, line, attrs=DimensionSizeAttrs(0))
     return WeakTensor.of(cast_to(counted, dtypes.int64), int)
+
+
+use_numbers(size_as_number)
 
 
 def tensor(name: str, x: object) -> Tensor:

@@ -9,7 +9,7 @@ from planish import dtypes
 from planish.errors import ShapeError
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.elementwise import clip, equal, imag, logical_not, real
+from planish.frontend.tensor.elementwise import clip, equal, imag, logical_not, logical_or, real, where
 from planish.frontend.tensor.indexing import take
 from planish.frontend.tensor.manipulation import moveaxis
 from planish.frontend.tensor.operands import (
@@ -140,9 +140,12 @@ def isin(x1: Operand, x2: Operand, /, assume_unique: bool = False, invert: bool 
 def bincount(
     x: Tensor, /, weights: Tensor | None = None, minlength: int = 0, *, length: int | None = None
 ) -> Tensor:
-    """How often each of 0, 1, 2 … occurs (or the sum of the weights of its elements): of `minlength` at least, of `length` exactly."""
+    """How often each of 0, 1, 2 … occurs (or the sum of the weights of its elements): of `minlength` at least, of `length` exactly.
+
+    With a `length`, what lies outside does not count.
+    """
     from planish.frontend.tensor.indexing import updated
-    from planish.frontend.tensor.statistics import max
+    from planish.frontend.tensor.statistics import max, min
 
     given = tensor("bincount", x)
     if given.ndim != 1 or not given.dtype.is_int:
@@ -155,11 +158,18 @@ def bincount(
     else:
         length = minlength
         if given.shape[0]:
-            (most,) = known("bincount", (max(given),), "give the number of results: length=…")
+            ends = (min(given), max(given))
+            least, most = known("bincount", ends, "give the number of results: length=…")
+            if least < 0:
+                raise mistake(
+                    ShapeError, "bincount", f"{int(least)} is below 0", "numbers from 0 on are counted"
+                )
             length = builtins.max(minlength, int(most) + 1)
     share: Operand = 1 if weights is None else weights
     dtype = dtypes.DEFAULT_INT if weights is None else tensor("bincount", weights).dtype
-    return updated(constant(0, dtype, (length,)), given, share, "add")
+    outside = logical_or(given < 0, given >= length)
+    place = where(outside, length, cast_to(given, dtypes.int64))
+    return updated(constant(0, dtype, (length + 1,)), place, share, "add")[:length]
 
 
 __all__ = [

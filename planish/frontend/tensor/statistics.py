@@ -42,9 +42,8 @@ from planish.ptir.ops.sizes import DimensionSizeAttrs
 
 def reduce(op: OpDef, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     """One of PTIR's reductions; over no axes nothing happens."""
-    if keepdims.__class__ is not bool:
-        keepdims = as_flag(op.name.removeprefix("reduce_"), "keepdims", keepdims)
-    return Tensor.apply(op, x, attrs=ReduceAttrs(axes, keepdims)) if axes else x.snapshot()
+    kept = as_flag(op.name.removeprefix("reduce_"), "keepdims", keepdims)
+    return Tensor.apply(op, x, attrs=ReduceAttrs(axes, kept)) if axes else x.snapshot()
 
 
 def summed_dtype(x: Tensor, dtype: DTypeLike | None) -> DType:

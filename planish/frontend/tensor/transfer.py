@@ -25,8 +25,9 @@ from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Nested, Scalar, Tensor
 from planish.frontend.tensor.foreign import host_view, is_foreign
 from planish.frontend.tensor.interchange import is_on_gpu, of_gpu
-from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, mistake
+from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, mistake, tensor
 from planish.ptir import ops
+from planish.ptir.dims import Dim
 
 API_VERSION: Final = "2025.12"
 VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -50,7 +51,7 @@ class SupportsDLPack(Protocol):
 
 
 def asarray(
-    obj: ArrayLike | Tensor | SupportsDLPack | Sequence[Any],
+    obj: ArrayLike | Tensor | SupportsDLPack | Sequence[Any] | Dim,
     /,
     dtype: DTypeLike | None = None,
     *,
@@ -63,6 +64,8 @@ def asarray(
     """
     wanted = None if dtype is None else as_dtype(dtype)
     place = None if device is None else devices.checked(device)
+    if isinstance(obj, Dim):
+        obj = tensor("asarray", obj)
     if isinstance(obj, Tensor):
         return _of_tensor(obj, wanted, place, copy)
     if isinstance(obj, list | tuple) and _holds_tensors(obj):

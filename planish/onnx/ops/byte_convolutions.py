@@ -31,7 +31,7 @@ def convolve_bytes(
         return None
     if (zero is not None and zero.type.size != 1) or kernel.shape[1] < _FEW or x.dims[1] != kernel.shape[1]:
         return None
-    if not all(isinstance(dim, int) for dim in x.dims) or (points is not None and points.ndim > 1):
+    if points is not None and points.ndim > 1:
         return None
     last = x.rank - 1
     # (M, C, …) to (… C, M)
@@ -50,7 +50,7 @@ def _patches(x: V, filler: V | int, window: NodeWindow) -> V:
     if any(any(pair) for pair in edges):
         x = x.pad([low for low, _ in edges], [high for _, high in edges], value=filler)
     x = x.transpose((0, *range(2, x.rank), 1))
-    batch, *space, channels = (dim for dim in x.dims if isinstance(dim, int))
+    batch, *space, channels = x.dims
     counts = [
         (size - span) // stride + 1
         for size, span, stride in zip(space, window.spans, window.strides, strict=True)

@@ -20,6 +20,7 @@ from planish.errors import PlanishError
 from planish.onnx.ops.common import numpy_kind
 from planish.onnx.registry import OWN, op
 from planish.onnx.scope import NameScope, graphs_of, names_used
+from planish.onnx.segment import lazy_in
 from planish.onnx.site import CannotTrace, NodeSite
 from planish.onnx.tensors import on_device
 from planish.ptir.graph_value import GraphValue as V
@@ -290,6 +291,8 @@ def _unrolled(
     for k in range(stacks):
         own.names[f"$stack{k}"] = []
     engine = at.engine
+    can_run = engine.recorder is not None and not engine.depth
+    counted = can_run and isinstance(most, V)
     limit = None if most is None else int(engine.require(at, own, "$most").reshape(-1)[0])
     going = condition is None or bool(engine.require(at, own, "$going").reshape(-1)[0])
     step, by_data = 0, False
@@ -308,13 +311,21 @@ def _unrolled(
         for k, value in enumerate(outputs[1 + len(names) :]):
             own.names[f"$stack{k}"] = [*own.names[f"$stack{k}"], value]
         by_data = by_data or isinstance(outputs[0], V)
-        going = bool(engine.require(at, own, "$going").reshape(-1)[0])
+        going = engine.cut_steps(at, own.names["$carried"], lambda: _goes_on(at, own, counted))
         step += 1
-    if by_data:
+    if by_data or counted:
         engine.vary(own.names["$carried"])  # what was counted on the way is data too
     for k in range(stacks):
         own.names[f"$stack{k}"] = _rows_of_steps(at, own, own.names[f"$stack{k}"], body, k + 1 + len(names))
     return (*own.names["$carried"], *(own.names[f"$stack{k}"] for k in range(stacks)))
+
+
+def _goes_on(at: NodeSite, own: NameScope, counted: bool) -> bool:
+    """Whether another step follows. Where their number is data each is run by itself: any number of them is the same program."""
+    going = at.engine.require(at, own, "$going")
+    if counted and any(map(lazy_in, own.names["$carried"])):
+        at.engine.cut(at, own)
+    return bool(going.reshape(-1)[0])
 
 
 @op("Stack", domain=OWN, host=True)

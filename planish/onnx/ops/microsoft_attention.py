@@ -225,7 +225,9 @@ def group_query_attention(
     depth = size_of(at, q, 2) // heads
     everything = dims_of(total)[0]
     ends = cast(last, dtypes.int64).reshape((batch, 1)).add(1)
-    starts = at.graph.full((batch, 1), 0, dtypes.int64) if everything == length else less(ends, count_of(q, 1))
+    starts = (
+        at.graph.full((batch, 1), 0, dtypes.int64) if everything == length else less(ends, count_of(q, 1))
+    )
     if at.attr("do_rotary", 0):
         if cosine is None or sine is None:
             raise at.refuse("rotary positions without their tables")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx import helper
 
-from planish.onnx.registry import op
+from planish.onnx.registry import OWN, op
 from planish.onnx.scope import NameScope
 from planish.onnx.site import NodeSite
 
@@ -62,7 +64,10 @@ def sequence_at(at: NodeSite, sequence: list[Value], position: Value) -> tuple[V
 
 @op("SequenceLength", since=11, sequences=True)
 def sequence_length(at: NodeSite, sequence: list[Value]) -> tuple[Array]:
-    return (np.array(len(sequence), np.int64),)
+    count = np.array(len(sequence), np.int64)
+    if at.engine.varying:
+        at.engine.vary([count])  # in a loop, it may be another in the next step
+    return (count,)
 
 
 @op("SplitToSequence", since=11, sequences=True)
@@ -104,11 +109,39 @@ def concat_from_sequence(at: NodeSite, sequence: list[Value]) -> tuple[Value]:
         raise at.refuse("the sequence is empty")
     if all(isinstance(value, np.ndarray) for value in sequence):
         return (np.stack(sequence, axis) if new else np.concatenate(sequence, axis),)
+    if _is_computed(at, sequence):
+        return (_joined_by_host(at, sequence),)
     values = [at.value(value) for value in sequence]
     rank = values[0].rank + bool(new)
     if new:
         values = [value.expand_dims(axis % rank) for value in values]
     return (values[0].concat(values[1:], axis % rank) if len(values) > 1 else values[0],)
+
+
+def _is_computed(at: NodeSite, sequence: Sequence[Value]) -> bool:
+    """Whether everything in a sequence was made by steps that have been run: how many there are is data."""
+    recorder, data = at.engine.recorder, at.engine.segment.data
+    if recorder is None or at.engine.depth:
+        return False
+    lazy = [value for value in sequence if not isinstance(value, np.ndarray)]
+    return bool(lazy) and all(value.id in data and not recorder.is_input(data[value.id]) for value in lazy)
+
+
+def _joined_by_host(at: NodeSite, sequence: Sequence[Value]) -> Value:
+    """By the host, so that the number of parts is not written into the program that goes on."""
+    inner = NameScope({f"$part{n}": value for n, value in enumerate(sequence)}, at.scope)
+    node = helper.make_node(
+        "Join", list(inner.names), ["$joined"], domain=OWN, axis=at.attr("axis"), new=at.attr("new_axis", 0)
+    )
+    at.engine.run_nodes([node], inner, ["$joined"])
+    return inner.find("$joined")
+
+
+@op("Join", domain=OWN, host=True)
+def join(at: NodeSite, *parts: Array) -> Array:
+    """Parts along an axis, or along a new one."""
+    axis = at.attr("axis")
+    return np.stack(parts, axis) if at.attr("new") else np.concatenate(parts, axis)
 
 
 @op("SequenceMap", since=17, sequences=True)

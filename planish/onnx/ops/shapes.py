@@ -272,9 +272,9 @@ def _sliced_by_name(at: NodeSite, x: V, axis: int, start: DimLike, end: DimLike,
 
     first: list[DimLike] = [0] * x.rank
     last = list(x.dims)
-    first[axis], last[axis] = place(start), place(end)
-    if isinstance(size, int) and isinstance(last[axis], Dim) and last[axis].hi > size:
-        raise TooWide(f"{last[axis]} of {size} are asked for", last[axis], size)
+    first[axis], last[axis] = place(start), (reached := place(end))
+    if isinstance(size, int) and isinstance(reached, Dim) and reached.hi > size:
+        raise TooWide(f"{reached} of {size} are asked for", reached, size)
     return x.slice(first, last, [step if n == axis else 1 for n in range(x.rank)])
 
 

@@ -12,7 +12,6 @@ from planish.onnx.ops.common import (
     number,
     numpy_kind,
     size_of,
-    sizes,
 )
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
@@ -22,7 +21,7 @@ from planish.ptir.library.common import along
 
 def _signal(at: NodeSite, x: V) -> V:
     """The last axis, real or real and imaginary, as complex numbers."""
-    *lead, parts = sizes(at, x)
+    *lead, parts = x.dims
     wide = x if x.dtype.bits >= 32 else x.cast(dtypes.float32)
     real = wide.slice([0] * x.rank, [*lead, 1]).reshape(lead)
     if parts == 1:
@@ -84,16 +83,16 @@ def dft(at: NodeSite, x: V, length: Array | None = None, axis: Array | None = No
 def stft(at: NodeSite, x: V, step: Array, window: V | None = None, length: Array | None = None) -> V:
     # A signal without a last axis of parts is real.
     x = x.expand_dims(2) if x.rank == 2 else x
-    batch, size, _ = sizes(at, x)
+    batch, size, _ = x.dims
     half = bool(at.attr("onesided", 1))
     if length is not None:
         frame = int(number(length))
     else:
-        frame = size if window is None else size_of(at, window, 0)
+        frame = size_of(at, x, 1) if window is None else size_of(at, window, 0)
     hop = int(number(step))
     count = 1 + (size - frame) // hop
-    starts = np.arange(count)[:, None] * hop + np.arange(frame)[None, :]
-    frames = x.take(at.value(starts.astype(np.int64)), 1)
+    first, place = (at.graph.iota((count, frame), axis, dtypes.int64) for axis in (0, 1))
+    frames = x.take(first.mul(hop).add(place), 1)
     if window is not None:
         weights = cast(window, x.dtype)
         if size_of(at, window, 0) != frame:

@@ -1,25 +1,36 @@
-"""Few rows against a long matrix that is stored narrow (bytes, half bytes), by the tensor cores of warps, straight from memory.
+"""Few rows against a long matrix that is stored narrow (bytes, half bytes), by the tensor cores of warps.
 
 A multiplication for each row and weight would take longer than memory takes to bring the weights: a core does up to eight rows at once.
-Its left operand is the matrix, whose rows of terms a thread reads sixteen bytes at a time and widens in its registers, where the core wants
-them: which terms a thread holds is its choice, as long as the few rows are read the same way (`run` of `tensor_core`). Nothing goes through
-shared memory but the sums of the warps, which share the terms.
+Its left operand is the matrix, whose rows of terms a thread holds sixteen bytes at a time and widens in its registers, where the core wants
+them: which terms a thread holds is its choice, as long as the few rows are read the same way (`run` of `tensor_core`; of half bytes, those
+that a register holds lie `apart`, where its halves are). Warps share the terms of a sum, and their sums go through shared memory.
+
+How the matrix gets to the registers is what is left to choose, and what the few rows ask for decides it (`_Way`):
+
+| way | what it is for |
+|---|---|
+| straight | as much as there are registers for is under way; nothing else costs anything |
+| through a ring, fetched by all | whole lines are read, and what is under way needs no registers |
+| through a ring, fetched by each thread for itself | many columns share what is read of many rows, and nobody waits for anybody |
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from math import prod
-from typing import Final, NamedTuple
+from math import ceil, prod
+from typing import Final, NamedTuple, cast
 
 from planish.actions.group import Group
+from planish.actions.layouts import SWIZZLES
 from planish.actions.spare import Spare
+from planish.actions.stage import Stage
 from planish.actions.tensor_core import TensorCore
 from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
-from planish.optimize.core_schedule import CoreSchedule, Fit, try_each, upto
+from planish.optimize.core_schedule import CoreSchedule, Fit, divisors, slot_of, try_each, upto
 from planish.optimize.draft import Draft, Kind
+from planish.optimize.gpu.fit import fetching
 from planish.optimize.gpu.joined import joined
 from planish.optimize.gpu.thin import Thin, thin_of
 from planish.uop.nest import size_of
@@ -33,19 +44,37 @@ class _Way(NamedTuple):
     """How many rows something is for, at most, and how a warp goes about it."""
 
     rows: int
-    access: int
-    """Bytes of the matrix that a thread reads at once."""
-    tiles: int
-    """Tiles of terms that are asked for at once."""
+    steps: int
+    """Accesses of a thread to each row of the matrix, of sixteen bytes, that are made at once."""
     columns: int
-    """Tiles of columns of a warp, which share what is read of the rows."""
-    warps: int
-    """Warps that share a sum."""
+    """Tiles of columns of a warp, at most, which share what is read of the rows."""
+    buffers: int = 0
+    """Tiles of the matrix in shared memory; 0: it is read straight to registers."""
+    own: bool = False
+    """Whether each thread fetches what it needs of them itself."""
+    rows_too: bool = False
+    """Whether the few rows are fetched to shared memory as well."""
 
 
-_BYTES: Final = (_Way(2, 16, 8, 1, 8), _Way(4, 16, 16, 1, 4), _Way(8, 16, 8, 1, 8), _Way(16, 16, 8, 1, 4))
-_PARTS_OF_BYTES: Final = (_Way(4, 16, 16, 1, 4), _Way(8, 16, 8, 2, 4), _Way(16, 8, 4, 2, 4))
+_BYTES: Final = (_Way(4, 2, 1, 3), _Way(8, 2, 2, 2, rows_too=True), _Way(16, 2, 1))
+_PARTS_OF_BYTES: Final = (_Way(8, 1, 2), _Way(16, 1, 8, 2, own=True))
 """The fastest as timed on an H200, bf16, 8 and 4 bits: the more rows there are, the more is read of them for each byte of the matrix."""
+_ACCESS: Final = 16
+"""Bytes of the matrix that a thread reads at once."""
+_WARPS: Final = (4, 8)
+"""Warps that share a sum: more of them where a multiprocessor has few columns."""
+_FEW: Final = 4
+"""Tiles of columns for each multiprocessor, up to which that is so."""
+_BLOCKS: Final = 1.9
+"""Blocks for each multiprocessor, at least, as far as there are enough columns."""
+_RESIDENT: Final = 28
+"""Warps of a multiprocessor that read the matrix straight to their registers (`codegen/cuda_blocks.py`)."""
+_LITTLE: Final = 1.1
+"""How much longer blocks may leave multiprocessors without work, for columns that share the rows."""
+_HALF: Final = 2
+"""Bytes of half a register."""
+_GAP: Final = 64
+"""Bytes between the rows of a tile: two rows of sixteen bytes for each of four threads are then in different banks."""
 
 
 def rows_by_cores(draft: Draft, view: Nest) -> bool:
@@ -66,21 +95,23 @@ def rows_by_cores(draft: Draft, view: Nest) -> bool:
         if way is None:
             return False
         for trial in (*joined(start, core), start):
-            if try_each(trial, core, _fits(trial, core, found, way), partial(_Rows, way=way)):
+            if try_each(trial, core, _fits(trial, core, found), partial(_Rows, found=found, way=way)):
                 draft.adopt(trial)
                 return True
     return False
 
 
-def _fits(draft: Draft, core: Core, found: Thin, way: _Way) -> Iterator[Fit]:
+def _fits(draft: Draft, core: Core, found: Thin) -> Iterator[Fit]:
     for product in nearly(draft.sink, core):
         m, n, k = (size_of(axis) for axis in (product.m, product.n, product.k))
         if len(product.reduce.src) > 2 or found.matrix.src[0] not in product.a.toposort():
             continue
         if m > n > 1 and k % core.k == 0:
-            per_thread = way.access // found.matrix.dtype.itemsize * found.packed
+            per_thread = _ACCESS // found.matrix.dtype.itemsize * found.packed
             run = _divisor(k // core.k, per_thread // core.lanes("b"))
-            yield Fit(product, (upto(m, core.m), upto(n, core.n), k), run)
+            # accesses of half the bytes, if otherwise there would be few warps: terms that no power of two divides
+            shorter = next((n for n in (run, run // 2) if n and k // core.k // n % _WARPS[0] == 0), run)
+            yield Fit(product, (upto(m, core.m), upto(n, core.n), k), shorter)
 
 
 def _divisor(size: int, wanted: int) -> int:
@@ -93,22 +124,59 @@ def _divisor(size: int, wanted: int) -> int:
 class _Rows(CoreSchedule):
     """Warps that share a sum; each has tiles of columns below each other, and all rows."""
 
-    def __init__(self, draft: Draft, core: Core, fit: Fit, way: _Way) -> None:
+    def __init__(self, draft: Draft, core: Core, fit: Fit, found: Thin, way: _Way) -> None:
         super().__init__(draft, core, fit)
-        self.way = way
+        self.found, self.way = found, way
 
     def take(self) -> bool:
-        run = self.fit.groups
+        run, processors = self.fit.groups, self.draft.target.workers
+        tiles, terms = self.fit.padded[0] // self.core.m, self.fit.padded[2] // self.core.k
+        columns, warps = self.shape(tiles, processors)
+        steps = max(n for n in range(1, self.way.steps + 1) if n == 1 or terms % (run * n * warps) == 0)
         return (
             self.pad()
             and self.draft.do(
-                TensorCore.of(self.core, self.fit.product, run=run), "a thread has terms that lie together"
+                TensorCore.of(self.core, self.fit.product, run=run, apart=self.apart(run)),
+                "a thread has terms that lie together",
             )
-            and self.some(Unroll, self.k, max(self.way.tiles, run), "what is asked for at once")
-            and self.some(Upcast, self.m, self.way.columns, "columns that share the rows")
+            and self.some(Unroll, self.k, steps * run, "what is asked for at once")
+            and (columns == 1 or self.draft.take(Upcast, self.m, columns, "columns that share the rows"))
             and self.some(Upcast, self.n, self.left(self.n), "all rows")
-            and self.some(Group, self.k, self.way.warps, "warps share a sum")
+            and self.some(Group, self.k, warps, "warps share a sum")
+            and self.fetch()
         )
+
+    def shape(self, tiles: int, processors: int) -> tuple[int, int]:
+        """Tiles of columns of a warp, and warps that share a sum, for so many tiles and multiprocessors."""
+        sizes = sorted(divisors(tiles, self.way.columns), reverse=True)
+        if self.way.buffers:
+            enough = (n for n in sizes if tiles >= n * _BLOCKS * processors)
+            return next(enough, 1), _WARPS[tiles <= _FEW * processors]
+        # blocks run all at once, or there are several rounds of them: a few that come last take as long as all others did
+        ways = [*((n, _WARPS[0]) for n in sizes), (1, _WARPS[1])]
+        rounds = [tiles / (n * processors * (_RESIDENT // warps)) for n, warps in ways]
+        idle = [ceil(each) / each for each in rounds]
+        return next(way for way, each in zip(ways, idle, strict=True) if each <= _LITTLE * min(idle))
+
+    def apart(self, run: int) -> int:
+        """How far apart terms are whose bits are where the halves of a register are: as many as half a word stores."""
+        held = run * self.core.lanes("b")
+        wanted = _HALF // self.found.matrix.dtype.itemsize * self.found.packed
+        return wanted if self.found.packed > 1 and 2 * wanted <= held else 1
+
+    def fetch(self) -> bool:
+        """Tiles of the matrix, and of the rows if they are to be, in the background: what is no box is read straight."""
+        how = fetching(self.draft, self.k, 0, (self.way.buffers,))
+        if not self.way.buffers or how.buffers != (self.way.buffers,):
+            return True
+        matrix, rows = cast("int", self.found.matrix.src[0].arg), slot_of(self.fit.product.b)
+        gap = 0 if self.way.own else _GAP // self.found.matrix.dtype.itemsize
+        ring = Stage(matrix, how.at, self.way.buffers, pad=gap, own=self.way.own)
+        fetched = self.draft.do(ring, "memory brings the next tiles of the matrix while these are used")
+        if fetched and self.way.rows_too and rows is not None:
+            swizzled = Stage(rows, how.at, self.way.buffers, swizzle=SWIZZLES[0])
+            self.draft.do(swizzled, "and the rows with them, each line once")
+        return True
 
     def some(self, kind: Kind, axis: UOp, wanted: int, reason: str) -> bool:
         """As much of an axis as divides it, up to a number."""

@@ -18,7 +18,7 @@ from planish.uop.nest.memory import threads_of
 
 _LISTED: Final = 32
 """Rows of a list that are worth to be gone through many times."""
-_ROUNDS: Final = 2
+_ROUNDS: Final = 4
 """Blocks for each multiprocessor: all of them go through the list, so that more would only take turns."""
 _TEAM: Final = 128
 """Threads of a block, where each claims elements of its own."""

@@ -93,7 +93,7 @@ def real_dynamic_slice(at: Site, x: V, starts: V, limits: V, strides: V) -> V:
     steps = at.sizes(3)
     if not all(isinstance(s, int) for s in steps):
         at.refuse("strides must be known")
-    return x.slice(at.sizes(1), at.sizes(2), [int(s) for s in steps])  # type: ignore[arg-type]
+    return x.slice(at.sizes(1), at.sizes(2), [int(s) for s in steps])
 
 
 @lowering("stablehlo.pad")

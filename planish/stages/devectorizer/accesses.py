@@ -29,11 +29,8 @@ class LanePlaces(NamedTuple):
     form: LaneForm
     gates: Sequence[UOp | None]
     gate: UOp | None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether no lane has a gate."""
-        return all(each is None for each in self.gates)
+    is_open: bool
+    """Whether no lane has a gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +94,7 @@ def lanes_of(place: UOp, forms: Forms) -> LanePlaces:
     count = index.dtype.lanes
     gates: list[UOp | None] = [None] * count if gate is None else list(forms.scalars(gate))
     if all(n.op is not Ops.INVALID for n in index.toposort()):
-        return LanePlaces(forms.form(index), gates, gate)
+        return LanePlaces(forms.form(index), gates, gate, gate is None)
     # Some lanes are nowhere, or have gates of their own.
     closed = place.table.const(False, dtypes.bool_)
     indices: list[UOp] = []
@@ -110,7 +107,7 @@ def lanes_of(place: UOp, forms: Forms) -> LanePlaces:
             at, own = at.const_like(0), closed
         indices.append(at)
         gates[number] = own
-    return LanePlaces(of_scalars(indices), gates, None)
+    return LanePlaces(of_scalars(indices), gates, None, gates.count(None) == count)
 
 
 def accesses_of(place: UOp, masked: bool, forms: Forms, reach: int = 1) -> Iterator[LaneAccess]:
@@ -119,7 +116,7 @@ def accesses_of(place: UOp, masked: bool, forms: Forms, reach: int = 1) -> Itera
     Elements of a run are consecutive; with a greater reach the next one may be so far away, and what is between is no lane.
     """
     places = lanes_of(place, forms)
-    form, gates, _ = places
+    form, gates = places.form, places.gates
     like = place.table.const(0, place.src[1].dtype.scalar)
     for by_offset in (_layers(form) if places.is_open else _layers_by_gate(form, gates, masked)).values():
         for run in _runs(sorted(by_offset), reach):

@@ -14,7 +14,8 @@ Before → after (t: LOCAL(128), r < 2)::
 Nothing else changes: gates, loops and the order of effects stay. Stage 12 has no barrier for registers.
 
 A narrow element fills a register like a wide one, but takes only its bytes of LOCAL memory. Where it is for that that a multiprocessor
-had room for one block alone, such a row stays where it is: one block computes while another waits for memory.
+had room for one block alone, such a row stays where it is: one block computes while another waits for memory. So does what a thread
+has fetched for itself in the background (`stage(…, own=true)`): that is what memory is for.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from math import prod
 from typing import Final, cast
 
 from planish.dtypes import AddrSpace, DType, PtrDType
-from planish.stages.expander.s10_add_local_buffers import spread
+from planish.stages.expander.s10_add_local_buffers import OWN, spread
 from planish.target import Target
 from planish.uop.nest import SEQUENTIAL, THREADS, constant_size, without_gate
 from planish.uop.node import UOp
@@ -224,10 +225,13 @@ def own_registers(sink: UOp, target: Target) -> UOp:
     """The kernel with registers for what threads keep for themselves, as far as there are enough."""
     nodes = sink.toposort()
     stored = {n.src[0] for n in nodes if n.op is Ops.STORE}
+    rings = {
+        _memory(n.src[0].src[0]) for n in nodes if n.op is Ops.STORE and str(n.arg or "").startswith(OWN)
+    }
     places: dict[UOp, list[UOp]] = {}
     for node in nodes:
         memory = _memory(node.src[0]) if node.op is Ops.INDEX else None
-        if memory is not None:
+        if memory is not None and memory not in rings:
             places.setdefault(memory, []).append(node)
     found = [kept for m, ns in places.items() if (kept := _kept(m, ns, stored)) is not None]
     threads = prod(r.vmax + 1 for r in nodes if r.op is Ops.RANGE and kind_of(r) in THREADS)

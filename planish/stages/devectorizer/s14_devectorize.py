@@ -129,7 +129,7 @@ def _shifted(root: UOp, ctx: _LaneRun) -> UOp | None:
     place, width = root.src[0], ctx.target.lanes(root.dtype.scalar)
     if width < 2 or root.dtype.lanes % width or root.dtype.lanes == width or _reach(place, ctx.target) == 1:
         return None
-    form, gates, gate = lanes_of(place, ctx.forms)
+    form, gates, gate, _ = lanes_of(place, ctx.forms)
     bases, constants = list(form.bases()), form.constants
     found: dict[object, list[int | None]] = {}
     order: list[int] = []

@@ -195,6 +195,8 @@ def _strip(root: UOp) -> UOp | None:
 def _strip_place(root: UOp) -> UOp | None:
     """The indices of a place: machine integers, all of one width."""
     if len(root.src) == 2:  # mostly one index, of a width that machines have
+        if root.src[1].dtype.scalar in _MACHINE:
+            return None  # it was this rule that made it so
         inner = unwrap_cast_index(root.src[1])
         if inner is not None and inner.dtype.scalar in _MACHINE:
             return root.replace(src=(root.src[0], inner))

@@ -16,7 +16,8 @@ Before → after, with n = 3::
 One barrier per iteration does both: what it has waited for is seen by all, and what iteration r - 1 read may be replaced. Beyond the
 end of the loop a copy reads nothing and writes zeros to a buffer that nobody reads again, so that every iteration has its group.
 What is not copied as it is (converted on the way) is stored at once: the ring is as right, and memory is waited for. A tile that is
-filled together with another, or with what the iteration itself makes, has one buffer after all.
+filled together with another, or with what the iteration itself makes, has one buffer after all. Where each thread fills what it alone
+reads, in all rings of the loop, nobody waits for another: there is no barrier.
 
 Where a tile is a box that a copy engine can bring, FETCHED says so in every iteration, and LLIR decides (`llir/fetching.py`).
 
@@ -32,7 +33,7 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
 from planish.records import dataclass
 from planish.stages.devectorizer import overlap
-from planish.stages.expander.s10_add_local_buffers import RING, spread
+from planish.stages.expander.s10_add_local_buffers import OWN, RING, spread
 from planish.uop.laws import space_of
 from planish.uop.nest import around, closed_by, closers_of, loops_of, next_root
 from planish.uop.node import UOp
@@ -54,6 +55,8 @@ class _Ring:
     loops: tuple[UOp, ...]
     """Those of the copy itself."""
     buffers: int
+    own: bool
+    """Whether each thread fills what it reads itself."""
 
     @property
     def size(self) -> int:
@@ -66,7 +69,7 @@ class _Ring:
 
 
 def _is_ring(store: UOp) -> bool:
-    return str(store.arg or "").startswith(RING)
+    return str(store.arg or "").startswith((RING, OWN))
 
 
 def _ring(observed: UOp) -> _Ring | None:
@@ -79,7 +82,9 @@ def _ring(observed: UOp) -> _Ring | None:
         effect = effect.src[0]
     if effect.op is not Ops.STORE or not _is_ring(effect):
         return None
-    return _Ring(memory, observed, effect, tuple(loops), int(str(effect.arg).removeprefix(RING)))
+    hint = str(effect.arg)
+    own = hint.startswith(OWN)
+    return _Ring(memory, observed, effect, tuple(loops), int(hint.removeprefix(OWN if own else RING)), own)
 
 
 def _where(condition: UOp, index: UOp) -> UOp:
@@ -135,7 +140,8 @@ class _Pipeline:
         index = _shifted(place.src[1], ring.at(step))
         place = place.replace(src=(memory, simplify(index), *place.src[2:]))
         direct = value.op is Ops.INDEX and space_of(value) is AddrSpace.GLOBAL
-        made = ring.store.replace(src=(place, value, *ring.store.src[2:]), arg=ASYNC if direct else None)
+        hints = [word for word, told in ((ASYNC, direct), (OWN, ring.own)) if told]
+        made = ring.store.replace(src=(place, value, *ring.store.src[2:]), arg=" ".join(hints) or None)
         return made.end(*twins.values()) if twins else made
 
     def started(self) -> UOp:
@@ -153,7 +159,8 @@ class _Pipeline:
     def exchanged(self) -> dict[UOp, UOp]:
         """What the memory of each ring is, where it is read."""
         waited = self.effect(Ops.WAIT, (self.started(), self.loop), self.ahead - 1)
-        fence = self.effect(Ops.BARRIER, (waited,))
+        is_own = all(ring.own for ring in self.rings)
+        fence = waited if is_own else self.effect(Ops.BARRIER, (waited,))
         step = self.loop + self.ahead
         group = self.effect(Ops.COMMIT, [self.fill(ring, step, (fence,)) for ring in self.rings])
         return {ring.observed: ring.memory.after(group, *self.boxes(ring)) for ring in self.rings}

@@ -46,6 +46,8 @@ from planish.uop.symbolic import simplify
 
 RING: Final = "buffers"
 """The hint of a STORE to memory of which there are several, for stage 12: so many."""
+OWN: Final = "own"
+"""The same, of memory that each thread fills for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ def _layout(buffer: UOp, ctx: Locals) -> _Layout:
     threads = [r for r in x.ranges - closed if kind_of(r) in THREADS]
     lanes_only = [k for k, place in enumerate(places) if place.op in CONSTANTS and place.dtype.lanes > 1]
     rows = [k for k in range(len(places)) if k not in lanes_only]
-    own = sorted(threads, key=lambda r: r.order)
+    # the threads of a warp are neighbours
+    own = sorted(threads, key=lambda r: (kept.own and kind_of(r) is AxisType.WARP, r.order))
     sums = bool(rows) and all(_is_shared_sum(places[k]) for k in rows)
     together = any(kind_of(r) in THREADS for r in closed) and not sums
     order: list[UOp | int] = [*own, *rows, *lanes_only] if together else [*rows, *own, *lanes_only]
@@ -121,7 +124,7 @@ def _layout(buffer: UOp, ctx: Locals) -> _Layout:
     place = _Layout(memory, dims).flat(tuple(places), x.dtype.lanes)
     filled = table.make(Ops.INDEX, x.dtype, (memory, place)).store(x)
     if kept.buffers > 1:
-        filled = filled.replace(arg=f"{RING}{kept.buffers}")
+        filled = filled.replace(arg=f"{OWN if kept.own else RING}{kept.buffers}")
     if closed:
         filled = filled.end(*sorted(closed, key=lambda r: r.order))
     result = ctx.layouts[buffer] = _Layout(memory.after(filled), dims, place)
@@ -133,7 +136,8 @@ def _read(root: UOp, buffer: UOp, ctx: Locals) -> UOp:
     gate = indices[-1:] if indices and indices[-1].dtype.is_bool else ()
     layout = _layout(buffer, ctx)
     flat = layout.flat(indices[: len(indices) - len(gate)], root.dtype.lanes)
-    if not gate and not closed_by(buffer) and flat is layout.place:
+    ahead = cast("Bufferize", buffer.arg).own
+    if not gate and not closed_by(buffer) and flat is layout.place and not ahead:
         return buffer.src[0]  # nothing but lanes: what was just stored is still at hand
     dtype = dtypes.int64.vec(root.dtype.lanes) if root.dtype.is_index else root.dtype
     return root.replace(dtype=dtype, src=(layout.memory, flat, *gate)).cast(root.dtype)

@@ -11,11 +11,16 @@ Before → after, in the graph (`branch_rare`, stage 19) and in the list (`fill_
 
 The value is that of the select, whatever the lanes hold. RAREs on one condition share their branch, so that what they have in
 common is computed in it once. A branch is a STORE whose gate is ANY.
+
+A machine that predicates stores has branches, too, where data decides for all threads of a block together whether anything is stored at all
+(`decided_by_data`): a block that goes through a list for the rows that are its own passes most of it by. What is read for such a store alone is read
+in the branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import accumulate
 from typing import Final, cast
 
 from planish import dtypes
@@ -114,9 +119,21 @@ def _branch(members: Sequence[UOp], final: dict[UOp, UOp], slot: int) -> list[UO
 # -- in the list ----------------------------------------------------------------------------------------------------
 
 
-def is_rare(line: UOp) -> bool:
-    """Whether a line is a store that hardly ever happens."""
-    return line.op is Ops.STORE and len(line.src) > 2 and line.src[2].op is Ops.ANY
+def decided_by_data(lines: Sequence[UOp]) -> frozenset[UOp]:
+    """Gates of stores that what is read decides, for all threads of a block together."""
+    gates = {line.src[2] for line in lines if line.op is Ops.STORE and len(line.src) > 2}
+    return frozenset(gate for gate in gates if gate.dtype.lanes == 1 and _is_of_block(gate))
+
+
+def _is_of_block(gate: UOp) -> bool:
+    made = gate.toposort()
+    reads = any(n.op is Ops.LOAD for n in made)
+    return reads and not any(n.op is Ops.SPECIAL and str(n.arg).startswith("lidx") for n in made)
+
+
+def is_rare(line: UOp, others: Collection[UOp] = ()) -> bool:
+    """Whether a line is a store that hardly ever happens, or one with such another gate."""
+    return line.op is Ops.STORE and len(line.src) > 2 and (line.src[2].op is Ops.ANY or line.src[2] in others)
 
 
 def gather_branches(lines: Sequence[UOp]) -> list[UOp]:
@@ -142,8 +159,16 @@ def gather_branches(lines: Sequence[UOp]) -> list[UOp]:
     return result
 
 
-def fill_branches(lines: Sequence[UOp]) -> list[UOp]:
-    """The list with all that only a rare branch needs, and that stands beside it, inside."""
+def fill_branches(lines: Sequence[UOp], others: Collection[UOp] = ()) -> list[UOp]:
+    """The list with all that only a rare branch, or one of other conditions, needs, and that stands beside it, inside."""
+    number = {line: position for position, line in enumerate(lines)}
+    stores = list(accumulate(line.op is Ops.STORE for line in lines))
+
+    def moves(line: UOp, branch: UOp) -> bool:
+        """Whether a line may be computed later: of what is read, if it is for the branch alone and nothing is stored before."""
+        gated = line.op is Ops.LOAD and len(line.src) > 2 and line.src[2] is branch.src[0]
+        return line.op in _MOVES or (gated and stores[number[line]] == stores[number[branch]])
+
     around: list[UOp] = []
     place: dict[UOp, UOp | None] = {}  # line -> the innermost loop or IF that it stands in
     for line in lines:
@@ -156,9 +181,13 @@ def fill_branches(lines: Sequence[UOp]) -> list[UOp]:
     for line in reversed(lines):
         branch: UOp | None = home.get(line)
         inside = place[line]
-        if inside is not None and inside.op is Ops.IF and inside.src[0].op is Ops.ANY:
+        if (
+            inside is not None
+            and inside.op is Ops.IF
+            and (inside.src[0].op is Ops.ANY or inside.src[0] in others)
+        ):
             branch = inside
-        elif line.op not in _MOVES or branch is None or place[branch] is not inside:
+        elif branch is None or place[branch] is not inside or not moves(line, branch):
             branch = None
         home[line] = branch
         for source in line.src:

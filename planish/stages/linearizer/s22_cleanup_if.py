@@ -16,7 +16,8 @@ Before → after::
 
 Would break without it: a target without predicated stores would write where it must not.
 
-Where the target predicates stores, only those of rare branches are put inside of an IF, so that what they need is not computed in vain.
+Where the target predicates stores, only those of rare branches, and those that data decides for a whole block, are put inside of an IF, so that what
+they need is not computed in vain.
 
 Holds afterwards: unless the target predicates stores, a STORE has no gate or one per lane; IFs are closed, and each is a
 line of its own.
@@ -29,7 +30,7 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.records import dataclass
-from planish.stages.linearizer.branches import fill_branches, gather_branches, is_rare
+from planish.stages.linearizer.branches import decided_by_data, fill_branches, gather_branches, is_rare
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -44,11 +45,12 @@ class Branches:
 
     last: UOp | None = None
     rare_alone: bool = False
-    """Whether other stores keep their gates."""
+    """Whether other stores keep their gates, but for those that data decides."""
+    decided: frozenset[UOp] = frozenset()
 
 
 def _branch(root: UOp, place: UOp, x: UOp, p: UOp, ctx: Branches) -> UOp | None:
-    if ctx.rare_alone and not is_rare(root):
+    if ctx.rare_alone and not is_rare(root, ctx.decided):
         return None
     if p.dtype.lanes > 1:
         if not is_broadcast(p):
@@ -98,12 +100,14 @@ def _merge_branches(lines: Sequence[UOp]) -> list[UOp]:
 
 
 def cleanup_if(lines: Sequence[UOp], *, predicated_stores: bool = False) -> list[UOp]:
-    """Branch around stores that do not always happen; where the target predicates them, around those that hardly ever do."""
+    """Branch around stores that do not always happen; where the target predicates them, around those that hardly ever do, or that data decides."""
     if not any(line.op is Ops.STORE and len(line.src) > 2 for line in lines):
         return list(lines)
-    if not any(map(is_rare, lines)):
+    decided = decided_by_data(lines) if predicated_stores else frozenset[UOp]()
+    branches = Branches(rare_alone=predicated_stores, decided=decided)
+    if not any(is_rare(line, decided) for line in lines):
         if predicated_stores:
             return list(lines)
-        return _merge_branches(line_rewrite(lines, pm_linearize_cleanups, Branches()))
+        return _merge_branches(line_rewrite(lines, pm_linearize_cleanups, branches))
     lines = gather_branches(lines)
-    return fill_branches(_merge_branches(line_rewrite(lines, pm_linearize_cleanups, Branches(rare_alone=predicated_stores))))
+    return fill_branches(_merge_branches(line_rewrite(lines, pm_linearize_cleanups, branches)), decided)

@@ -81,13 +81,20 @@ def _under_gate(p: UOp, x: UOp, nowhere: UOp) -> UOp | None:
     return None if found is None else p.where(found, nowhere)
 
 
+# a member of an enum costs more to look up than a name
+_CONST, _INDEX, _INVALID_INDEX = Ops.CONST, Ops.INDEX, Ops.INVALID
 _PLAIN: Final = frozenset({Ops.CONST, Ops.DEFINE_VAR, Ops.RANGE, Ops.SPECIAL, Ops.INVALID})
 
 # -- memory ------------------------------------------------------------------------------------------------------
 
 
 def _is_nowhere(place: UOp) -> bool:
-    return place.op is Ops.INDEX and any(source.op is Ops.INVALID for source in place.src[1:])
+    if place.op is not _INDEX:
+        return False
+    for source in place.src:  # noqa: SIM110 - every access is asked about: no generator
+        if source.op is _INVALID_INDEX:
+            return True
+    return False
 
 
 def _is_gated(place: UOp) -> bool:
@@ -106,7 +113,7 @@ def _index_nowhere(root: UOp) -> UOp | None:
 
 def _index_known_gate(root: UOp) -> UOp | None:
     gate = root.src[-1]
-    if gate.op is not Ops.CONST or not _is_gated(root):
+    if gate.op is not _CONST or not _is_gated(root):
         return None
     if gate.arg:
         return root.replace(src=root.src[:-1])
@@ -115,9 +122,9 @@ def _index_known_gate(root: UOp) -> UOp | None:
 
 def _load_nowhere(root: UOp) -> UOp | None:
     place = root.src[0]
-    if place.op is Ops.CONST:  # the 0 that a load from nowhere would give: a place that has gone
+    if place.op is _CONST:  # the 0 that a load from nowhere would give: a place that has gone
         return _nothing(root)
-    closed = _is_gated(place) and place.src[-1].op is Ops.CONST and not place.src[-1].arg
+    closed = _is_gated(place) and place.src[-1].op is _CONST and not place.src[-1].arg
     if not closed and not _is_nowhere(place):
         return None
     return root.src[1] if len(root.src) > 1 else _zero(root, root.dtype)
@@ -130,9 +137,9 @@ def _nothing(root: UOp) -> UOp:
 
 def _store_nowhere(root: UOp) -> UOp | None:
     place = root.src[0]
-    if place.op is Ops.CONST:  # the 0 that a load from nowhere would give: a place that has gone
+    if place.op is _CONST:  # the 0 that a load from nowhere would give: a place that has gone
         return _nothing(root)
-    closed = _is_gated(place) and place.src[-1].op is Ops.CONST and not place.src[-1].arg
+    closed = _is_gated(place) and place.src[-1].op is _CONST and not place.src[-1].arg
     return _nothing(root) if closed or _is_nowhere(place) else None
 
 

@@ -115,12 +115,18 @@ def _select_joined(root: UOp, x: UOp) -> UOp | None:
             last = part
             runs.append((part, []))
         runs[-1][1].append(lane - first_of[lane])
-    if len(runs) == len(_lanes(root)) >= _SCATTERED and all(
-        part.op not in _BUILT and max(part.dtype.lanes, len(runs)) > _SCATTERED for part, _ in runs
-    ):
+    if len({part for part, _ in runs}) == len(_lanes(root)) >= _SCATTERED and _are_rows(x.src):
         return None  # a transposition, or nearly one: it stays one node for every vector of the result
     parts = tuple([selected(part, tuple(lanes)) for part, lanes in runs])
     return parts[0] if len(parts) == 1 else x.replace(src=parts, dtype=root.dtype)
+
+
+def _are_rows(parts: tuple[UOp, ...]) -> bool:
+    """Whether vectors are of one length, none of them built of lanes, and not few by few."""
+    dtype = parts[0].dtype
+    if dtype.lanes == 1 or max(dtype.lanes, len(parts)) <= _SCATTERED:
+        return False
+    return all(part.op not in _BUILT and part.dtype is dtype for part in parts)
 
 
 def _select_constant(root: UOp, x: UOp) -> UOp:

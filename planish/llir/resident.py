@@ -1,0 +1,198 @@
+"""Resident blocks: as many as a machine runs at once do one tile of the result after the other.
+
+A block that does one tile begins when another has ended: its barriers are made, its first operands awaited, and memory is idle meanwhile. One that
+stays has the operands of its next tile fetched while it still writes the results of the last: the ring goes on from tile to tile. Results then
+have memory of their own. How many stay is said by the boxes (`Box.stay`); block b does the tiles b, b + stay, …
+
+Before → after::
+
+    fetcher                                          fetcher
+      g = special gidx0 < 512                          b = special gidx0 < 132
+      loop r < 5: acquire r; copy_box …; end           loop t < (511 - b) / 132 + 1: g = t·132 + b
+    end_fetcher                                          loop r < 5: acquire t·5 + r; copy_box …; end
+    g = special gidx0 < 512                            end
+    loop r < 5: await_boxes r; tile …;               end_fetcher
+      release r - 1; end                             b = special gidx0 < 132
+    finish; store @c; barrier; …                     loop t < …: g = t·132 + b
+                                                       loop r < 5: await_boxes t·5 + r; tile …; release t·5 + r - 1; end
+                                                       finish; release t·5 + 4; barrier; store @c; barrier; …
+                                                     end
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Final, cast
+
+from planish import dtypes
+from planish.dtypes import AddrSpace, DType
+from planish.llir.program import (
+    Acquire,
+    Address,
+    AwaitBoxes,
+    Barrier,
+    Buffer,
+    Compute,
+    CopyBox,
+    EndFetcher,
+    EndLoop,
+    Fetcher,
+    Finish,
+    Immediate,
+    Instruction,
+    Loop,
+    Operand,
+    Ops,
+    Program,
+    Register,
+    Release,
+    Special,
+    Store,
+    Tile,
+)
+
+_KIND: Final = dtypes.int32
+
+
+def resident(program: Program) -> Program:
+    """The program, its blocks staying where its boxes say so and there are more tiles than may stay."""
+    stay = max((box.stay for box in program.boxes), default=0)
+    if not stay:
+        return program
+    body = [replace(i, stay=0) if isinstance(i, CopyBox) else i for i in program.body]
+    grid = {i.name: i.bound for i in program.specials if not i.is_thread}
+    steps = {i.bound for i, inside in itertools.pairwise(body) if _is_ring_loop(i, inside)}
+    bounds = [*grid.values(), *steps]
+    sizes = [int(cast("int", bound.value)) for bound in bounds if isinstance(bound, Immediate)]
+    if not isinstance(body[0], Fetcher) or len(sizes) != len(bounds) or len(steps) != 1:
+        return replace(program, body=tuple(body))
+    counts = dict(sorted(zip(grid, sizes, strict=False)))  # gidx0 runs fastest
+    if prod(counts.values()) <= stay:
+        return replace(program, body=tuple(body))
+    split = next(k for k, i in enumerate(body) if isinstance(i, EndFetcher))
+    staying = _Staying(program, counts, stay, sizes[-1])
+    return replace(
+        program,
+        body=(
+            Fetcher(),
+            *staying.part(body[1:split]),
+            EndFetcher(),
+            *staying.part(body[split + 1 :]),
+        ),
+    )
+
+
+def _is_ring_loop(i: Instruction, first: Instruction) -> bool:
+    return isinstance(i, Loop) and isinstance(first, Acquire | AwaitBoxes)
+
+
+class _Staying:
+    """One kernel, whose tiles are numbered."""
+
+    def __init__(self, program: Program, counts: dict[str, int], stay: int, steps: int) -> None:
+        self.counts, self.stay, self.steps = counts, stay, steps
+        self.next = 1 + max(i.target.number for i in program.body if i.target is not None)
+        self.made: list[Instruction] = []
+        boxes = program.boxes
+        self.buffers = boxes[0].buffers
+        self.rings = {
+            i.base for i in program.body if isinstance(i, Address) and i.result in {b.address for b in boxes}
+        }
+        self.base = self.fresh(_KIND)
+
+    def fresh(self, dtype: DType) -> Register:
+        self.next += 1
+        return Register(self.next - 1, dtype)
+
+    def compute(self, op: Ops, *operands: Operand | int) -> Register:
+        result = self.fresh(_KIND)
+        given = tuple(Immediate(x, _KIND) if isinstance(x, int) else x for x in operands)
+        self.made.append(Compute(result, op, given))
+        return result
+
+    def part(self, body: Sequence[Instruction]) -> list[Instruction]:
+        """What the fetcher runs, or what the others do: a loop over the tiles of the block."""
+        specials = {i.result: i for i in body if isinstance(i, Special)}
+        self.made = [i for i in specials.values() if i.is_thread]
+        block, tile, count = self.fresh(_KIND), self.fresh(_KIND), prod(self.counts.values())
+        self.made.append(Special(block, "gidx0", Immediate(self.stay, _KIND)))
+        rounds = self.compute(Ops.TRUNCDIV, self.compute(Ops.SUB, count - 1, block), self.stay)
+        rounds = self.compute(Ops.ADD, rounds, 1)
+        self.made.append(Loop(tile, rounds, 1))
+        number = self.compute(Ops.ADD, self.compute(Ops.MUL, tile, self.stay), block)
+        places: dict[str, Register] = {}
+        *others, slowest = self.counts
+        for name in others:
+            places[name] = self.compute(Ops.TRUNCMOD, number, self.counts[name])
+            number = self.compute(Ops.TRUNCDIV, number, self.counts[name])
+        places[slowest] = number
+        self.base = self.compute(Ops.MUL, tile, self.steps)
+        known = {result: places[i.name] for result, i in specials.items() if not i.is_thread}
+        self.inside(
+            [i.renamed(lambda r: known.get(r, r), lambda r: r) for i in body if not isinstance(i, Special)]
+        )
+        self.made.append(EndLoop(tile, rounds))
+        return self.made
+
+    def inside(self, body: Sequence[Instruction]) -> None:
+        """One tile: steps of the ring go on from the last one."""
+        last = max((k for k, i in enumerate(body) if isinstance(i, Finish)), default=-1)
+        lag = max((i.pending for i in body if isinstance(i, Tile)), default=0)
+        results = next((k for k, i in enumerate(body) if self.is_result(i, body)), -1)
+        at = 0
+        while at < len(body):
+            i = body[at]
+            if at == results:
+                self.made.append(Barrier())  # what was there of the last tile has been read
+            if at + 1 < len(body) and _is_ring_loop(i, body[at + 1]):
+                end = next(
+                    k
+                    for k in range(at, len(body))
+                    if isinstance(body[k], EndLoop) and body[k].registers[:1] == (i.target,)
+                )
+                self.ring(cast("Loop", i), body[at + 1 : end])
+                self.made.append(body[end])
+                at = end
+            else:
+                self.made.append(i)
+            if at == last:
+                for step in range(self.steps - lag, self.steps):
+                    self.made.append(Release(self.compute(Ops.ADD, self.base, step), 0, self.buffers))
+            at += 1
+
+    def is_result(self, i: Instruction, body: Sequence[Instruction]) -> bool:
+        """Whether results are put down in LOCAL memory."""
+        made = next(
+            (a for a in body if isinstance(a, Address) and isinstance(i, Store) and a.result == i.address),
+            None,
+        )
+        return made is not None and isinstance(made.base, Buffer) and made.base.space is AddrSpace.LOCAL
+
+    def ring(self, header: Loop, inside: Sequence[Instruction]) -> None:
+        """The loop over the steps of a tile: its number counts what is read, the step of all tiles together where it lies in the ring."""
+        self.made.append(header)
+        step = self.compute(Ops.ADD, self.base, header.counter)
+        place = (
+            self.compute(Ops.TRUNCMOD, step, self.buffers) if self.steps % self.buffers else header.counter
+        )
+        twins = {header.counter: place}
+        for i in inside:
+            if (
+                isinstance(i, Compute)
+                and not twins.keys().isdisjoint(i.registers)
+                and place is not header.counter
+            ):
+                twins[i.result] = self.fresh(i.result.dtype)
+                self.made.append(i.renamed(lambda r: twins.get(r, r), lambda r: twins.get(r, r)))
+            if isinstance(i, Acquire | AwaitBoxes | CopyBox):
+                self.made.append(replace(i, step=step))
+            elif isinstance(i, Release):
+                before = self.compute(Ops.ADD, self.base, i.step)
+                self.made.append(replace(i, step=before))
+            elif isinstance(i, Address) and i.base in self.rings:
+                self.made.append(i.renamed(lambda r: twins.get(r, r), lambda r: r))
+            else:
+                self.made.append(i)

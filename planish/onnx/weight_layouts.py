@@ -1,0 +1,59 @@
+"""Layouts of weights: a matrix turned, or cut into panels that a product reads from one end to the other.
+
+Rows of a matrix lie apart, and what a tile of a product needs of each is a few vectors: read so, weights come from memory at half the
+speed or less. Laid out as they are read they come at all of it. A weight is laid out once, when a program that wants it so is made or
+read from the cache; the layout has a text, so that what was made need not be stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+AS_IT_IS: Final = ""
+
+
+class WeightLayouts:
+    """The weights of a model in other layouts, each made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, str], Array] = {}
+        self._sources: dict[int, tuple[Array, str]] = {}
+
+    def of(self, source: Array, layout: str) -> Array:
+        """A weight in a layout."""
+        key = id(source), layout
+        if key not in self._made:
+            array = self._made[key] = laid_out(source, layout)
+            self._sources[id(array)] = source, layout
+        return self._made[key]
+
+    def source(self, array: Array) -> tuple[Array, str]:
+        """What an array was made of, and how it is laid out."""
+        return self._sources.get(id(array), (array, AS_IT_IS))
+
+
+def panels(width: int, *, turned: bool) -> str:
+    """(K, N), or if turned (N, K), as (N / width, K, width)."""
+    return f"{'turned ' if turned else ''}panels of {width}"
+
+
+TURNED: Final = "turned"
+"""(K, N) as (N, K)."""
+
+
+def laid_out(source: Array, layout: str) -> Array:
+    """A matrix in the layout of a text."""
+    if layout == TURNED:
+        return np.ascontiguousarray(source.T)
+    width = int(layout.rpartition(" ")[2])
+    if layout == panels(width, turned=True):
+        columns, rows = source.shape
+        return np.ascontiguousarray(source.reshape(columns // width, width, rows).transpose(0, 2, 1))
+    if layout != panels(width, turned=False):
+        raise ValueError(f"there is no layout {layout!r}")
+    rows, columns = source.shape
+    return np.ascontiguousarray(source.reshape(rows, columns // width, width).transpose(1, 0, 2))
