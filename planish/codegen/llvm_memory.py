@@ -242,13 +242,9 @@ class MemoryAccesses(LlvmValues):
         gates = self.maybe_empty.get(i.gate) if isinstance(i.gate, ir.Register) else None
         if i.gate is None or gates is None or not isinstance(base, ir.Buffer):
             return address
-        if gates:
-            some = self.value(gates[0])
-            for gate in gates[1:]:
-                some = self.let(f"or i1 {some}, {self.value(gate)}")
-        else:
-            bits = f"i{i.gate.dtype.lanes}"
-            some = self.let(f"icmp ne {bits} {self.let(f'bitcast {self.typed(i.gate)} to {bits}')}, 0")
+        some = self.value(gates[0])
+        for gate in gates[1:]:
+            some = self.let(f"or i1 {some}, {self.value(gate)}")
         return self.let(f"select i1 {some}, ptr {address}, ptr %{symbols.memory(base)}")
 
     def temporality(self, i: ir.Load | ir.Store) -> str:

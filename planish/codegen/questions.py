@@ -38,9 +38,10 @@ def maybe_outside(program: Program) -> frozenset[Register]:
 
 
 def maybe_empty(program: Program) -> dict[Register, tuple[Register, ...]]:
-    """Masks of which every lane may be off, each with the gates that its lanes are made of; () if those are vectors.
+    """Masks of which every lane may be off, each with gates of which one is on where a lane is.
 
-    Where a row or a column that is padded has no element left, an access of it may lie in a page that is not there. It does nothing, but
+    (Of masks that are vectors and nothing else, only those at the ends of a row are ever empty, and a row is where there is memory.) Where a
+    row or a column that is padded has no element left, an access of it may lie in a page that is not there. It does nothing, but
     processors take hundreds of cycles to find that out: such an access is sent to where there is memory.
     """
     found: dict[Register, tuple[Register, ...]] = {}
@@ -49,10 +50,10 @@ def maybe_empty(program: Program) -> dict[Register, tuple[Register, ...]]:
             gates = tuple(dict.fromkeys(each for each in i.inputs if isinstance(each, Register)))
             if gates and not any(isinstance(each, Immediate) and each.value for each in i.inputs):
                 found[i.result] = gates
-        elif (
-            isinstance(i, Compute) and i.op is Ops.AND and i.result.dtype.is_bool and i.result.dtype.lanes > 1
-        ):
-            found[i.result] = ()
+        elif isinstance(i, Compute) and i.op is Ops.AND and i.result.dtype.is_bool:
+            known = [found[each] for each in i.inputs if isinstance(each, Register) and each in found]
+            if known:
+                found[i.result] = min(known, key=len)
     return found
 
 

@@ -147,6 +147,7 @@ def _rows_in_registers(draft: Draft, window: Window, sizes: WindowSizes, pixel: 
         fewest = min(most, draft.least(axis))
         if (
             not draft.has_pieces(axis)
+            and axis in sizes.pairs
             and 2 * fewest >= most
             and draft.take(ShiftInwards, axis, fewest, "tiles of rows without an edge")
             and draft.take(Upcast, axis, fewest, "rows share what they load", inner=True)

@@ -61,10 +61,18 @@ def test_few_rows_of_a_product_have_tiles_of_their_own() -> None:
 
 def test_small_pictures_are_copied_as_a_whole() -> None:
     with settings(target="x86-64-v4"):
-        (choice,) = compiler.lower(convolution(1)).choices
-    assert any(str(action) == "stage(arg1)" for version in choice.versions for action in version.actions)
-    # the number of pictures has nothing to do with it
-    assert "b in" not in versions(convolution(Dim.named("b", 1, 64)))[-1]
+        small, large = (compiler.lower(convolution(1, 8, high)).choices[0] for high in (32, 256))
+    assert "stage(arg1)" in map(str, small.actions)
+    # of larger ones rows are, with all of their width
+    assert "stage(arg1)" not in map(str, large.actions)
+    assert any(str(action).startswith("stage(arg1, at=") for action in large.actions)
+
+
+def test_versions_differ_in_more_than_pieces_for_cores() -> None:
+    graph = Graph("f")
+    x = graph.input("x", tensor("f32", (Dim.named("n", 1, 64), 196, 192)))
+    e = (x - x.reduce_max([2], keepdims=True).broadcast_like(x)).exp()
+    assert not versions(graph.build(e / e.reduce_sum([2], keepdims=True).broadcast_like(x)))
 
 
 @pytest.mark.parametrize("target", ["host", "x86-64-v3"])
