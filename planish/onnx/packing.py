@@ -67,8 +67,9 @@ def _add_parts(function: ptir.Function, held: dict[Value, Array], layouts: Weigh
     for inst in function.body:
         if inst.op not in (ops.reshape, ops.slice_) or inst.operands[0] not in held:
             continue
-        whole, attrs, dims = held[inst.operands[0]], inst.attrs, inst.results[0].type.dims
-        if not all(isinstance(dim, int) for dim in dims) or not whole.flags.c_contiguous:
+        whole, attrs, named = held[inst.operands[0]], inst.attrs, inst.results[0].type.dims
+        dims = [dim for dim in named if isinstance(dim, int)]
+        if len(dims) < len(named) or not whole.flags.c_contiguous:
             continue
         if isinstance(attrs, SliceAttrs):
             parts = zip(attrs.starts, attrs.limits, attrs.strides, strict=True)

@@ -72,7 +72,7 @@ def with_weights(text: str, shapes: dict[str, tuple[int, ...]]) -> Any:
     return model.SerializeToString()
 
 
-CASES = {
+CASES: dict[str, tuple[str, dict[str, tuple[int, ...]], tuple[int, ...], str]] = {
     "convolutions": (CONVOLUTIONS, SHAPES, (2, 3, 17, 19), "com.microsoft.nchwc"),
     "doubled": (DOUBLED, {"w0": (16, 3, 3, 3), "w1": (16, 16, 3, 3)}, (1, 3, 9, 11), "com.microsoft.nchwc"),
     "attentive": (ATTENTIVE, ATTENTIVE_SHAPES, (2, 6, 32), "com.microsoft"),

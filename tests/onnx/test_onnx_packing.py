@@ -108,7 +108,8 @@ def test_parts_of_weights_are_packed_too():
     x = RNG.standard_normal((steps, 6, lines)).astype(np.float32)
     from onnx.reference import ReferenceEvaluator
 
-    (expected,) = ReferenceEvaluator(data).run(None, {"x": x})
+    answers: Any = ReferenceEvaluator(data).run(None, {"x": x})
+    expected = answers[0]
     np.testing.assert_allclose(packed.run(None, {"x": x})[0], expected, atol=2e-5)
     made = [source for source, _ in packed.prepared.layouts._sources.values()]
     assert {source.shape for source in made} >= {(4 * size, lines)}
