@@ -218,19 +218,20 @@ def _torch_gradients(q: Any, k: Any, v: Any, w: Any, causal: bool) -> Any:
 
 
 class Timer:
-    """Milliseconds of a call, by events around several."""
+    """Milliseconds of a call, by events around several: so many that what the first one waits for the host does not count."""
 
-    def __init__(self, repeat: int) -> None:
-        self.repeat = repeat
+    def __init__(self, least: int, lasting: float = 4.0) -> None:
+        self.least = least
+        self.lasting = lasting
 
-    def once(self, call: Callable[[], Any]) -> float:
+    def once(self, call: Callable[[], Any], count: int) -> float:
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        for _ in range(self.repeat):
+        for _ in range(count):
             call()
         end.record()
         end.synchronize()
-        return float(begin.elapsed_time(end)) / self.repeat
+        return float(begin.elapsed_time(end)) / count
 
     def turns(self, calls: list[Callable[[], Any]], rounds: int = 7) -> list[float]:
         """The median of each, measured in turns."""
@@ -238,10 +239,11 @@ class Timer:
             call()
             call()
         torch.cuda.synchronize()
+        counts = [max(self.least, round(self.lasting / self.once(call, self.least))) for call in calls]
         found: list[list[float]] = [[] for _ in calls]
         for _ in range(rounds):
-            for number, call in enumerate(calls):
-                found[number].append(self.once(call))
+            for number, (call, count) in enumerate(zip(calls, counts, strict=True)):
+                found[number].append(self.once(call, count))
         return [statistics.median(each) for each in found]
 
 
