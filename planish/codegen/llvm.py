@@ -25,6 +25,7 @@ from planish.codegen.questions import (
     maybe_empty,
     maybe_outside,
     stored_together,
+    strays,
     streams,
     waiting_roots,
 )
@@ -83,7 +84,7 @@ class _LlvmWriter(OneThread, LaneMoves):
         """By the counter of a loop: whether it goes on."""
         self.loosely = maybe_outside(program)
         self.maybe_empty = maybe_empty(program)
-        self.bases = {i.result: i.base for i in program.body if isinstance(i, ir.Address)}
+        self.strays = strays(program, spans)
         self.hinted = any(isinstance(i, ir.Loop) and i.unroll > 1 for i in program.body)
         self.spans = spans
         self.many = transposition.find(program)

@@ -29,7 +29,7 @@ class MemoryAccesses(LlvmValues):
     scratch: bool
     loosely: Collection[ir.Register]
     maybe_empty: Mapping[ir.Register, tuple[ir.Register, ...]]
-    bases: Mapping[ir.Register, ir.Buffer | ir.Register]
+    strays: Mapping[ir.Register, ir.Buffer]
 
     @staticmethod
     def value(operand: ir.Operand) -> str:
@@ -238,9 +238,9 @@ class MemoryAccesses(LlvmValues):
     def there(self, i: ir.Load | ir.Store) -> str:
         """The address of a masked access; where all lanes may be off, the beginning of its memory if they are."""
         address = self.value(i.address)
-        base = self.bases.get(i.address)
+        base = self.strays.get(i.address)
         gates = self.maybe_empty.get(i.gate) if isinstance(i.gate, ir.Register) else None
-        if i.gate is None or gates is None or not isinstance(base, ir.Buffer):
+        if base is None or gates is None:
             return address
         some = self.value(gates[0])
         for gate in gates[1:]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NoReturn
 
+from planish.codegen.spans import Span
 from planish.errors import LoweringError
 from planish.llir.program import (
     ACCESSES,
     Address,
     Barrier,
+    Buffer,
     Build,
     Combine,
     Compute,
@@ -55,6 +58,20 @@ def maybe_empty(program: Program) -> dict[Register, tuple[Register, ...]]:
             if known:
                 found[i.result] = min(known, key=len)
     return found
+
+
+def strays(program: Program, spans: Mapping[Register, Span]) -> dict[Register, Buffer]:
+    """Addresses that may lie more than a page outside of their buffer, as rows beyond an array do; borders of an image do not."""
+    found: dict[Register, Buffer] = {}
+    for i in program.body:
+        if isinstance(i, Address) and isinstance(i.base, Buffer) and isinstance(i.index, Register):
+            span, page = spans.get(i.index), _PAGE // max(i.base.dtype.itemsize, 1)
+            if span is None or span[0] < -page or span[1] > i.base.size + page:
+                found[i.result] = i.base
+    return found
+
+
+_PAGE: Final = 4096
 
 
 def may_stream(i: Store) -> bool:

@@ -52,7 +52,7 @@ def turned(*shape: int) -> tuple[Program, str]:
 
 def test_an_access_of_which_every_lane_may_be_off_is_sent_to_where_there_is_memory() -> None:
     """Rows and columns of a square beyond both ends: a processor takes hundreds of cycles for an access of a page that is not there."""
-    program, text = turned(20, 7, 50)
+    program, text = turned(20, 70, 50)
     empty = {
         i.address
         for i in program.body
