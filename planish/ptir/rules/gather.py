@@ -70,7 +70,7 @@ def ReplaceUniformGatherBySlice(op: v.GatherView) -> Answer:
 
 @rule(operands=(None, ops.constant))
 def ReplaceRegularGatherBySlice(op: v.GatherView) -> Answer:
-    """gather(x, constant [i, i + s, …]; a) -> x[i::s] along a, in front; reversed if s < 0, repeated if each index stands k times in a row."""
+    """gather(x, constant [i, i + s, …]; a) -> x[i::s] along a, in front; reversed if s < 0."""
     literal = op.operands[1].literal
     if literal is None or len(op.operands) != 2 or len(literal.shape) != 1:
         return "not one line of constant indices"
@@ -80,24 +80,14 @@ def ReplaceRegularGatherBySlice(op: v.GatherView) -> Answer:
     size = op.source.type.dims[axis]
     positions = [clamped(int(index), size) for index in literal.array()]
     known = [position for position in positions if position is not None]
-    if len(known) != len(positions) or known[0] == known[-1]:
+    step = known[1] - known[0] if len(known) == len(positions) else 0
+    if step == 0 or any(b - a != step for a, b in pairwise(known)):
         return "the indices are not evenly spaced"
-    times = next(count for count, position in enumerate(known) if position != known[0])
-    once = known[::times]
-    step = once[1] - once[0]
-    if known != [each for each in once for _ in range(times)] or any(
-        b - a != step for a, b in pairwise(once)
-    ):
-        return "the indices are not evenly spaced"
-    line = _line(op.source, axis, min(once), max(once) + 1, abs(step))
+    least, most = min(known), max(known)
+    line = _line(op.source, axis, least, most + 1, abs(step))
     if step < 0:
         line = d.backwards(line, (axis,))
-    (count, *rest), x = op.dims, _to_front(line, axis)
-    if times == 1:
-        return x
-    return d.reshaped(
-        d.broadcasted(d.reshaped(x, [len(once), 1, *rest]), [len(once), times, *rest]), [count, *rest]
-    )
+    return _to_front(line, axis)
 
 
 @rule(operands=(None, ops.iota))
