@@ -20,13 +20,13 @@ from planish.compiler.progress import ProgressLine, is_drawn, is_watched, report
 SLOW = """
 import time
 import planish as pn
-from planish.compiler import lowering, progress
+from planish.compiler import lowering, progress, scheduling
 progress._DELAY = 0.2
-lower = lowering.lower_to_llir
+lower = scheduling.lower_to_llir
 def slow(*args):
     time.sleep(0.3)
     return lower(*args)
-lowering.lower_to_llir = slow
+scheduling.lower_to_llir = slow
 lowering.is_worth_sharing = lambda *args: 1
 @pn.jit
 def layers(x):

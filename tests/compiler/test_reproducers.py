@@ -11,7 +11,7 @@ import pytest
 import planish as pn
 from planish import compiler, ptir
 from planish.cli import main
-from planish.compiler import bisect, lowering
+from planish.compiler import bisect, scheduling
 from planish.errors import InternalError, LoweringError
 from planish.ptir.rewrite.reproducer import read_reproducer
 from planish.stages import pipeline
@@ -26,7 +26,7 @@ def _break(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def broken(*args: object) -> None:
         raise error
 
-    monkeypatch.setattr(lowering, "lower_to_llir", broken)
+    monkeypatch.setattr(scheduling, "lower_to_llir", broken)
     monkeypatch.setattr(bisect, "lower_to_llir", broken)
 
 

@@ -14,7 +14,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.records import dataclass
 from planish.stages.devectorizer.lane_forms import Forms, LaneForm, of_scalars
-from planish.stages.devectorizer.lane_gates import gate_of
+from planish.stages.devectorizer.lane_gates import closed_between, gate_of
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.symbolic.lanes import selected
@@ -48,7 +48,13 @@ class LaneAccess:
         if places.is_open:
             return None
         first = [lanes[0] if lanes else None for lanes in self.lanes[start:end]]
+        # what follows the last lane of a piece, or precedes the first, is there if the lanes beyond it are: under gates of their own
+        if (first[0] is None or first[-1] is None) and len(self._gates()) > 1:
+            return closed_between(places.gates, first, self.index.table)
         return gate_of(places.gate, places.gates, first, self.forms)
+
+    def _gates(self) -> set[UOp | None]:
+        return {self.places.gates[lanes[0]] for lanes in self.lanes if lanes}
 
 
 def parted(place: UOp) -> tuple[UOp, UOp | None]:

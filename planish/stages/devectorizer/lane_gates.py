@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from planish import dtypes
 from planish.stages.devectorizer.lane_forms import ELEMENTWISE, Forms, of_scalars
-from planish.uop.node import UOp
+from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from planish.uop.symbolic.affine import Affine
 from planish.uop.symbolic.lanes import selected
@@ -38,6 +38,14 @@ def gate_of(
         return opened.table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), spread)
     made = _factored(gate, lanes, forms)
     return _selected(gate, lanes, closed) if made is None else made
+
+
+def closed_between(gates: Sequence[UOp | None], lanes: Sequence[int | None], table: Table) -> UOp:
+    """The gates of these lanes one by one: what is no lane is not loaded."""
+    opened, closed = (table.const(value, dtypes.bool_) for value in (True, False))
+    known = [closed if lane is None else gates[lane] for lane in lanes]
+    each = tuple([opened if gate is None else gate for gate in known])
+    return table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), each)
 
 
 def _selected(gate: UOp, lanes: Sequence[int | None], closed: UOp) -> UOp:
