@@ -132,6 +132,11 @@ def test_random_programs(seed: int) -> None:
     agree_at_random(seed)
 
 
+def test_a_size_of_nothing_reads_nothing() -> None:
+    """The last of N elements, where N is 0: it was loaded in front of a loop that does not run."""
+    agree_at_random(167703)
+
+
 @pytest.mark.fuzz
 def test_many_random_programs() -> None:
     for seed in range(1 << 20, (1 << 20) + 2000):

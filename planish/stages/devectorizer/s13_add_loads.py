@@ -7,6 +7,10 @@ Before → after::
     ADD(INDEX(a, i), x)              ADD(LOAD(INDEX(a, i)), x)
     STORE(INDEX(c, i), y)            STORE(INDEX(c, i), y)
     WMMA(INDEX(m, i), …)             WMMA(INDEX(m, i), …)         of a core that reads LOCAL memory itself
+    INDEX(a, n - 1), n in 0..3       LOAD(INDEX(a, n - 1, -1 < n - 1))
+
+A place that could lie before its buffer is that of loops which do not run then (the last of n elements, where n is 0). What does not change
+in a loop is loaded in front of it, whether it runs or not: so such a place has a gate.
 
 Would break without it: a store would read the place it is about to write.
 
@@ -32,7 +36,17 @@ def _load(root: UOp) -> UOp | None:
     buffer = root.src[0].dtype
     if root.dtype.is_pointer or not isinstance(buffer, PtrDType):
         return None
+    if len(root.src) == 2 and _may_be_before(index := root.src[1]):
+        root = root.replace(src=(*root.src, index.const_like(-1) < index))
     return root.table.make(Ops.LOAD, root.dtype, (root.replace(dtype=buffer),))
+
+
+def _may_be_before(index: UOp) -> bool:
+    """Whether an index without a gate is below 0 for some sizes."""
+    if not index.dtype.is_index or index.vmin >= 0:
+        return False
+    ops = {node.op for node in index.toposort()}
+    return Ops.DEFINE_VAR in ops and Ops.INVALID not in ops
 
 
 def _place(root: UOp) -> UOp | None:
