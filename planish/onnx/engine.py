@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
+from onnx import FunctionProto, GraphProto, NodeProto
 
 from planish import ptir
 from planish.errors import Location, PlanishError
@@ -31,7 +31,7 @@ from planish.onnx.registry import OpForm, Unsupported
 from planish.onnx.scope import NameScope, Value, last_uses
 from planish.onnx.segment import Segment, arrays_in, lazy_in, trimmed, with_arrays
 from planish.onnx.site import CannotTrace, NodeSite, failure_at, label_of, title_of
-from planish.onnx.symbols import as_numbers, follow
+from planish.onnx.symbols import as_numbers, follow, whole_kind
 from planish.onnx.tape import Call, TapeRecorder
 from planish.onnx.tensors import dense, on_device, to_array
 from planish.onnx.value_kinds import WITH_WORDS, is_text, kind_of_value, stays_in_program
@@ -41,7 +41,6 @@ from planish.ptir.types import DimLike, TensorType
 
 Array = NDArray[Any]
 Compile = Callable[[ptir.Function], Call]
-T = TypeVar("T")
 
 
 class Importer:
@@ -80,8 +79,6 @@ class Importer:
         self.prepared = Prepared()
         """Work on weights that was done already."""
         self.lengths = NamedLengths(Lengths())
-        self.growing: dict[int, tuple[str, int]] = {}
-        """What the steps of a loop hand on, by the ids of the values: which loop it is, and which of its values."""
         self._ends: dict[int, tuple[Any, tuple[list[list[str]], set[str]]]] = {}
         self._initial: dict[int, tuple[GraphProto, dict[str, Array]]] = {}
 
@@ -225,19 +222,15 @@ class Importer:
         if known is not None:
             for attribute in at.node.attribute:
                 at.attr(attribute.name)
-            return [known if known.dtype == np.bool_ else known.astype(self._whole_kind(at, given))]
+            return [
+                known
+                if known.dtype == np.bool_
+                else known.astype(whole_kind(at.node.op_type, at.attributes, given))
+            ]
         outputs = self._called(entry, at, given)
         if sizes is not None and isinstance(outputs[0], GraphValue):
             self.symbols[outputs[0].id] = (outputs[0], sizes)
         return outputs
-
-    @staticmethod
-    def _whole_kind(at: NodeSite, given: Sequence[Value]) -> Any:
-        """The dtype of what a node makes of sizes: that of what it is given, but for a cast."""
-        if at.node.op_type == "Cast":
-            return np.int32 if at.attr("to") == TensorProto.INT32 else np.int64
-        data = given[1 if at.node.op_type == "Where" else 0]
-        return data.dtype.numpy if isinstance(data, GraphValue) else np.asarray(data).dtype
 
     def _sizes(self, at: NodeSite, given: Sequence[Value]) -> Array | None:
         """The sizes, some with names, that a node makes of sizes with names."""
@@ -271,7 +264,7 @@ class Importer:
         if self.recorder is not None and not passes and any(map(self._is_read_text, given)):
             self.recorder.keeps = False  # what follows from it is written into the program
         if entry.sequences:
-            return _several(entry.handler(at, *given))
+            return entry.outputs(at, given)
         if entry.host:
             return self._on_host(entry, at, given)
         known = all(value is None or isinstance(value, np.ndarray) for value in given)
@@ -286,7 +279,7 @@ class Importer:
             value if value is None or isinstance(value, list) or n in positions else at.value(value)
             for n, value in enumerate(given)
         ]
-        return _several(entry.handler(at, *ready))
+        return entry.outputs(at, ready)
 
     def _on_host(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
         """An op on arrays. What it makes of data is data: no later step may count on what it was this time."""
@@ -311,7 +304,7 @@ class Importer:
     def on_arrays(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
         """A node on arrays, text among them perhaps: what moves elements about, or compares them, is done with numbers for words."""
         if entry.host:
-            return _several(entry.handler(at, *given))
+            return entry.outputs(at, given)
         if at.node.op_type not in WITH_WORDS:
             return self._folded(entry, at, given)
         flat = [value.reshape(-1) for value in given if is_text(value)]
@@ -355,7 +348,7 @@ class Importer:
                 value if value is None or n in positions else self.segment.value(value)
                 for n, value in enumerate(given)
             ]
-            outputs = _several(entry.handler(at, *ready))
+            outputs = entry.outputs(at, ready)
             lazy = [value for value in outputs if isinstance(value, GraphValue)]
             results: list[Array] = []
             if lazy:
@@ -474,20 +467,10 @@ class Importer:
             return [self._after_cut(item, arrays) for item in value]
         if not isinstance(value, GraphValue):
             return value
-        array, place = arrays[value.id], self.growing.get(value.id)
-        return self.segment.parameter(array, self.lengths.grown(place, value.dims, array, self.segment.named))
-
-    def cut_steps(self, at: NodeSite, handed_on: Sequence[Value], run: Callable[[], T]) -> T:
-        """Do something that may cut between two steps of a loop: what is handed on may have other lengths in the next."""
-        before = self.growing
-        where = " ".join(at.node.output)
-        self.growing = {
-            lazy.id: (where, number) for number, value in enumerate(handed_on) for lazy in lazy_in(value)
-        }
-        try:
-            return run()
-        finally:
-            self.growing = before
+        array = arrays[value.id]
+        return self.segment.parameter(
+            array, self.lengths.grown(value.id, value.dims, array, self.segment.named)
+        )
 
     def finish(self, values: Sequence[GraphValue]) -> list[Array]:
         """Run the segment for these values; a new one begins."""
@@ -513,7 +496,3 @@ class Importer:
         arrays = dict(before.data)
         arrays.update((v.id, array) for v, array in zip(wanted, self.finish(wanted), strict=True))
         return self.recorder.end([with_arrays(value, arrays) for value in values])
-
-
-def _several(outputs: Any) -> list[Value]:
-    return list(outputs) if isinstance(outputs, tuple) else [outputs]

@@ -7,7 +7,8 @@ follows needs the number, the model is imported again without names, once and fo
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
@@ -56,6 +57,8 @@ class NamedLengths:
         self.known = known
         self._grown: set[str] = set()
         """Names of lengths that grow from step to step of a loop."""
+        self._handed_on: dict[int, tuple[str, int]] = {}
+        """What the steps of a loop hand on, by the ids of the values: which loop it is, and which of its values."""
         self._dims: dict[int, tuple[Dim, tuple[str, int, int]]] = {}
         """What stands for a size. Two that are the same now are taken for the same; a run where they differ is imported by itself."""
 
@@ -63,14 +66,25 @@ class NamedLengths:
     def used(self) -> bool:
         return bool(self._grown or self._dims)
 
+    @contextmanager
+    def between_steps(self, loop: str, handed_on: Mapping[int, int]) -> Iterator[None]:
+        """What is cut here is cut between two steps of a loop, which hand on values: by their ids, which of them."""
+        before = self._handed_on
+        self._handed_on = {value: (loop, number) for value, number in handed_on.items()}
+        try:
+            yield
+        finally:
+            self._handed_on = before
+
     def grown(
-        self, place: tuple[str, int] | None, dims: Sequence[DimLike], array: Array, named: dict[int, Dim]
+        self, value: int, dims: Sequence[DimLike], array: Array, named: dict[int, Dim]
     ) -> tuple[DimLike, ...]:
         """The dims of what is left when a step of a loop has been run, with names for lengths that were others before.
 
         Along a way through the model such lengths are always the same. Names begin anew in each step (`named`), so that steps are the
-        same program; `place` is the loop, and which of the values that it hands on.
+        same program.
         """
+        place = self._handed_on.get(value)
         own = [not isinstance(dim, int) for dim in dims]
         if any(
             symbol.name not in self._grown for dim in dims if isinstance(dim, Dim) for symbol in dim.symbols()

@@ -37,6 +37,11 @@ class OpForm:
     sequences: bool = False
     """Whether it deals with sequences and optionals, which are Python lists and None."""
 
+    def outputs(self, at: NodeSite, given: Sequence[Any]) -> list[Any]:
+        """What the handler makes of inputs, one or several."""
+        made = self.handler(at, *given)
+        return list(made) if isinstance(made, tuple) else [made]
+
     def texts(self, at: NodeSite) -> bool:
         """Whether the node makes text of numbers, which only the host can."""
         return self.name == "Cast" and at.attributes.given.get("to") in (_STRING, "STRING")

@@ -18,6 +18,7 @@ from onnx import TensorProto
 from planish.errors import ShapeError
 from planish.onnx.attributes import Attributes
 from planish.ptir.dims import Dim, DimLike, bounds
+from planish.ptir.graph_value import GraphValue
 
 Array = NDArray[Any]
 _WHOLE: Final = (TensorProto.INT64, TensorProto.INT32)
@@ -30,6 +31,14 @@ class TooWide(ShapeError):
         super().__init__(message)
         self.size = size
         self.limit = limit
+
+
+def whole_kind(op_type: str, attributes: Attributes, given: Sequence[Any]) -> Any:
+    """The dtype of what a node makes of sizes: that of what it is given, but for a cast."""
+    if op_type == "Cast":
+        return np.int32 if attributes.get("to") == TensorProto.INT32 else np.int64
+    data = given[1 if op_type == "Where" else 0]
+    return data.dtype.numpy if isinstance(data, GraphValue) else np.asarray(data).dtype
 
 
 def follow(op_type: str, attributes: Attributes, given: Sequence[Array | None]) -> Array | None:

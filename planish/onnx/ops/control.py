@@ -311,7 +311,9 @@ def _unrolled(
         for k, value in enumerate(outputs[1 + len(names) :]):
             own.names[f"$stack{k}"] = [*own.names[f"$stack{k}"], value]
         by_data = by_data or isinstance(outputs[0], V)
-        going = engine.cut_steps(at, own.names["$carried"], lambda: _goes_on(at, own, counted))
+        handed_on = {lazy.id: k for k, value in enumerate(own.names["$carried"]) for lazy in lazy_in(value)}
+        with engine.lengths.between_steps(" ".join(at.node.output), handed_on):
+            going = _goes_on(at, own, counted)
         step += 1
     if by_data or counted:
         engine.vary(own.names["$carried"])  # what was counted on the way is data too
