@@ -14,7 +14,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.records import dataclass
 from planish.stages.devectorizer.lane_forms import Forms, LaneForm, of_scalars
-from planish.stages.devectorizer.lane_gates import closed_between, gate_of
+from planish.stages.devectorizer.lane_gates import gate_of
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.symbolic.lanes import selected
@@ -49,9 +49,8 @@ class LaneAccess:
             return None
         first = [lanes[0] if lanes else None for lanes in self.lanes[start:end]]
         # what follows the last lane of a piece, or precedes the first, is there if the lanes beyond it are: under gates of their own
-        if (first[0] is None or first[-1] is None) and len(self._gates()) > 1:
-            return closed_between(places.gates, first, self.index.table)
-        return gate_of(places.gate, places.gates, first, self.forms)
+        outside = (first[0] is None or first[-1] is None) and len(self._gates()) > 1
+        return gate_of(places.gate, places.gates, first, self.forms, gaps=not outside)
 
     def _gates(self) -> set[UOp | None]:
         return {self.places.gates[lanes[0]] for lanes in self.lanes if lanes}

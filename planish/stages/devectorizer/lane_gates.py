@@ -13,24 +13,29 @@ from collections.abc import Sequence
 
 from planish import dtypes
 from planish.stages.devectorizer.lane_forms import ELEMENTWISE, Forms, of_scalars
-from planish.uop.node import Table, UOp
+from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.symbolic.affine import Affine
 from planish.uop.symbolic.lanes import selected
 
 
 def gate_of(
-    gate: UOp | None, gates: Sequence[UOp | None], lanes: Sequence[int | None], forms: Forms
+    gate: UOp | None,
+    gates: Sequence[UOp | None],
+    lanes: Sequence[int | None],
+    forms: Forms,
+    *,
+    gaps: bool = True,
 ) -> UOp | None:
-    """The gate of an access to these lanes. What is no lane (a gap) is never loaded, unless one gate is that of all."""
+    """The gate of an access to these lanes. What is no lane (a gap) is never loaded, unless one gate is that of all, and `gaps` may be."""
     wanted = [gates[lane] for lane in lanes if lane is not None]
-    found = [each for each in wanted if each is not None]
-    if not found:
+    some = next((each for each in gates if each is not None), None)
+    if some is None or (gaps and not any(each is not None for each in wanted)):
         return None
-    opened, closed = (found[0].table.const(value, dtypes.bool_) for value in (True, False))
+    opened, closed = (some.table.const(value, dtypes.bool_) for value in (True, False))
     each = [opened if one is None else one for one in wanted]
     distinct = len(set(each))
-    if distinct == 1:
+    if distinct == 1 and gaps:
         return None if each[0] is opened else each[0]
     if gate is None or distinct * 2 <= len(each):  # whole pieces may turn out to have one gate
         remaining = iter(each)
@@ -38,14 +43,6 @@ def gate_of(
         return opened.table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), spread)
     made = _factored(gate, lanes, forms)
     return _selected(gate, lanes, closed) if made is None else made
-
-
-def closed_between(gates: Sequence[UOp | None], lanes: Sequence[int | None], table: Table) -> UOp:
-    """The gates of these lanes one by one: what is no lane is not loaded."""
-    opened, closed = (table.const(value, dtypes.bool_) for value in (True, False))
-    known = [closed if lane is None else gates[lane] for lane in lanes]
-    each = tuple([opened if gate is None else gate for gate in known])
-    return table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), each)
 
 
 def _selected(gate: UOp, lanes: Sequence[int | None], closed: UOp) -> UOp:
