@@ -78,22 +78,20 @@ class _Pitch(NamedTuple):
 
 def _longer_rows(sink: UOp, r: UOp, new: UOp) -> dict[UOp, _Pitch]:
     """What is kept in rows along an axis, row after row, and read row by row: rows can have room at their ends."""
-    users: dict[UOp, list[UOp]] = {}
-    for node in sink.toposort():
-        for source in node.src:
-            if source.op is Ops.BUFFERIZE:
-                users.setdefault(source, []).append(node)
-    size = r.src[0]
-    found: dict[UOp, _Pitch] = {}
-    for node, readers in users.items():
-        if size.op is not Ops.CONST or len(node.src) != 2 or r not in closed_by(node):
+    size, nodes = r.src[0], sink.toposort()
+    if size.op is not Ops.CONST:
+        return {}
+    pitch, found = _Pitch(cast("int", size.arg), new.vmax + 1), dict[UOp, _Pitch]()
+    for node in nodes:
+        if node.op is not Ops.BUFFERIZE or len(node.src) != 2 or r not in closed_by(node):
             continue
-        place, pitch = node.src[1], _Pitch(cast("int", size.arg), new.vmax + 1)
+        place = node.src[1]
         if place is r or stride(place, r) != 1 or not is_row_major(place):
             continue
-        if all(
-            user.op is Ops.INDEX and user.src[0] is node and len(user.src) == 2 for user in readers
-        ) and not any(each.op in _DIVISIONS for user in readers for each in pitch.of(user.src[1]).toposort()):
+        readers = [user for user in nodes if node in user.src]
+        if any(user.op is not Ops.INDEX or user.src[0] is not node or len(user.src) != 2 for user in readers):
+            continue
+        if not any(each.op in _DIVISIONS for user in readers for each in pitch.of(user.src[1]).toposort()):
             found[node] = pitch
     return found
 

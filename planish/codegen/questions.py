@@ -72,6 +72,7 @@ def strays(program: Program, spans: Mapping[Register, Span]) -> dict[Register, B
 
 
 _PAGE: Final = 4096
+"""Bytes around a buffer that count as near it: what lies there shares a page with it, or with memory that was touched as well."""
 
 
 def may_stream(i: Store) -> bool:
