@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, ElementPlace
+from planish.schedule.graph import depends
 from planish.schedule.limits import (
     AGAIN,
     CHEAP,
@@ -158,6 +159,23 @@ def _is_row_of_a_sum(case: Case) -> bool:
     return row > 1 and rows >= FEW_ROWS and rows * row > SMALL and case.times <= AGAIN
 
 
+def _is_stored_in_order(case: Case) -> bool:
+    """Whether it is made of sums, and all that is done with it is to store it at rows that data chooses, in the order of their list.
+
+    That order is kept by going through the list, on one core or in every block. Sums are no part of it: made before, they run on
+    all cores. What is only widened, or depends on what is stored already, is not meant.
+    """
+    fusion, node = case.fusion, case.node
+    root = fusion.roots[0]
+    if root.op is not Ops.STORE or most(shape(node)) <= SMALL or not fusion.reduces(node):
+        return False
+    if node.op is Ops.CAST and node.dtype.itemsize > node.src[0].dtype.itemsize:
+        return False
+    place = root.src[0]
+    is_listed = any(most(shape(each)) > 1 and not fusion.elements.is_pure(each) for each in place.src[1:])
+    return is_listed and not depends(node, place)
+
+
 def is_worth_a_row(case: Case) -> bool:
     """Whether keeping rows saves a matrix that would otherwise be written: computed, and seen by reductions of its rows."""
     fusion, node, places, _ = case
@@ -265,6 +283,14 @@ def _hides_costly(case: Case) -> bool:
 
 # -- the table -------------------------------------------------------------------------------------------------------
 
+STORED_IN_ORDER: Final = Reason(
+    "stored in order",
+    "it is made of sums, and stored at rows that data chooses, one after the other",
+    _is_stored_in_order,
+    with_epilogue=False,
+)
+"""Tensors that are scattered."""
+
 COMPUTED_HERE: Final = (
     Reason(
         "large kernel",
@@ -277,6 +303,7 @@ COMPUTED_HERE: Final = (
         "its elements are made of sums over rows, which run in lanes and on all cores if it is stored",
         _is_row_of_a_sum,
     ),
+    STORED_IN_ORDER,
     Reason(
         "many buffers",
         f"its kernel reads more than {MOST_BUFFERS} tensors without it",

@@ -8,7 +8,7 @@ from typing import Final, cast
 from planish.schedule.graph import THROUGH, depends
 from planish.schedule.limits import FEW_ROWS, FEW_TERMS, MOST_NESTED, NARROW, SMALL
 from planish.schedule.neighbours import innermost
-from planish.schedule.reasons import Case, Reason
+from planish.schedule.reasons import STORED_IN_ORDER, Case, Reason
 from planish.schedule.tensors import most
 from planish.schedule.walked import is_beside_a_walk, may_walk
 from planish.uop.nest import count
@@ -230,6 +230,7 @@ REDUCED_HERE: Final = (
     Reason("shared", "several kernels need this sum", is_shared),
     Reason("by position", "it is taken at positions that are computed", _is_unknown),
     Reason("beside a walk", "a kernel that walks over products makes nothing else", _is_beside_a_walk),
+    STORED_IN_ORDER,
 )
 """Reductions."""
 

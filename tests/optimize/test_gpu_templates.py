@@ -12,6 +12,7 @@ import pytest
 import planish as pn
 from planish import compiler, dtypes
 from planish.actions.base import Refusal
+from planish.actions.claim import Claim
 from planish.actions.group import Group
 from planish.compiler.grids import grid_of
 from planish.config import settings
@@ -533,6 +534,16 @@ def test_blocks_claim_rows_that_data_chooses(name: str) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
     else:
         np.testing.assert_array_equal(found, wanted)  # the order of each row is that of the list
+
+
+def test_norms_of_rows_are_made_before_blocks_claim_them() -> None:
+    """The gradient of an embedding below a norm: one block would make all norms, in the order of the list."""
+    gradient = pn.grad(lambda w, i, x: pn.sum(pn.nn.rms_norm(pn.take(w, i, axis=0), (256,)) * x))
+    given = (pn.zeros((1000, 256)), pn.zeros(512, dtype=pn.int32), pn.zeros((512, 256)))
+    lowered = compiler.lower(pn.jit(gradient).lower(*given).function, "sm_90")
+    kinds = {kernel.name.split("_")[0]: choice.actions for kernel, choice in zip(lowered.plan.kernels, lowered.choices, strict=True)}  # fmt: skip
+    assert "rows" in kinds
+    assert any(isinstance(action, Claim) for action in kinds["scatter"])
 
 
 def test_rows_that_start_anywhere_are_stored_by_neighbouring_threads() -> None:
