@@ -100,3 +100,55 @@ def test_results_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
     lowered = compiler.lower(traced, "sm_90")
     for found, exact in zip(lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays), strict=True):
         np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4)
+
+
+def test_groups_of_channels_are_summed_up_pixel_by_pixel_first() -> None:
+    """A group norm of what is joined and resized: its channels stay last, and no thread makes a group alone."""
+
+    def function(x: Any, w: Any, y: Any, v: Any) -> Any:
+        small, large = nn.conv2d(x, w, padding=1), nn.conv2d(y, w, padding=1)
+        joined = pn.concat([nn.interpolate(small, scale_factor=2), large], axis=1)
+        return nn.conv2d(nn.silu(nn.group_norm(joined, 8)), v, padding=1)
+
+    found = choices(
+        function, spec(4, 64, 16, 16), spec(64, 64, 3, 3), spec(4, 64, 32, 32), spec(64, 128, 3, 3)
+    )
+    names = [name for name, _ in found]
+    assert sum(name.startswith("reduce_4x4x128_") for name in names) == 2, names  # by channel, in parts
+    assert sum(name.startswith("map_4x32x32x128_") for name in names) == 1
+    assert not any("_4x128x32x32" in name for name in names)
+
+
+def _grouped(x: Any, w: Any, rows: Any, columns: Any) -> Any:
+    y = nn.conv2d(x, w, padding=1)
+    return nn.group_norm(y, 4), pn.max(pn.reshape(y, (2, 4, 2, 8, 8)), axis=(2, 3, 4))
+
+
+def _shuffled(x: Any, w: Any, rows: Any, columns: Any) -> Any:
+    y = pn.reshape(nn.conv2d(x, w, padding=1), (2, 2, 4, 8, 8))
+    return pn.sum(y, axis=(0, 3, 4)), pn.reshape(pn.permute_dims(y, (0, 2, 1, 3, 4)), (2, 8, 64)) + 1.0
+
+
+def _joined(x: Any, w: Any, rows: Any, columns: Any) -> Any:
+    y = nn.conv2d(x, w, padding=1)
+    both = pn.concat([x, y, nn.interpolate(y[:, :, ::2, ::2], scale_factor=2)], axis=1)
+    return pn.mean(both, axis=(2, 3)), pn.take(both, columns, axis=3)
+
+
+def _chosen(x: Any, w: Any, rows: Any, columns: Any) -> Any:
+    y = nn.conv2d(x, w, padding=1)
+    return y[:, :, rows, columns], y[:, rows], pn.sum(y[rows % 2], axis=(1, 2)), y[rows % 2, :, columns]
+
+
+@pytest.mark.parametrize("function", [_grouped, _shuffled, _joined, _chosen])
+def test_what_is_made_of_channels_that_are_last_is_right(
+    function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels_last, "_LEAST", 0)
+    rng = np.random.default_rng(2)
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((2, 8, 8, 8), (8, 8, 3, 3))]
+    arrays += [np.array([5, 0, 3]), np.array([-1, 7, 3])]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    lowered = compiler.lower(traced, "sm_90")
+    for found, exact in zip(lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays), strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4)

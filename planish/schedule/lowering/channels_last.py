@@ -144,7 +144,7 @@ def is_tiled(tensors: Tensors, values: Sequence[Value]) -> bool:
 
 def innermost(x: UOp) -> int:
     """Which axis of a tensor lies together in memory."""
-    axes = _base(x)[1]
+    axes = unpermuted(x)[1]
     return axes.index(len(axes) - 1)
 
 
@@ -160,7 +160,7 @@ def products_of(dims: Sequence[Dim]) -> int:
     return prod(dim if isinstance(dim, int) else 0 for dim in dims)
 
 
-def _base(x: UOp) -> tuple[UOp, tuple[int, ...]]:
+def unpermuted(x: UOp) -> tuple[UOp, tuple[int, ...]]:
     """A tensor without its permutations, and which of its axes each axis is."""
     axes = tuple(range(len(shape(x))))
     while x.op is Ops.PERMUTE:
@@ -170,22 +170,34 @@ def _base(x: UOp) -> tuple[UOp, tuple[int, ...]]:
 
 
 def lying(tensors: Tensors, x: UOp) -> tuple[UOp, tuple[int, ...]]:
-    """A tensor in the order of its axes in memory, and where each of its axes is there: if channels are last there, else as it is."""
+    """A tensor in the order of its axes in memory, and where each of its axes is there: if channels are last there, else as it is.
+
+    Channels may be several axes: groups, and those of each group.
+    """
     rank = len(shape(x))
     if tensors.target.is_gpu and rank > _IMAGE:
-        base, of = _base(x)
-        if of == (0, rank - 1, *range(1, rank - 1)):
+        base, of = unpermuted(x)
+        if of[0] == 0 and of[1] > 1 and of == _channels_behind(rank, rank - of[1]):
             return base, of
     return x, tuple(range(rank))
 
 
+def _channels_behind(rank: int, channels: int) -> tuple[int, ...]:
+    """Where the axes of (N, C …, H …) are in memory, if so many are channels and these are last there."""
+    return (0, *range(rank - channels, rank), *range(1, rank - channels))
+
+
 def reshaped(tensors: Tensors, x: UOp, dims: Sequence[Dim]) -> UOp:
-    """A tensor in another shape; channels that are last in memory stay so, if the shape changes that of images only."""
+    """A tensor in another shape; channels that are last in memory stay so, if channels and images are only divided anew among themselves."""
     base, of = lying(tensors, x)
-    batch, channels, *space = (*dims, 1, 1)[: max(len(dims), 2)]
-    if of[1:2] in ((), (1,)) or (batch, channels) != shape(x)[:2] or all(size == 1 for size in space):
+    was = shape(x)
+    space = max(of[1:2], default=1) - 1
+    channels = products_of(was[1 : len(was) - space])
+    count = next((n for n in range(1, len(dims)) if products_of(dims[1 : n + 1]) == channels), 0)
+    new = dims[count + 1 :]
+    if not space or not count or dims[0] != was[0] or all(size == 1 for size in new):
         return reshape(x, tuple(dims))
-    return permute(reshape(base, (batch, *space, channels)), (0, len(space) + 1, *range(1, len(space) + 1)))
+    return permute(reshape(base, (dims[0], *new, *dims[1 : count + 1])), _channels_behind(len(dims), count))
 
 
 def in_rows(tensors: Tensors, x: UOp) -> UOp:
@@ -241,7 +253,7 @@ def as_it_lies(handler: Lowering) -> Lowering:
 
 def elements(x: UOp, axes: Sequence[WindowAxis]) -> tuple[UOp, UOp | None]:
     """`positions.elements` of a tensor as it lies in memory: asked for in another order of its axes, it would be copied to that."""
-    base, of = _base(x)
+    base, of = unpermuted(x)
     return positions.elements(base, [axes[axis] for axis in inverse(of)])
 
 
@@ -253,7 +265,7 @@ def inverse(order: Sequence[int]) -> tuple[int, ...]:
 def kept(tensors: Tensors, value: Value, order: Sequence[int], others: Sequence[int] = ()) -> UOp:
     """A value in memory, in an order of its axes, or in its own if its last axis there is the last of these, or one of others."""
     x = full(tensors.values[value], tensors.dims_of(value))
-    base, of = _base(x)
+    base, of = unpermuted(x)
     lies = innermost(x) in (order[-1], *others) and base.op is not Ops.EXPAND
     if lies and _is_memory(base):
         return x

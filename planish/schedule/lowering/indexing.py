@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from planish import dtypes
 from planish.ptir.function import Inst
 from planish.ptir.ops.indexing import DynamicSliceAttrs, GatherAttrs, IotaAttrs, ScatterAttrs
+from planish.schedule.lowering.channels_last import unpermuted
 from planish.schedule.lowering.positions import clamped, indices_of, inside, spread, take
 from planish.schedule.lowering.rules import Lowering, accumulator, convert, is_tiny, operands
-from planish.schedule.tensors import Dims, Tensors, full, is_empty, largest, minus, same_dim, shrink
+from planish.schedule.tensors import (
+    Dims,
+    Tensors,
+    full,
+    is_empty,
+    largest,
+    minus,
+    permute,
+    reshape,
+    same_dim,
+    shrink,
+)
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.shape import Dim
+from planish.uop.shape import Dim, shape
 
 
 def _iota(tensors: Tensors, inst: Inst) -> UOp:
@@ -28,11 +41,37 @@ def _gather(tensors: Tensors, inst: Inst) -> UOp:
     dims = tensors.dims_of(inst.results[0])
     if is_empty(dims) or x.op is Ops.CONST:
         return tensors.filled(0, x.dtype, dims) if is_empty(dims) else x
-    given = {
-        axis: spread(clamped(index, minus(have[axis], 1)), lead, dims)
-        for axis, index in zip(axes, indices, strict=True)
-    }
+    places = {axis: clamped(index, minus(have[axis], 1)) for axis, index in zip(axes, indices, strict=True)}
+    base, of = unpermuted(full(x, have))
+    if tensors.target.is_gpu and len(have) - 1 not in {of[axis] for axis in axes}:
+        return _as_they_lie(tensors, base, of, places, lead)
+    given = {axis: spread(place, lead, dims) for axis, place in places.items()}
     return take(full(x, have), indices_of(tensors, dims, given, lead, len(have)))
+
+
+def _as_they_lie(tensors: Tensors, x: UOp, of: Sequence[int], places: Mapping[int, UOp], lead: Dims) -> UOp:
+    """Chosen rows, or pixels, in the place that all of them have in memory: what lies together (channels) does so afterwards."""
+    chosen = {of[axis]: place for axis, place in places.items()}
+    first, has = min(chosen), shape(x)
+    left = [axis for axis in range(len(has)) if axis not in chosen]
+    after = [has[axis] for axis in left if axis > first]
+    sizes = (*has[:first], *lead, *after)
+
+    def at(axis: int) -> int:
+        """Where an axis that is left is in the result, as it lies."""
+        return axis if axis < first else left.index(axis) + len(lead)
+
+    found = take(
+        x,
+        [
+            spread(reshape(full(chosen[axis], lead), (*(1,) * first, *lead)), (*(1,) * first, *lead), sizes)
+            if axis in chosen
+            else tensors.position(sizes, at(axis))
+            for axis in range(len(has))
+        ],
+    )
+    kept = [at(of[axis]) for axis in range(len(has)) if axis not in places]
+    return permute(found, (*range(first, first + len(lead)), *kept))
 
 
 _COMBINE: Final = {"add": Ops.ADD, "mul": Ops.MUL, "min": Ops.MIN, "max": Ops.MAX}

@@ -201,25 +201,34 @@ def _pad(tensors: Tensors, inst: Inst) -> UOp:
 
 
 def _concat(tensors: Tensors, inst: Inst) -> UOp:
-    """Each operand padded to the whole, chosen by position: below the end of the first, of the second, …"""
-    axis = cast("ConcatAttrs", inst.attrs).axis
-    sizes = tensors.dims_of(inst.results[0])
+    """Each operand padded to the whole, chosen by position: below the end of the first, of the second, …; in the order of one that lies otherwise."""
+    along = cast("ConcatAttrs", inst.attrs).axis
+    given = [full(tensors.values[operand], tensors.dims_of(operand)) for operand in inst.operands]
+    of = next((of for x in given if (of := lying(tensors, x)[1])[1:2] not in ((), (1,))), None)
+    order, axis = (None, along) if of is None else (inverse(of), of[along])
+    sizes = _ordered(tensors.dims_of(inst.results[0]), order)
     result: UOp | None = None
     ends: list[DimLike] = [0]
     for operand in inst.operands:
-        ends.append(ends[-1] + operand.type.dims[axis])
-    for operand, start, end in reversed(list(zip(inst.operands, ends, ends[1:], strict=False))):
-        dims = tensors.dims_of(operand)
+        ends.append(ends[-1] + operand.type.dims[along])
+    for each, start, end in reversed(list(zip(given, ends, ends[1:], strict=False))):
+        dims = _ordered(shape(each), order)
         if same_dim(dims[axis], 0):
             continue
         around = _along(axis, dims, tensors.dim(start), minus(sizes[axis], tensors.dim(end)))
-        x = pad(full(tensors.values[operand], dims), around)
+        x = pad(each if order is None else permute(each, order), around)
         if result is not None:
             below = (*sizes[:axis], tensors.dim(end), *sizes[axis + 1 :])
             rest = _along(axis, dims, 0, minus(sizes[axis], tensors.dim(end)))
             x = pad(tensors.filled(True, dtypes.bool_, below), rest).where(x, result)
         result = x
-    return tensors.table.const(0, inst.results[0].type.dtype) if result is None else result
+    if result is None:
+        return tensors.table.const(0, inst.results[0].type.dtype)
+    return result if of is None else permute(result, of)
+
+
+def _ordered(dims: Dims, order: Sequence[int] | None) -> Dims:
+    return dims if order is None else tuple(dims[axis] for axis in order)
 
 
 def _along(axis: int, dims: Sequence[Dim], before: Dim, after: Dim) -> list[tuple[Dim, Dim]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, cast
 
 from planish import dtypes
@@ -20,6 +20,7 @@ from planish.schedule.tensors import (
     is_empty,
     largest,
     minus,
+    most,
     pad,
     permute,
     plus,
@@ -35,6 +36,10 @@ from planish.uop.shape import Dim, shape
 _KINDS: Final = {
     "sum": Ops.ADD, "prod": Ops.MUL, "max": Ops.MAX, "min": Ops.MIN, "and": Ops.AND, "or": Ops.OR,
 }  # fmt: skip
+
+
+_IMAGE: Final = 64
+"""Pixels from which on the sum of a channel is worth a kernel, where sums of several channels are wanted."""
 
 
 def identity(op: Ops, dtype: DType) -> bool | int | float:
@@ -73,12 +78,27 @@ def _may_be_empty(dim: Dim) -> bool:
     return dim == 0 if isinstance(dim, int) else dim.vmin <= 0
 
 
-def _are_pixels(of: Sequence[int], axes: Sequence[int]) -> bool:
-    """Whether all axes but the last in memory are reduced, or all but images and channels, which the program has in that order too."""
-    last = len(of) - 1
-    if tuple(axes) == tuple(range(last)):
-        return True
-    return last > 1 and tuple(axes) == tuple(range(1, last)) and of.index(0) < of.index(last)
+def _by_channel(x: UOp, op: Ops, axes: Collection[int], channels: int) -> UOp | None:
+    """A reduction over all pixels of images whose channels are last in memory, and perhaps over some of their axes; None if it is another.
+
+    Pixels come first, those of each image or of all, as columns of a matrix, by a kernel of their own: beside rows that see them again
+    they would not be shared, and of a group of channels nobody would read neighbours.
+    """
+    dims, pixels = shape(x), range(1, channels)
+    groups = [axis - channels for axis in axes if axis >= channels]
+    if not {*pixels} <= {*axes} or len(groups) == len(dims) - channels:
+        return None
+    if groups and (is_tiny(x.dtype) or most(dims[axis] for axis in pixels) < _IMAGE):
+        return None
+    lead = () if 0 in axes else dims[:1]
+    matrix = reshape(x, (*lead, product(dims[len(lead) : channels]), product(dims[channels:])))
+    wide = _wide(op, x.dtype) if groups else x.dtype
+    columns = combined(matrix.cast(wide), op, (len(lead),))
+    columns = x.table.make(Ops.CONTIGUOUS, wide, (columns,))
+    if not groups:
+        return columns
+    of_groups = reshape(columns, (*lead, *dims[channels:]))
+    return combined(of_groups, op, tuple(len(lead) + axis for axis in groups)).cast(x.dtype)
 
 
 def _reduce(op: Ops) -> Lowering:
@@ -86,15 +106,9 @@ def _reduce(op: Ops) -> Lowering:
         given = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
         x, of = lying(tensors, given)
         axes = tuple(sorted(of[axis] for axis in cast("ReduceAttrs", inst.attrs).axes))
-        if x is not given and _are_pixels(of, axes):
-            # of all pixels, or those of each image: columns of a matrix, by a kernel of their own (beside rows that see them again they
-            # would not be shared, and in a sum over channels each would be one thread's)
-            dims = shape(x)
-            lead = dims[: axes[0]]
-            matrix = reshape(x, (*lead, product(dims[axes[0] : -1]), dims[-1]))
-            found = combined(matrix, op, (len(lead),))
-            reduced = x.table.make(Ops.CONTIGUOUS, found.dtype, (found,))
-            return reshape(reduced, tensors.dims_of(inst.results[0]))
+        found = None if x is given else _by_channel(x, op, axes, of[1])
+        if found is not None:
+            return reshape(found, tensors.dims_of(inst.results[0]))
         return reshaped(tensors, permute(combined(x, op, axes), of), tensors.dims_of(inst.results[0]))
 
     return lower

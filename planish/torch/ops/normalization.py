@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
-
-import torch
-from torch import fx
 
 from planish import dtypes
 from planish.dtypes import DType
@@ -43,38 +39,6 @@ def native_layer_norm(
     return cast(found, x.dtype), cast(middle, kind), cast(scale, kind)
 
 
-_IMAGE: Final = 64
-"""Pixels of a channel from which on its sum is worth a kernel."""
-
-
-def channels_lie_last(at: NodeSite) -> bool:
-    """Whether what is normalised is made of a convolution's result on a GPU, element by element: it lies as that does."""
-    node = at.node.args[0]
-    if at.fakes[0].device.type != "cuda":
-        return False
-    while isinstance(node, fx.Node) and torch.Tag.pointwise in getattr(node.target, "tags", ()):
-        node = node.all_input_nodes[0]
-    return isinstance(node, fx.Node) and str(node.target).startswith("aten.convolution")
-
-
-def _by_channel(x: V, groups: int, count: int, eps: float) -> tuple[V, V, V]:
-    """`_standard` of groups of channels, pixels first: what a convolution gives has its channels last on a GPU, where a group is no row."""
-    batch, channels, *_ = x.dims
-    space = list(range(2, x.rank))
-
-    def mean(values: V) -> V:
-        return values.reduce_sum(space).reshape((batch, groups, -1)).reduce_sum([2], True).div(float(count))
-
-    def pixels(of_groups: V) -> V:
-        each = spread(of_groups, (batch, groups, channels // groups)).reshape((batch, channels))
-        return spread(each.reshape((batch, channels, *[1] * len(space))), x.dims)
-
-    middle = mean(x)
-    apart = x.sub(pixels(middle))
-    scale = mean(apart.mul(apart)).add(eps).rsqrt()
-    return apart.mul(pixels(scale)), middle, scale
-
-
 @lowering("aten.native_group_norm")
 def native_group_norm(
     at: NodeSite,
@@ -88,12 +52,9 @@ def native_group_norm(
     eps: float,
 ) -> tuple[V, V, V]:
     wide, count = cast(x, _wide(x.dtype)), (channels // group) * area
-    if channels_lie_last(at) and area >= _IMAGE:
-        found, middle, scale = _by_channel(wide, group, count, eps)
-    else:
-        rows = wide.reshape((batch, group, count))
-        found, middle, scale = _standard(rows, [2], count, eps)
-        found = found.reshape(x.dims)
+    rows = wide.reshape((batch, group, channels // group, *x.dims[2:]))
+    found, middle, scale = _standard(rows, range(2, rows.rank), count, eps)
+    found = found.reshape(x.dims)
     column = (channels, *(1,) * (x.rank - 2))
     if weight is not None:
         found = found.mul(spread(cast(weight, wide.dtype).reshape(column), found.dims))
