@@ -22,7 +22,7 @@ from planish.schedule.limits import (
     MOST_STEPS,
     SMALL,
 )
-from planish.schedule.tensors import most
+from planish.schedule.tensors import most, same_dim
 from planish.schedule.walked import MOST_COLUMNS, may_walk
 from planish.uop.nest import count
 from planish.uop.node import UOp
@@ -67,6 +67,11 @@ class Case(NamedTuple):
         return 1.0 if few else self.times
 
     @property
+    def one_by_one(self) -> float:
+        """How many elements the kernel could compute in the time of one, where it stores them at places that data says, one by one."""
+        return self.fusion.tensors.target.lanes(self.node.dtype) if _is_scattered(self.fusion) else 1.0
+
+    @property
     def is_product(self) -> bool:
         return self.fusion.around.graph.is_product(self.node)
 
@@ -93,9 +98,10 @@ class Reason:
         """This reason, with both costs where they decide; None if it does not hold."""
         if self.evaluations is None:
             return self if self.holds(case) else None
-        if case.times <= AGAIN or not self.holds(case):
+        evaluations = self.evaluations(case)
+        if evaluations <= AGAIN or not self.holds(case):
             return None
-        again, stored = case.again(self.evaluations(case))
+        again, stored = case.again(evaluations)
         if again <= stored:
             return None
         costs = f"computed again {again:.3g} cycles, stored {stored:.3g}"
@@ -188,6 +194,16 @@ def is_worth_a_row(case: Case) -> bool:
             if most(shape(each)) < size:
                 stack.append(each.src[0])
     return is_computed and (is_reduced or target.is_gpu)
+
+
+def _is_scattered(fusion: Fusion) -> bool:
+    """Whether data says where along the last axis a kernel of a CPU stores: no two elements are neighbours."""
+    (root, *_) = fusion.roots
+    if root.op is not Ops.STORE or fusion.tensors.target.is_gpu:
+        return False
+    memory, *places = root.src[0].src
+    fast = [place for dim, place in zip(shape(memory), places, strict=False) if not same_dim(dim, 1)]
+    return bool(fast) and not fusion.elements.is_pure(fast[-1])
 
 
 def _is_joined(case: Case) -> bool:
@@ -289,6 +305,12 @@ COMPUTED_HERE: Final = (
         "it costs more than reading it, and is needed again",
         lambda case: is_costly(case.node),
         lambda case: case.in_tiles,
+    ),
+    Reason(
+        "one by one",
+        "its kernel stores at places that data says, so it is computed in lanes before",
+        lambda case: is_costly(case.node),
+        lambda case: case.one_by_one,
     ),
     Reason(
         "joined",
