@@ -97,6 +97,11 @@ CASES: dict[str, tuple[Callable[..., object], tuple[tuple[int, ...], ...], list[
         ((10000,),),
         ["needed again", "result"],
     ),
+    "one by one": (
+        lambda x, rows: pn.segment_sum(pn.exp(x), pn.astype(rows, pn.int32), 5),
+        ((20000,), (20000,)),
+        ["one by one", "written", "result"],
+    ),
     "large kernel": (_many_steps, ((64,),), ["large kernel", "result"]),
 }
 

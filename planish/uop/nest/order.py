@@ -161,14 +161,13 @@ def _terms(*indices: UOp) -> _Terms | None:
     found: _Terms = {}
     for index in indices:
         for term in _summands(index):
-            factor = 1
-            if term.op is Ops.MUL and term.src[1].op is Ops.CONST:
-                term, factor = term.src[0], cast("int", term.src[1].arg)
-            if term.op is Ops.CONST:
+            scaled = term.op is Ops.MUL and term.src[1].op is Ops.CONST
+            r, factor = (term.src[0], cast("int", term.src[1].arg)) if scaled else (term, 1)
+            if r.op is Ops.CONST:
                 continue
-            if term.op is not Ops.RANGE or factor < 1 or term in found:
+            if r.op is not Ops.RANGE or factor < 1 or r in found:
                 return None
-            found[term] = factor
+            found[r] = factor
     return found
 
 
