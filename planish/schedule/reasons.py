@@ -7,7 +7,7 @@ but one thing: the first product of matrices among the elements of a result is n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
@@ -68,8 +68,22 @@ class Case(NamedTuple):
 
     @property
     def one_by_one(self) -> float:
-        """How many elements the kernel could compute in the time of one, where it stores them at places that data says, one by one."""
-        return self.fusion.tensors.target.lanes(self.node.dtype) if _is_scattered(self.fusion) else 1.0
+        """How often an element could be computed in lanes, where data says which ones the kernel needs, or where it stores them: one by one."""
+        alone = _is_scattered(self.fusion) or _is_picked(self)
+        return self.times * self.fusion.tensors.target.lanes(self.node.dtype) if alone else 1.0
+
+    @property
+    def by_scalars(self) -> float:
+        """How often a position is computed, of which each lane has its own: in each turn of the loops outside.
+
+        Where floats are rounded to it, that is done for one lane after the other.
+        """
+        nest = self.fusion.nest
+        loops = [r for r in nest.indices if r.op is Ops.RANGE]
+        inside = [number for number, r in enumerate(loops) if any(r in place.ranges for place in self.places)]
+        turns = count(loops[: inside[-1] + 1]) / max(1, most(shape(self.node))) if inside else 1.0
+        rounds = any(each.dtype.is_float for each in _steps_to(self))
+        return max(self.times, turns) * (self.fusion.tensors.target.lanes(self.node.dtype) if rounds else 1)
 
     @property
     def is_product(self) -> bool:
@@ -206,6 +220,43 @@ def _is_scattered(fusion: Fusion) -> bool:
     return bool(fast) and not fusion.elements.is_pure(fast[-1])
 
 
+def _is_picked(case: Case) -> bool:
+    """Whether data says which elements along its last axis are asked for: in lanes those are no neighbours."""
+    if case.fusion.tensors.target.is_gpu:
+        return False
+    dims = [axis for axis, dim in enumerate(shape(case.node)) if not same_dim(dim, 1)]
+    return bool(dims) and any(
+        n.op is Ops.INDEX for place in case.places for n in place.indices[dims[-1]].toposort()
+    )
+
+
+def _steps_to(case: Case) -> Iterator[UOp]:
+    """What a tensor is computed from, down to memory."""
+    stack, seen = [case.node], {case.node}
+    while stack:
+        yield (each := stack.pop())
+        for source in each.src if each.op in COMPUTED or each.op in MOVEMENT else ():
+            if source not in seen and source not in case.fusion.around.realised:
+                seen.add(source)
+                stack.append(source)
+
+
+def _is_position(case: Case) -> bool:
+    """Whether it says, after some arithmetic with data, where elements are taken from: in lanes those are loaded one by one, and so is it computed."""
+    fusion, node = case.fusion, case.node
+    if fusion.tensors.target.is_gpu or not node.dtype.is_int or fusion.elements.is_pure(node):
+        return False
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        for user in fusion.around.graph.users.get(each, ()):
+            if user.op is Ops.INDEX and any(each is position for position in user.src[1:]):
+                return True
+            if user.op in MOVEMENT or user.dtype.is_index:
+                stack.append(user)
+    return False
+
+
 def _is_joined(case: Case) -> bool:
     """Whether it chooses between tensors laid side by side: every element asks which of them it is in."""
     if case.node.op is not Ops.WHERE:
@@ -308,9 +359,15 @@ COMPUTED_HERE: Final = (
     ),
     Reason(
         "one by one",
-        "its kernel stores at places that data says, so it is computed in lanes before",
-        lambda case: is_costly(case.node),
+        "data says which elements its kernel needs, or where it stores them, so it is computed in lanes before",
+        lambda case: is_costly(case.node) or _is_joined(case),
         lambda case: case.one_by_one,
+    ),
+    Reason(
+        "position",
+        "elements are taken from where it says, one by one, and it is computed in lanes before",
+        _is_position,
+        lambda case: case.by_scalars,
     ),
     Reason(
         "joined",
