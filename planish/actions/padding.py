@@ -152,13 +152,16 @@ class Padding(OneAxis):
                 continue
             src = tuple([final[source] for source in node.src])
             made = node if src == node.src else node.replace(src=src)
+            place = node
             if node.op is Ops.INDEX and (pitch := rows.get(node.src[0])) is not None:
-                made = made.replace(src=(made.src[0], pitch.of(made.src[1])))
+                place, made = (
+                    each.replace(src=(each.src[0], pitch.of(each.src[1]))) for each in (node, made)
+                )
             if node.op is Ops.BUFFERIZE and (pitch := rows.get(node)) is not None:
                 behind = simplify(node.src[1] - r)
                 made = made.replace(src=(made.src[0], pitch.of(behind) + new))
             elif node.op is Ops.INDEX and any(r in index.ranges for index in node.src[1:]):
-                made = read(node, made)
+                made = read(place, made)
             elif node.op is Ops.BUFFERIZE and r in closed_by(node):
                 made = _kept_aside(node, made, r, condition)
             elif node.op is Ops.REDUCE and r in closed_by(node) and not self.is_neutral(node, r):

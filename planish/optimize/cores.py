@@ -10,6 +10,7 @@ from planish.actions.thread import Thread
 from planish.optimize.body import WORTH, multiplying
 from planish.optimize.draft import Draft
 from planish.target import Parallel, Target
+from planish.uop.nest import name_of
 from planish.uop.nest.kernel import Nest, work_of
 from planish.uop.node import UOp
 from planish.uop.ops import UNARY, Ops
@@ -48,11 +49,18 @@ def share_among_cores(draft: Draft, view: Nest) -> None:
             view.rows and axis not in view.rows
         ):  # who has several rows can ask for the next one (`llir/next_row.py`)
             most = min(most, max(size // _ROWS, 2 * ROUNDS * draft.target.workers))
+        # (what is stored in order, inside of which this axis lies, is gone through again for each piece)
+        again = any(r in view.ordered and left[r].order < left[axis].order for r in left)
+        if again:
+            most = min(most, draft.target.workers, view.work // _PIECE)
         if most < 2 or is_done_again(view, axis):
             continue
         if not draft.has_pieces(axis):
             # before what lies inside of it: strips of rows would leave most of every page to other cores
             if min(most, size // 2) > 1 and draft.take(Thread, axis, min(most, size // 2)):
+                return
+        elif again and size % most:
+            if draft.do(Thread(name_of(left[axis]), most, uneven=True)):
                 return
         elif draft.take_first(Thread, axis, amounts_for(draft.target, size, most)[:4]) > 1:
             return

@@ -98,8 +98,11 @@ def contiguous_reduced(view: Nest, reduction: UOp) -> UOp | None:
 
 
 def lanes_along(target: Target, view: Nest, axis: UOp) -> int:
-    """How many elements along an axis fill a register, for the widest dtype that is accessed along it."""
-    places = [p for p in (*view.writes, *view.reads) if axis in p.ranges and not p.dtype.is_bool]
+    """How many elements along an axis fill a register, for the widest dtype that is accessed along it.
+
+    What only says where another element is does not count: lanes of it are looked at one by one.
+    """
+    places = [p for p in (*view.writes, *view.reads) if axis in p.ranges and p not in view.positions]
     return min((target.lanes(place.dtype.scalar) for place in places if not place.dtype.is_index), default=1)
 
 

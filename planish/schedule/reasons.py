@@ -7,7 +7,7 @@ but one thing: the first product of matrices among the elements of a result is n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
@@ -23,7 +23,7 @@ from planish.schedule.limits import (
     MOST_STEPS,
     SMALL,
 )
-from planish.schedule.tensors import most
+from planish.schedule.tensors import most, same_dim
 from planish.schedule.walked import MOST_COLUMNS, may_walk
 from planish.uop.nest import count
 from planish.uop.node import UOp
@@ -68,6 +68,25 @@ class Case(NamedTuple):
         return 1.0 if few else self.times
 
     @property
+    def one_by_one(self) -> float:
+        """How often an element could be computed in lanes, where data says which ones the kernel needs, or where it stores them: one by one."""
+        alone = _is_scattered(self.fusion) or _is_picked(self)
+        return self.times * self.fusion.tensors.target.lanes(self.node.dtype) if alone else 1.0
+
+    @property
+    def by_scalars(self) -> float:
+        """How often a position is computed, of which each lane has its own: in each turn of the loops outside.
+
+        Where floats are rounded to it, that is done for one lane after the other.
+        """
+        nest = self.fusion.nest
+        loops = [r for r in nest.indices if r.op is Ops.RANGE]
+        inside = [number for number, r in enumerate(loops) if any(r in place.ranges for place in self.places)]
+        turns = count(loops[: inside[-1] + 1]) / max(1, most(shape(self.node))) if inside else 1.0
+        rounds = any(each.dtype.is_float for each in _steps_to(self))
+        return max(self.times, turns) * (self.fusion.tensors.target.lanes(self.node.dtype) if rounds else 1)
+
+    @property
     def is_product(self) -> bool:
         return self.fusion.around.graph.is_product(self.node)
 
@@ -94,9 +113,10 @@ class Reason:
         """This reason, with both costs where they decide; None if it does not hold."""
         if self.evaluations is None:
             return self if self.holds(case) else None
-        if case.times <= AGAIN or not self.holds(case):
+        evaluations = self.evaluations(case)
+        if evaluations <= AGAIN or not self.holds(case):
             return None
-        again, stored = case.again(self.evaluations(case))
+        again, stored = case.again(evaluations)
         if again <= stored:
             return None
         costs = f"computed again {again:.3g} cycles, stored {stored:.3g}"
@@ -208,6 +228,53 @@ def is_worth_a_row(case: Case) -> bool:
     return is_computed and (is_reduced or target.is_gpu)
 
 
+def _is_scattered(fusion: Fusion) -> bool:
+    """Whether data says where along the last axis a kernel of a CPU stores: no two elements are neighbours."""
+    (root, *_) = fusion.roots
+    if root.op is not Ops.STORE or fusion.tensors.target.is_gpu:
+        return False
+    memory, *places = root.src[0].src
+    fast = [place for dim, place in zip(shape(memory), places, strict=False) if not same_dim(dim, 1)]
+    return bool(fast) and not fusion.elements.is_pure(fast[-1])
+
+
+def _is_picked(case: Case) -> bool:
+    """Whether data says which elements along its last axis are asked for: in lanes those are no neighbours."""
+    if case.fusion.tensors.target.is_gpu:
+        return False
+    dims = [axis for axis, dim in enumerate(shape(case.node)) if not same_dim(dim, 1)]
+    return bool(dims) and any(
+        n.op is Ops.INDEX for place in case.places for n in place.indices[dims[-1]].toposort()
+    )
+
+
+def _steps_to(case: Case) -> Iterator[UOp]:
+    """What a tensor is computed from, down to memory."""
+    stack, seen = [case.node], {case.node}
+    while stack:
+        yield (each := stack.pop())
+        for source in each.src if each.op in COMPUTED or each.op in MOVEMENT else ():
+            if source not in seen and source not in case.fusion.around.realised:
+                seen.add(source)
+                stack.append(source)
+
+
+def _is_position(case: Case) -> bool:
+    """Whether it says, after some arithmetic with data, where elements are taken from: in lanes those are loaded one by one, and so is it computed."""
+    fusion, node = case.fusion, case.node
+    if fusion.tensors.target.is_gpu or not node.dtype.is_int or fusion.elements.is_pure(node):
+        return False
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        for user in fusion.around.graph.users.get(each, ()):
+            if user.op is Ops.INDEX and any(each is position for position in user.src[1:]):
+                return True
+            if user.op in MOVEMENT or user.dtype.is_index:
+                stack.append(user)
+    return False
+
+
 def _is_joined(case: Case) -> bool:
     """Whether it chooses between tensors laid side by side: every element asks which of them it is in."""
     if case.node.op is not Ops.WHERE:
@@ -316,6 +383,18 @@ COMPUTED_HERE: Final = (
         "it costs more than reading it, and is needed again",
         lambda case: is_costly(case.node),
         lambda case: case.in_tiles,
+    ),
+    Reason(
+        "one by one",
+        "data says which elements its kernel needs, or where it stores them, so it is computed in lanes before",
+        lambda case: is_costly(case.node) or _is_joined(case),
+        lambda case: case.one_by_one,
+    ),
+    Reason(
+        "position",
+        "elements are taken from where it says, one by one, and it is computed in lanes before",
+        _is_position,
+        lambda case: case.by_scalars,
     ),
     Reason(
         "joined",

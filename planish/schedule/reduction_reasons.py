@@ -141,6 +141,20 @@ def _is_second_product(case: Case) -> bool:
     return fusion.product is not node
 
 
+def _is_scanned(case: Case) -> bool:
+    """Whether a scan of the kernel would make a sum in each of its steps: it runs along no lanes, and step by step."""
+    fusion, (place,) = case.fusion, case.places
+    target = fusion.tensors.target
+    if target.is_gpu or count(place.ranges) * case.terms <= target.launch:
+        return False
+    for scan, asked in fusion.asked.items():
+        if scan.op is Ops.SCAN_AXIS and scan not in fusion.needs and scan not in fusion.around.realised:
+            (axis,) = cast("ReduceAxes", scan.arg).axes
+            if any(at.indices[axis] in place.ranges for at in asked) and depends(scan, case.node):
+                return True
+    return False
+
+
 def _is_window_of_rows(case: Case) -> bool:
     """Whether a sum over windows (a convolution, a pool) would be computed inside of rows.
 
@@ -248,6 +262,7 @@ REDUCED_ONCE: Final = (
         "a sum over windows, whose lanes and registers are those of a kernel of its own",
         _is_window_of_rows,
     ),
+    Reason("scanned", "a scan would make such a sum in each of its steps", _is_scanned),
     Reason("few rows", "the rows are too few for all cores, and long", _has_few_rows),
     Reason("across", "long sums across what lies together in memory", _is_across),
     Reason("second product", "the kernel has another product of matrices", _is_second_product),

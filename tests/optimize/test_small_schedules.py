@@ -11,6 +11,7 @@ import planish as pn
 from planish import compiler
 from planish.actions.accumulators import Accumulators
 from planish.actions.lanes import Lanes
+from planish.actions.upcast import Upcast
 from planish.compiler import Lowered
 from planish.frontend.tensor import Tensor
 from planish.llir.interpret import interpret
@@ -137,3 +138,37 @@ def test_sums_do_not_wait_for_each_other(length: int, lanes: int) -> None:
     assert found == lanes
     x = numbers(3, length)
     check(low, x.astype(np.float64).sum(-1), x)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
+@pytest.mark.parametrize(
+    ("function", "dims"),
+    [
+        (lambda x, y: x & ~y, (1000,)),
+        (lambda x, y: pn.any(x | y, axis=1), (9, 200)),
+        (lambda x, y: pn.all(x | y, axis=0), (9, 200)),
+        (lambda x, y: pn.sum(x ^ y, axis=1), (9, 200)),
+    ],
+)
+def test_booleans_run_in_lanes(function: Callable[..., Tensor], dims: tuple[int, ...], target: str) -> None:
+    specs = [pn.TensorSpec(dims, pn.bool)] * 2
+    low = compiler.lower(pn.jit(function).lower(*specs).function, target)
+    assert any(action.amount >= 4 for choice in low.choices for action in choice.actions), low.choices
+    x, y = numbers(*dims) > 0, numbers(*dims, seed=1) > 0
+    (found,) = low.interpreted()(x, y)
+    assert np.array_equal(found, function(pn.asarray(x), pn.asarray(y)).numpy())
+
+
+@pytest.mark.parametrize("columns", [50, 200, 201])
+def test_rows_that_are_added_where_data_says_run_in_lanes(columns: int) -> None:
+    """The lanes beyond the end of a padded row belong to no other one."""
+    specs = [pn.TensorSpec((40, columns), pn.float32), pn.TensorSpec((40,), pn.int64)]
+    low = compiler.lower(
+        pn.jit(lambda x, rows: pn.segment_sum(x, rows, 6)).lower(*specs).function, "x86-64-v4"
+    )
+    assert any(isinstance(action, Upcast) for action in low.choices[-1].actions)
+    x, rows = numbers(40, columns), np.random.default_rng(1).integers(0, 6, 40)
+    expected = np.zeros((6, columns))
+    np.add.at(expected, rows, x)
+    (found,) = low.interpreted()(x, rows)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

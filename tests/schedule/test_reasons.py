@@ -102,6 +102,26 @@ CASES: dict[str, tuple[Callable[..., object], tuple[tuple[int, ...], ...], list[
         ((10000,),),
         ["needed again", "result"],
     ),
+    "one by one": (
+        lambda x, rows: pn.segment_sum(pn.exp(x), pn.astype(rows, pn.int32), 5),
+        ((20000,), (20000,)),
+        ["one by one", "position", "written", "result"],
+    ),
+    "position": (
+        lambda x, at: x[:, pn.astype(pn.floor(at), pn.int64)],
+        ((64, 300), (200,)),
+        ["position", "result"],
+    ),
+    "joined that data picks from": (
+        lambda x, y, at: pn.concat([x, y])[pn.astype(at, pn.int32)],
+        ((20000,), (20000,), (20000,)),
+        ["one by one", "position", "result"],
+    ),
+    "scanned": (
+        lambda x, y: pn.cumulative_sum(x @ y, axis=1),
+        ((64, 64), (64, 8)),
+        ["scanned", "result"],
+    ),
     "large kernel": (_many_steps, ((64,),), ["large kernel", "result"]),
 }
 

@@ -421,6 +421,18 @@ def test_lanes_that_depend_on_no_loop_are_stored_in_every_turn() -> None:
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("target", ["scalar", "x86-64-v4", "sm_90"])
+def test_rows_that_are_kept_with_room_at_their_ends_are_read_where_they_are(target: str) -> None:
+    """`overrun` of a row in two parts moves the second one: whoever reads it has to know."""
+    actions = parse_schedule("split(j, 2); overrun(j.inner, 4)")
+    with Table() as table, settings(check="spec"):
+        sink = KERNELS["softmax, one range"](random.Random(0), table)
+        before = contents(sink, 1)
+        expected = results(sink, before, pipeline.PLAIN)
+        found = results(sink, before, pipeline.Machine(TARGETS[target], lambda _: actions))
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
+
+
 def test_tiles_that_overlap_are_refused_where_twice_is_not_once() -> None:
     cpu = TARGETS["x86-64-v4"]
     with Table() as t:

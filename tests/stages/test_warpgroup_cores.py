@@ -123,6 +123,23 @@ def test_tiles_are_fetched_ahead(name: str, buffers: int) -> None:
     assert any(isinstance(i, ir.CopyAsync) for i in program.body)
 
 
+def test_a_tile_that_is_needed_once_is_stored_at_once() -> None:
+    """With one step along k there is no loop to fill a ring for, and no box to fetch."""
+    core = CORES["wgmma_m64n8_f16_f32_kk"]
+    given, wanted = operands(core, "nt", core.m, core.n, core.k)
+    sink = built(core, "nt", core.m, core.n, core.k)
+    plain = scheduled(core, 1, 2)
+    program = run_all(
+        sink,
+        lambda kernel: [
+            each.replaced(engine=True) if isinstance(each, TensorCore) else each for each in plain(kernel)
+        ],
+        given,
+        wanted,
+    )
+    assert not any(isinstance(i, ir.CopyAsync) for i in program.body)
+
+
 @pytest.mark.parametrize("layout", ["nn", "nt"])
 def test_odd_sizes_are_padded(layout: str) -> None:
     core = CORES["wgmma_m64n16_bf16_f32_kk"]

@@ -191,7 +191,7 @@ def pipelined(sink: UOp) -> tuple[UOp, Mapping[UOp, UOp]]:
     loops = {ring: _loop_of(ring) for ring in map(_ring, nodes) if ring is not None}
     filled_ahead = {ring.store for ring, loop in loops.items() if loop is not None}
     exchange: dict[UOp, UOp] = {
-        store: store.replace(arg=None)
+        store: store.replace(src=(store.src[0], _plain(store.src[1]), *store.src[2:]), arg=None)
         for store in nodes
         if store.op is Ops.STORE and _is_ring(store) and store not in filled_ahead
     }

@@ -97,6 +97,14 @@ class Nest:
         return [n for n in self._all(Ops.INDEX) if n not in self.stored and len(n.src) > 1]
 
     @cached_property
+    def positions(self) -> frozenset[UOp]:
+        """Of the places read, those that say where another one is."""
+        places = (
+            index for place in self._all(Ops.INDEX) for index in place.src[1:] if not index.dtype.is_bool
+        )
+        return frozenset(n for index in places for n in index.toposort() if n.op is Ops.INDEX)
+
+    @cached_property
     def consumers(self) -> dict[UOp, int]:
         """How often each node is a source."""
         found: dict[UOp, int] = {}

@@ -17,7 +17,7 @@ one after the other (`hold`) may run in any order, and on several cores, but not
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from planish.uop.laws import memory_of
 from planish.uop.nest import closed_by, plain_index, stores_in
@@ -67,7 +67,7 @@ def _why_ordered(r: UOp, place: UOp, store: UOp) -> str | None:
     ranges = frozenset(s for read in data for s in read.ranges)
     if r in ranges:
         return "data decides where is stored, and the last of several counts"
-    if ranges and r not in _kept_apart(index, ranges):
+    if ranges and r not in _kept_apart(index, ranges, _limits(place, index)):
         return "data decides where is stored, and the last of several counts"
     return None
 
@@ -88,12 +88,45 @@ def _is_claimed(r: UOp, place: UOp, index: UOp) -> bool:
     return False
 
 
-def _kept_apart(index: UOp, data: frozenset[UOp]) -> frozenset[UOp]:
+_Terms = dict[UOp, int]
+"""Ranges and what each is multiplied by."""
+
+
+class _Limit(NamedTuple):
+    """A sum of ranges that a gate lets through below a number."""
+
+    terms: _Terms
+    below: int
+
+
+def _limits(place: UOp, index: UOp) -> list[_Limit]:
+    """What the gate of a place says of sums of ranges: `j < 200` where an axis runs up to a multiple."""
+    gate = place.src[1]
+    if gate is index:
+        return []
+    found: list[_Limit] = []
+    for clause in conjuncts(gate.src[0]) or ():
+        if clause.op is Ops.CMPLT and clause.src[1].op is Ops.CONST:
+            terms = _terms(clause.src[0])
+            if terms and _distinct(_spans(terms)) is not None:
+                found.append(_Limit(terms, cast("int", clause.src[1].arg)))
+    return found
+
+
+def _kept_apart(index: UOp, data: frozenset[UOp], limits: Sequence[_Limit]) -> frozenset[UOp]:
     """Ranges that never meet at one place whatever the data is: index % n is a row-major place of theirs, and free of data."""
     for n in sorted(set(_factors(index)), reverse=True):  # the largest leaves most of them
         rest = simplify(index % n)
         if rest.ranges and rest.ranges.isdisjoint(data) and is_row_major(rest):
             return rest.ranges
+    if limits:
+        free = [term for term in _summands(index) if term.ranges.isdisjoint(data)]
+        terms = _terms(*free)
+        reach = None if terms is None else _distinct(_spans(terms, limits))
+        if terms and reach is not None:
+            rows = [term for term in _summands(index) if not term.ranges.isdisjoint(data)]
+            if any(n > reach and all(simplify(row % n).arg == 0 for row in rows) for n in _factors(index)):
+                return frozenset(terms)
     return frozenset()
 
 
@@ -109,24 +142,53 @@ def _factors(index: UOp) -> Iterator[int]:
 
 def is_row_major(index: UOp) -> bool:
     """Whether an index is a sum of ranges, each times more than all those below it can add up to: no two values meet."""
-    terms: list[tuple[int, int]] = []
+    terms = _terms(index)
+    return terms is not None and _distinct(_spans(terms)) is not None
+
+
+def _summands(index: UOp) -> Iterator[UOp]:
     stack = [index]
     while stack:
         term = stack.pop()
-        factor = 1
         if term.op is Ops.ADD:
             stack.extend(term.src)
-            continue
-        if term.op is Ops.MUL and term.src[1].op is Ops.CONST:
-            term, factor = term.src[0], cast("int", term.src[1].arg)
-        if term.op is Ops.CONST:
-            continue
-        if term.op is not Ops.RANGE or factor < 1:
-            return False
-        terms.append((factor, term.vmax))
+        else:
+            yield term
+
+
+def _terms(*indices: UOp) -> _Terms | None:
+    """The ranges of a sum, each with its factor; None if it is something else. Constants are left out."""
+    found: _Terms = {}
+    for index in indices:
+        for term in _summands(index):
+            scaled = term.op is Ops.MUL and term.src[1].op is Ops.CONST
+            r, factor = (term.src[0], cast("int", term.src[1].arg)) if scaled else (term, 1)
+            if r.op is Ops.CONST:
+                continue
+            if r.op is not Ops.RANGE or factor < 1 or r in found:
+                return None
+            found[r] = factor
+    return found
+
+
+def _spans(terms: _Terms, limits: Sequence[_Limit] = ()) -> list[tuple[int, int]]:
+    """Factors, and the most that each is taken times; ranges that a gate bounds together count as one."""
+    left, spans = dict(terms), []
+    for limit in limits:
+        first, factor = next(iter(limit.terms.items()))
+        times = left.get(first, 0) // factor
+        if times and all(left.get(r) == times * f for r, f in limit.terms.items()):
+            spans.append((times, limit.below - 1))
+            for r in limit.terms:
+                del left[r]
+    return spans + [(factor, r.vmax) for r, factor in left.items()]
+
+
+def _distinct(spans: Sequence[tuple[int, int]]) -> int | None:
+    """The largest sum of multiples, if each is of more than all those below it can add up to; None if two sums may be equal."""
     reach = 0
-    for factor, largest in sorted(terms):
+    for factor, largest in sorted(spans):
         if factor <= reach:
-            return False
+            return None
         reach += factor * largest
-    return True
+    return reach
