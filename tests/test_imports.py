@@ -29,6 +29,7 @@ BASE = frozenset(
         "errors",
         "filenames",
         "forking",
+        "kept_code",
         "records",
         "scalars",
     }
@@ -50,7 +51,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "config": frozenset({"errors", "records"}),
     "collector": frozenset(),
     "filenames": frozenset(),
-    "records": frozenset(),
+    "kept_code": frozenset({"filenames"}),  # bytecode of texts that the package writes
+    "records": frozenset({"kept_code"}),
     "dlpack": frozenset({"dtypes", "errors", "records"}),  # capsules, whichever memory they are about
     "forking": frozenset(),
     "target": BASE | {"uop"},  # a machine as data, with its matchers for stages 17 and 19

@@ -31,10 +31,8 @@ from planish.uop.trial import active
 
 T = TypeVar("T")
 
-_USUAL: Final = 0.03
-"""Seconds that a kernel is taken to need before one was made."""
-_WORTH: Final = 0.15
-"""Seconds of work that are worth starting processes for: a fork costs about a tenth of that."""
+_WORTH: Final = 0.4
+"""Seconds of work that are worth starting processes for: a fork costs about a tenth of that, since both sides copy the pages they touch."""
 _MOST: Final = 16
 _PATIENCE: Final = 5.0
 """How many times longer than this process was busy the others may be; whoever hangs is not waited for for ever."""
@@ -116,8 +114,8 @@ def is_worth_sharing(left: int, done: int, seconds: float) -> int:
     The seconds are those of a processor that went into lowering: on a busy machine the clock says nothing about work.
     """
     settings = current()
-    if left < 2 or (seconds + _USUAL) / (done + 1) * left < _WORTH:
-        return 1
+    if left < 2 or not done or seconds / done * left < _WORTH:
+        return 1  # the first is made here in any case: forks then find its rules and tables ready
     watched = settings.debug == "ir" or settings.dump_dir is not None or settings.beam or active() is not None
     if watched or not hasattr(os, "memfd_create") or not hasattr(os, "fork"):
         return 1

@@ -85,6 +85,7 @@ def test_little_work_is_not_shared() -> None:
     with settings(threads=2):
         assert is_worth_sharing(2, 10, 0.1) == 1
         assert is_worth_sharing(1, 1, 10.0) == 1
+        assert is_worth_sharing(100, 0, 0.0) == 1  # the first kernel says how long one takes
     with settings(threads=1):
         assert is_worth_sharing(100, 1, 1.0) == 1
 
