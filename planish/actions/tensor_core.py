@@ -31,7 +31,7 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.actions.base import Action, AxisName, CoreName, fitting
-from planish.actions.core_memory import operand_in_memory, results_in_memory, rounded
+from planish.actions.core_memory import Results, operand_in_memory, results_in_memory, rounded
 from planish.config import current
 from planish.target import Target
 from planish.uop.kernel_algebra import pm_flatten_range
@@ -348,8 +348,28 @@ class TensorCore(Action):
             if (each.m, each.n) == (split.m, split.n) and each.reduce not in totals:
                 one = product if each.reduce is product.reduce else each
                 totals[each.reduce] = split.tile(one, lanes)
-        if core.reads_memory:
-            totals, row, column = results_in_memory(split, totals, row, column)
-        exchanged = {split.m: split.outer_m + row, split.n: split.outer_n + column, **totals}
-        made = rewrite(substitute(sink, exchanged), pm_flatten_range)
-        return fitting(sink, made, self, target) if core.reads_memory else made
+        if not core.reads_memory:
+            return _exchanged(sink, split, Results(totals, row, column))
+        parts = results_in_memory(split, totals, row, column)
+        made = _side_by_side([_exchanged(sink, split, part) for part in parts])
+        return fitting(sink, made, self, target)
+
+
+def _exchanged(sink: UOp, split: CoreTiling, part: Results) -> UOp:
+    """The kernel, its sums and the axes of its results exchanged."""
+    axes = {split.m: split.outer_m + part.row, split.n: split.outer_n + part.column}
+    return rewrite(substitute(sink, axes | part.sums), pm_flatten_range)
+
+
+def _side_by_side(sinks: Sequence[UOp]) -> UOp:
+    """Kernels that do parts of the same results as one: what all close is closed around the others."""
+    first, *others = sinks
+    if not others:
+        return first
+    ends = []
+    for same in zip(*(sink.src for sink in sinks), strict=True):
+        shared = [r for r in same[0].src[1:] if all(r in end.src[1:] for end in same)]
+        own = [[r for r in end.src[1:] if r not in shared] for end in same]
+        inner = [end.src[0].end(*its) if its else end.src[0] for end, its in zip(same, own, strict=True)]
+        ends.append(first.table.make(Ops.GROUP, dtypes.void, tuple(inner)).end(*shared))
+    return first.replace(src=tuple(ends))

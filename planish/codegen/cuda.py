@@ -194,7 +194,8 @@ class _Writer(FetchWriter):
         """Whether the lanes are neighbours that one instruction moves."""
         size = dtype.lanes * max(dtype.itemsize, 1)
         whole = i.address.dtype.lanes == 1 and dtype.lanes > 1 and size in {2, 4, 8, 16}
-        return whole and i.align >= size and (i.gate is None or i.gate.dtype.lanes == 1)
+        one = i.gate is None or i.gate.dtype.lanes == 1 or isinstance(i, ir.Store)
+        return whole and i.align >= size and one
 
     def load(self, i: ir.Load) -> None:
         if i.result in self.dealt:
@@ -252,17 +253,29 @@ class _Writer(FetchWriter):
         dtype = i.value.dtype
         if self._is_one_access(i, dtype):
             self.uses_vectors = True
-            condition = "" if i.gate is None else f"if ({self.value(i.gate)}) "
-            if cuda_pairs.is_half(dtype):
-                self.uses_words = True
-                whole = f"vec<uint32_t, {dtype.lanes // 2}>{{{', '.join(self.words_of(i.value))}}}"
-                self.emit(f"{condition}put_words({self.value(i.address)}, {whole});")
+            condition = "" if i.gate is None else f"if ({' && '.join(self.lanes_of(i.gate))}) "
+            self._store_whole(i, condition)
+            if i.gate is None or i.gate.dtype.lanes == 1:
                 return
-            kind = f"vec<{memory_type(dtype)}, {dtype.lanes}>"
-            lanes = ", ".join(f"({memory_type(dtype)}){text}" for text in self.lanes_of(i.value))
-            self.emit(f"{condition}*({kind} *){self.value(i.address)} = {kind}{{{lanes}}};")
+            self.emit("else {")  # some lanes, or none
+            self._store_lanes(i)
+            self.emit("}")
             return
-        for lane in range(dtype.lanes):
+        self._store_lanes(i)
+
+    def _store_whole(self, i: ir.Store, condition: str) -> None:
+        dtype = i.value.dtype
+        if cuda_pairs.is_half(dtype):
+            self.uses_words = True
+            whole = f"vec<uint32_t, {dtype.lanes // 2}>{{{', '.join(self.words_of(i.value))}}}"
+            self.emit(f"{condition}put_words({self.value(i.address)}, {whole});")
+            return
+        kind = f"vec<{memory_type(dtype)}, {dtype.lanes}>"
+        lanes = ", ".join(f"({memory_type(dtype)}){text}" for text in self.lanes_of(i.value))
+        self.emit(f"{condition}*({kind} *){self.value(i.address)} = {kind}{{{lanes}}};")
+
+    def _store_lanes(self, i: ir.Store) -> None:
+        for lane in range(i.value.dtype.lanes):
             gate = None if i.gate is None else self.lane_of(i.gate, lane if i.gate.dtype.lanes > 1 else 0)
             condition = "" if gate is None else f"if ({gate}) "
             self.emit(f"{condition}{self._at(i, lane)} = {self.lane_of(i.value, lane)};")

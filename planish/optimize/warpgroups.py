@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planish.actions.core_memory import narrowed, neighbours, written_along
+from planish.actions.core_memory import narrowed, neighbours, starts_anywhere, written_along
 from planish.actions.split import Split
 from planish.actions.tensor_core import TensorCore
 from planish.config import current
@@ -125,7 +125,9 @@ class _Tiles(CoreSchedule):
         if not self.pad():
             return False
         # what is written one by one takes long, and nobody else multiplies meanwhile
-        may_stay = self.engine and run * self.fit.product.a.dtype.itemsize >= _VECTOR
+        whole = run * self.fit.product.a.dtype.itemsize >= _VECTOR
+        whole = whole or starts_anywhere(self.draft.sink.toposort(), self.m, self.n, self.core.n)
+        may_stay = self.engine and whole
         done = (may_stay and self.multiplied(stay=True)) or self.multiplied(stay=False)
         if done:
             self.order()
