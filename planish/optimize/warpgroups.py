@@ -120,13 +120,14 @@ class _Tiles(CoreSchedule):
     sizes: ProductSizes
 
     def take(self) -> bool:
-        _, run = written_along(self.draft.sink.toposort(), self.m, self.n)
+        nodes = self.draft.sink.toposort()
+        _, run = written_along(nodes, self.m, self.n)
+        whole = run * self.fit.product.a.dtype.itemsize >= _VECTOR
+        whole = whole or starts_anywhere(nodes, self.m, self.n, self.core.n)
         self.sizes = _sizes(self.draft, self.fit.product)
         if not self.pad():
             return False
         # what is written one by one takes long, and nobody else multiplies meanwhile
-        whole = run * self.fit.product.a.dtype.itemsize >= _VECTOR
-        whole = whole or starts_anywhere(self.draft.sink.toposort(), self.m, self.n, self.core.n)
         may_stay = self.engine and whole
         done = (may_stay and self.multiplied(stay=True)) or self.multiplied(stay=False)
         if done:
