@@ -150,33 +150,54 @@ def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, colum
     narrow = {reduce: narrowed(split.nodes, reduce) for reduce in totals}
     wide = _ACCESS // min((dtype or core.output).itemsize for dtype in narrow.values())
     along, run = _written_along(split)
-    start = _row_start(split)
+    start = _row_start(split) if split.rank is None else None
     mine: list[tuple[UOp, UOp]]
     if start is not None:
         mine = _aligned_places(split, rows, start)
-    elif along is split.m:
-        number = numbers(split, rows * core.n, min(wide, run))
-        mine = [(number % rows, number // rows)]
     else:
-        number = numbers(split, rows * core.n, min(wide, run))
-        mine = [(number // core.n, number % core.n)]
+        number = _shared_out(split, rows * core.n, min(wide, run))
+        across = along is split.m
+        mine = [(number % rows, number // rows) if across else (number // core.n, number % core.n)]
     found: list[Results] = [Results({}, *where) for where in mine]
     for reduce, total in totals.items():
         dtype = narrow[reduce]
-        value = total if dtype is None else total.cast(dtype)
+        value = total if dtype is None or split.rank is not None else total.cast(dtype)
         place = _placing(core.n, rows, value.dtype.itemsize, start, turned=along is split.m)
         kept = value.table.make(
             Ops.BUFFERIZE,
             value.dtype,
-            (value, simplify(place(row, column))),
+            (value, *(() if split.rank is None else (split.rank,)), simplify(place(row, column))),
             Bufferize("local", late=not split.stay),
         )
         for each in found:
             at = simplify(place(each.row, each.column))
-            read = value.table.make(Ops.INDEX, value.dtype, (kept, at))
+            read = _summed(split, kept, at)
+            read = read if dtype is None else read.cast(dtype)
             uses = [reduce] if dtype is None else [use for use in split.nodes if reduce in use.src]
             each.sums.update(dict.fromkeys(uses, read))
     return found
+
+
+def _shared_out(split: CoreTiling, elements: int, wide: int) -> UOp:
+    """The elements of a tile, for each block of the cluster, if there is one, a part of them."""
+    if split.rank is None:
+        return numbers(split, elements, wide)
+    share = -(-elements // (split.parts * wide)) * wide
+    number = split.rank * share + numbers(split, share, wide)
+    return number if share * split.parts == elements else number % elements  # the first ones once more
+
+
+def _summed(split: CoreTiling, kept: UOp, at: UOp) -> UOp:
+    """What was kept at a place; of parts of a sum those of all blocks of the cluster, in order."""
+    table = kept.table
+    if split.rank is None:
+        return table.make(Ops.INDEX, kept.dtype, (kept, at))
+    first, *others = (
+        table.make(Ops.INDEX, kept.dtype, (kept, table.const(rank), at)) for rank in range(split.parts)
+    )
+    for part in others:
+        first = first + part
+    return first
 
 
 def _placing(
