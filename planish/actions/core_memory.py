@@ -7,6 +7,10 @@ is contiguous in memory. Whatever an operand is computed of is computed on the w
 be written out for each. So the tile of sums goes through LOCAL memory: threads put there what they hold, and take whole vectors of a row,
 which they do the rest with in a loop. By then the operands are done with, so it lies where they were.
 
+Rows that start anywhere in memory have their vectors elsewhere in each row. There every row of the tile is put down as far behind a multiple of
+sixteen bytes as it will be written, so that whole vectors are read and written at aligned places; what is before the first of them and behind the
+last is as much as one more for each row, and is written one by one, in a loop of its own.
+
 Before → after::
 
     a[m, k]                                     INDEX(BUFFERIZE(a[m(i), k(i)], place(m(i), k(i))), 0)               i: threads, and a loop
@@ -15,9 +19,9 @@ Before → after::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import gcd
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planish import dtypes
 from planish.actions.base import Refusal
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
 _ACCESS: Final = 16
 """Bytes that a thread moves at once."""
 _RUNS: Final = (16, 8, 4, 2, 1)
+_SHORTEST, _ENDS = 4, 4
+"""Elements of a vector, and vectors of a row, from which on rows that start anywhere are written as vectors."""
 _NARROW: Final = 4
 """Sums that are made shorter at once are kept so."""
 
@@ -130,34 +136,133 @@ def operand_in_memory(split: CoreTiling, matrix: Matrix, value: UOp, k: UOp, out
     return table.make(Ops.INDEX, value.dtype, (kept, mine))
 
 
-def results_in_memory(
-    split: CoreTiling, totals: dict[UOp, UOp], row: UOp, column: UOp
-) -> tuple[dict[UOp, UOp], UOp, UOp]:
+class Results(NamedTuple):
+    """Some of the results of a tile: what stands for its sums, and the row and column of each thread."""
+
+    sums: dict[UOp, UOp]
+    row: UOp
+    column: UOp
+
+
+def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, column: UOp) -> list[Results]:
     """What stands for sums that lie in registers by row and column: reads of LOCAL memory, at another row and column of each thread."""
     core, rows = split.core, split.core.m * split.groups
-    exchanged: dict[UOp, UOp] = {}
     narrow = {reduce: narrowed(split.nodes, reduce) for reduce in totals}
     wide = _ACCESS // min((dtype or core.output).itemsize for dtype in narrow.values())
     along, run = _written_along(split)
-    turned = along is split.m
-    number = numbers(split, rows * core.n, min(wide, run))
-    mine = (number % rows, number // rows) if turned else (number // core.n, number % core.n)
+    start = _row_start(split) if split.rank is None else None
+    mine: list[tuple[UOp, UOp]]
+    if start is not None:
+        mine = _aligned_places(split, rows, start)
+    else:
+        number = _shared_out(split, rows * core.n, min(wide, run))
+        across = along is split.m
+        mine = [(number % rows, number // rows) if across else (number // core.n, number % core.n)]
+    found: list[Results] = [Results({}, *where) for where in mine]
     for reduce, total in totals.items():
         dtype = narrow[reduce]
-        value = total if dtype is None else total.cast(dtype)
-        layout = Layout.swizzled(*((core.n, rows) if turned else (rows, core.n)), value.dtype.itemsize)
-        place, at = (
-            simplify(layout.place(*(where[::-1] if turned else where))) for where in ((row, column), mine)
-        )
+        value = total if dtype is None or split.rank is not None else total.cast(dtype)
+        place = _placing(core.n, rows, value.dtype.itemsize, start, turned=along is split.m)
         kept = value.table.make(
-            Ops.BUFFERIZE, value.dtype, (value, place), Bufferize("local", late=not split.stay)
+            Ops.BUFFERIZE,
+            value.dtype,
+            (value, *(() if split.rank is None else (split.rank,)), simplify(place(row, column))),
+            Bufferize("local", late=not split.stay),
         )
-        read = value.table.make(Ops.INDEX, value.dtype, (kept, at))
-        if dtype is None:
-            exchanged[reduce] = read
-        else:
-            exchanged |= {use: read for use in split.nodes if reduce in use.src}
-    return exchanged, *mine
+        for each in found:
+            at = simplify(place(each.row, each.column))
+            read = _summed(split, kept, at)
+            read = read if dtype is None else read.cast(dtype)
+            uses = [reduce] if dtype is None else [use for use in split.nodes if reduce in use.src]
+            each.sums.update(dict.fromkeys(uses, read))
+    return found
+
+
+def _shared_out(split: CoreTiling, elements: int, wide: int) -> UOp:
+    """The elements of a tile, for each block of the cluster, if there is one, a part of them."""
+    if split.rank is None:
+        return numbers(split, elements, wide)
+    share = -(-elements // (split.parts * wide)) * wide
+    number = split.rank * share + numbers(split, share, wide)
+    return number if share * split.parts == elements else number % elements  # the first ones once more
+
+
+def _summed(split: CoreTiling, kept: UOp, at: UOp) -> UOp:
+    """What was kept at a place; of parts of a sum those of all blocks of the cluster, in order."""
+    table = kept.table
+    if split.rank is None:
+        return table.make(Ops.INDEX, kept.dtype, (kept, at))
+    first, *others = (
+        table.make(Ops.INDEX, kept.dtype, (kept, table.const(rank), at)) for rank in range(split.parts)
+    )
+    for part in others:
+        first = first + part
+    return first
+
+
+def _placing(
+    columns: int, rows: int, itemsize: int, start: _RowStart | None, *, turned: bool
+) -> Callable[[UOp, UOp], UOp]:
+    """Where an element of the tile lies."""
+    if start is not None:
+        padded = Layout(rows, columns, itemsize, pad=start.vector)
+        return lambda row, column: padded.place(row, column) + start.behind(row)
+    if turned:
+        across = Layout.swizzled(columns, rows, itemsize)
+        return lambda row, column: across.place(column, row)
+    return Layout.swizzled(rows, columns, itemsize).place
+
+
+class _RowStart(NamedTuple):
+    """Rows of results that start anywhere."""
+
+    vector: int
+    """Elements that are written at once."""
+    behind: Callable[[UOp], UOp]
+    """How many elements the first of a row of the tile is behind a multiple of so many."""
+
+
+def _row_start(split: CoreTiling) -> _RowStart | None:
+    """How far rows of the tile start from where vectors could be written; None if they do everywhere, or if it is another place in every tile."""
+    if not starts_anywhere(split.nodes, split.m, split.n, split.core.n):
+        return None
+    place = next(node.src[0] for node in split.nodes if node.op is Ops.STORE)
+    index, vector = cast("UOp", plain_index(place)), _ACCESS // place.dtype.itemsize
+
+    def behind(row: UOp) -> UOp:
+        first = substitute(index, {split.m: split.outer_m + row, split.n: split.outer_n})
+        return simplify(first % vector)
+
+    return _RowStart(vector, behind)
+
+
+def starts_anywhere(nodes: Iterable[UOp], m: UOp, n: UOp, columns: int) -> bool:
+    """Whether rows of results start anywhere, and in every tile of so many columns alike, and are long enough to be written as vectors."""
+    place = next((node.src[0] for node in nodes if node.op is Ops.STORE), None)
+    index = None if place is None else plain_index(place)
+    if place is None or index is None or stride(index, n) != 1:
+        return False
+    vector = _ACCESS // place.dtype.itemsize
+    pitch, others = stride(index, m), [stride(index, r) for r in index.ranges if r is not n and r is not m]
+    alike = (
+        pitch is not None
+        and pitch % vector
+        and all(step is not None and step % vector == 0 for step in others)
+    )
+    return bool(alike) and vector >= _SHORTEST and columns % vector == 0 and columns >= _ENDS * vector
+
+
+def _aligned_places(split: CoreTiling, rows: int, start: _RowStart) -> list[tuple[UOp, UOp]]:
+    """Rows and columns of whole vectors, which are aligned in memory, and of what is around them, one by one."""
+    vector, columns = start.vector, split.core.n
+    inside = columns - vector
+    number = numbers(split, rows * inside, vector)
+    row = number // inside
+    places = [(row, number % inside + vector - start.behind(simplify(row)))]
+    number = numbers(split, rows * vector, 1)
+    row = number // vector
+    places.append((row, (number % vector + columns - start.behind(simplify(row))) % columns))
+    return places
 
 
 def _written_along(split: CoreTiling) -> tuple[UOp | None, int]:

@@ -31,7 +31,7 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.actions.base import Action, AxisName, CoreName, fitting
-from planish.actions.core_memory import operand_in_memory, results_in_memory, rounded
+from planish.actions.core_memory import Results, operand_in_memory, results_in_memory, rounded
 from planish.config import current
 from planish.target import Target
 from planish.uop.kernel_algebra import pm_flatten_range
@@ -41,6 +41,7 @@ from planish.uop.ops import Axis, AxisType, Lanes, Ops
 from planish.uop.products import Product, axis_size, products, why_not
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
+from planish.uop.symbolic import simplify
 from planish.uop.tensor_cores import Core, Matrix
 
 _INNER, _LANES_OF_A, _LANES_OF_B, _GROUP = 1, 2, 3, 4
@@ -67,6 +68,7 @@ class CoreTiling:
         run: int = 1,
         stay: int = 0,
         apart: int = 1,
+        parts: int = 1,
     ) -> None:
         self.core, self.run, self.stay, self.apart = core, run, stay, apart
         self.nodes = sink.toposort()
@@ -83,6 +85,9 @@ class CoreTiling:
         )
         self.outer_m, self.outer_n = _outer(self.m, core.m * groups), _outer(self.n, core.n)
         self.next = next_root(self.nodes)
+        self.parts = parts
+        self.rank = self.fresh(parts, AxisType.CLUSTER) if parts > 1 else None
+        """The part of the sum that a block has."""
 
     def spread(self, matrix: Matrix, path: tuple[int, ...]) -> tuple[UOp, UOp, Lanes]:
         """Row and column of the element that a thread holds in a lane, and the axes that the lanes are."""
@@ -156,7 +161,10 @@ class CoreTiling:
         """The reduction, done by the core."""
         core, reduce = self.core, product.reduce
         table = reduce.table
-        outer_k = _outer(product.k, core.k)
+        outer_k = _outer(product.k, core.k * self.parts)
+        if self.rank is not None:  # what a block has of the sum lies together
+            steps = axis_size(product.k) // core.k // self.parts
+            outer_k = simplify(outer_k // self.parts) + self.rank * (steps * core.k)
         a, b = (self.fragment(matrix, product, outer_k) for matrix in ("a", "b"))
         start = table.const(core.output.const(0), core.dtype("c"))
         # that every thread has its own sums is seen by its fragments; places in memory are the same for all
@@ -164,7 +172,7 @@ class CoreTiling:
         computed = table.make(Ops.WMMA, core.dtype("c"), (a, b, start, *own), core.arg)
         value = table.make(Ops.UNROLL, core.output, (computed,), lanes)
         left = [r for r in reduce.src[1:] if r is not product.k]
-        left += sorted(outer_k.ranges, key=lambda r: r.order)
+        left += sorted((r for r in outer_k.ranges if r is not self.rank), key=lambda r: r.order)
         total = reduce.replace(src=(value, *left)) if left else value
         return total if product.offset is None else total - self.summed(b, left, lanes) * product.offset
 
@@ -227,6 +235,8 @@ class TensorCore(Action):
     """How many blocks stay, each for one tile of the result after the other, and have the next one fetched while they finish the last; 0: none."""
     apart: int = 1
     """Of the neighbours of a run, how far apart are those that share a register: bits of two that lie sixteen apart are told apart at once."""
+    parts: int = 1
+    """How many blocks of a cluster share a sum: each has a part of it, and finishes a part of the tile, of which it reads the sums of the others."""
 
     @classmethod
     def of(
@@ -239,10 +249,11 @@ class TensorCore(Action):
         run: int = 1,
         stay: int = 0,
         apart: int = 1,
+        parts: int = 1,
     ) -> TensorCore:
         """A way to use a core."""
         m, n, k = (name_of(axis) for axis in (product.m, product.n, product.k))
-        return cls(core.name, m, n, k, groups, buffers, engine, run, stay, apart)
+        return cls(core.name, m, n, k, groups, buffers, engine, run, stay, apart, parts)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
@@ -253,14 +264,15 @@ class TensorCore(Action):
         ]
         reading = [core for core in target.tensor_cores if core.reads_memory]
         for core in rng.sample(reading, min(len(reading), _DRAWN)):
-            how = rng.choice((1, 1, 2)), rng.randint(1, 4), rng.random() < 0.5, 1, rng.choice((0, 0, 1, 2, 3))
+            how = (rng.choice((1, 1, 2)), rng.randint(1, 4), rng.random() < 0.5, 1)
+            how = (*how, rng.choice((0, 0, 1, 2, 3)), 1, rng.choice((1, 1, 2, 3)))
             ways += [cls.of(core, product, *how) for product in products(sink, core)[:1]]
         return rng.choice(ways) if ways else cls("none", "i", "j", "k")
 
     @property
-    def how(self) -> tuple[int, int, bool, int, int, int]:
-        """Groups, buffers, whether there is an engine, tiles of a run, blocks that stay, and how far apart neighbours are that share a register."""
-        return self.groups, self.buffers, self.engine, self.run, self.stay, self.apart
+    def how(self) -> tuple[int, int, bool, int, int, int, int]:
+        """Groups, buffers, whether there is an engine, tiles of a run, blocks that stay, how far apart neighbours are that share a register, and parts."""
+        return self.groups, self.buffers, self.engine, self.run, self.stay, self.apart, self.parts
 
     def chosen(self, sink: UOp, target: Target) -> tuple[Core, Product]:
         """The core, and the product that it is to do."""
@@ -287,6 +299,10 @@ class TensorCore(Action):
             raise self.no(
                 f"stay={self.stay}: who stays has a copy engine fetch what comes next", remedy="engine=true"
             )
+        if self.parts < 1 or (self.parts > 1 and (not core.reads_memory or self.stay)):
+            raise self.no(f"parts={self.parts}: blocks that share a sum end with it, and have it in LOCAL memory")
+        if self.parts > target.cluster:
+            raise self.no(f"parts={self.parts}: a cluster of {target.name} has at most {target.cluster} blocks")
         if self.run < 1 or self.run & (self.run - 1):
             raise self.no(f"run={self.run} is no power of two")
         if self.run > 1 and (core.reads_memory or core.threads == 1):
@@ -321,6 +337,11 @@ class TensorCore(Action):
                         f"{rows} rows are no multiple of {self.groups} times {core.m}",
                         remedy="pad_to makes it one",
                     )
+                if axis_size(product.k) % (core.k * self.parts):
+                    raise self.no(
+                        f"{axis_size(product.k)} terms are no multiple of {self.parts} times {core.k}",
+                        remedy="pad_to makes it one",
+                    )
                 if axis_size(product.k) // core.k % self.run:
                     raise self.no(
                         f"{axis_size(product.k)} terms are no multiple of {self.run} times {core.k}"
@@ -336,9 +357,9 @@ class TensorCore(Action):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
-        groups, buffers, engine, run, stay, apart = self.how
+        groups, buffers, engine, run, stay, apart, parts = self.how
         split = CoreTiling(
-            sink, core, product, groups, buffers, engine=engine, run=run, stay=stay, apart=apart
+            sink, core, product, groups, buffers, engine=engine, run=run, stay=stay, apart=apart, parts=parts
         )
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m
@@ -348,8 +369,28 @@ class TensorCore(Action):
             if (each.m, each.n) == (split.m, split.n) and each.reduce not in totals:
                 one = product if each.reduce is product.reduce else each
                 totals[each.reduce] = split.tile(one, lanes)
-        if core.reads_memory:
-            totals, row, column = results_in_memory(split, totals, row, column)
-        exchanged = {split.m: split.outer_m + row, split.n: split.outer_n + column, **totals}
-        made = rewrite(substitute(sink, exchanged), pm_flatten_range)
-        return fitting(sink, made, self, target) if core.reads_memory else made
+        if not core.reads_memory:
+            return _exchanged(sink, split, Results(totals, row, column))
+        parts = results_in_memory(split, totals, row, column)
+        made = _side_by_side([_exchanged(sink, split, part) for part in parts])
+        return fitting(sink, made, self, target)
+
+
+def _exchanged(sink: UOp, split: CoreTiling, part: Results) -> UOp:
+    """The kernel, its sums and the axes of its results exchanged."""
+    axes = {split.m: split.outer_m + part.row, split.n: split.outer_n + part.column}
+    return rewrite(substitute(sink, axes | part.sums), pm_flatten_range)
+
+
+def _side_by_side(sinks: Sequence[UOp]) -> UOp:
+    """Kernels that do parts of the same results as one: what all close is closed around the others."""
+    first, *others = sinks
+    if not others:
+        return first
+    ends = []
+    for same in zip(*(sink.src for sink in sinks), strict=True):
+        shared = [r for r in same[0].src[1:] if all(r in end.src[1:] for end in same)]
+        own = [[r for r in end.src[1:] if r not in shared] for end in same]
+        inner = [end.src[0].end(*its) if its else end.src[0] for end, its in zip(same, own, strict=True)]
+        ends.append(first.table.make(Ops.GROUP, dtypes.void, tuple(inner)).end(*shared))
+    return first.replace(src=tuple(ends))

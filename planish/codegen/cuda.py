@@ -22,6 +22,7 @@ from planish.codegen.cuda_blocks import (
     DYNAMIC_ALIGNED,
     block_sizes,
     launched_threads,
+    ranks_of,
     residency,
     shared_memory,
     threads_of,
@@ -105,6 +106,8 @@ class _Writer(FetchWriter):
         threads = launched_threads(program)
         asked = f"{threads}, {self.blocks}" if self.blocks > 1 else f"{threads}"
         bounds = f" __launch_bounds__({asked})" if threads > 1 else ""
+        ranks = ranks_of(program)
+        bounds += f" __cluster_dims__({ranks}, 1, 1)" if ranks > 1 else ""
         body = "\n".join(self.lines)
         parts.append(
             f'extern "C" __global__ void{bounds} {symbols.kernel(program.name)}({", ".join(params)}) {{\n{body}\n}}'
@@ -173,6 +176,9 @@ class _Writer(FetchWriter):
         step = f" * {element.lanes}" if element.lanes > 1 else ""
         count = i.result.dtype.lanes
         texts = [f"{base[k % len(base)]} + {indices[k % len(indices)]}{step}" for k in range(count)]
+        if i.peer:
+            self.helpers.setdefault("peer", cuda_helpers.PEER)
+            texts = [f"peer_memory({text}, {i.peer - 1})" for text in texts]
         if isinstance(i.base, Buffer) and i.base.space is AddrSpace.GLOBAL:
             kind = self.pointer(i.result.dtype)
             texts = [f"({kind}){text}" if "+" not in text else f"({kind})({text})" for text in texts]
@@ -194,7 +200,8 @@ class _Writer(FetchWriter):
         """Whether the lanes are neighbours that one instruction moves."""
         size = dtype.lanes * max(dtype.itemsize, 1)
         whole = i.address.dtype.lanes == 1 and dtype.lanes > 1 and size in {2, 4, 8, 16}
-        return whole and i.align >= size and (i.gate is None or i.gate.dtype.lanes == 1)
+        one = i.gate is None or i.gate.dtype.lanes == 1 or isinstance(i, ir.Store)
+        return whole and i.align >= size and one
 
     def load(self, i: ir.Load) -> None:
         if i.result in self.dealt:
@@ -252,17 +259,29 @@ class _Writer(FetchWriter):
         dtype = i.value.dtype
         if self._is_one_access(i, dtype):
             self.uses_vectors = True
-            condition = "" if i.gate is None else f"if ({self.value(i.gate)}) "
-            if cuda_pairs.is_half(dtype):
-                self.uses_words = True
-                whole = f"vec<uint32_t, {dtype.lanes // 2}>{{{', '.join(self.words_of(i.value))}}}"
-                self.emit(f"{condition}put_words({self.value(i.address)}, {whole});")
+            condition = "" if i.gate is None else f"if ({' && '.join(self.lanes_of(i.gate))}) "
+            self._store_whole(i, condition)
+            if i.gate is None or i.gate.dtype.lanes == 1:
                 return
-            kind = f"vec<{memory_type(dtype)}, {dtype.lanes}>"
-            lanes = ", ".join(f"({memory_type(dtype)}){text}" for text in self.lanes_of(i.value))
-            self.emit(f"{condition}*({kind} *){self.value(i.address)} = {kind}{{{lanes}}};")
+            self.emit("else {")  # some lanes, or none
+            self._store_lanes(i)
+            self.emit("}")
             return
-        for lane in range(dtype.lanes):
+        self._store_lanes(i)
+
+    def _store_whole(self, i: ir.Store, condition: str) -> None:
+        dtype = i.value.dtype
+        if cuda_pairs.is_half(dtype):
+            self.uses_words = True
+            whole = f"vec<uint32_t, {dtype.lanes // 2}>{{{', '.join(self.words_of(i.value))}}}"
+            self.emit(f"{condition}put_words({self.value(i.address)}, {whole});")
+            return
+        kind = f"vec<{memory_type(dtype)}, {dtype.lanes}>"
+        lanes = ", ".join(f"({memory_type(dtype)}){text}" for text in self.lanes_of(i.value))
+        self.emit(f"{condition}*({kind} *){self.value(i.address)} = {kind}{{{lanes}}};")
+
+    def _store_lanes(self, i: ir.Store) -> None:
+        for lane in range(i.value.dtype.lanes):
             gate = None if i.gate is None else self.lane_of(i.gate, lane if i.gate.dtype.lanes > 1 else 0)
             condition = "" if gate is None else f"if ({gate}) "
             self.emit(f"{condition}{self._at(i, lane)} = {self.lane_of(i.value, lane)};")
@@ -354,13 +373,17 @@ class _Writer(FetchWriter):
 
     def special(self, i: ir.Special) -> None:
         own = "threadIdx" if i.is_thread else "blockIdx"
-        axis = int(i.name.removeprefix("lidx" if i.is_thread else "gidx"))
+        axis = int(i.name[len("gidx") :])
         if self.has_fetcher and i.is_thread:
             sizes = block_sizes(self.program)
             below = prod(size for name, size in sizes.items() if name < i.name)
             self.let(i.result, f"({scalar_type(i.result.dtype)})(threadIdx.x / {below} % {sizes[i.name]})")
             return
-        self.let(i.result, f"({scalar_type(i.result.dtype)}){own}.{_AXES[axis]}")
+        ranks = ranks_of(self.program)
+        number = f"{own}.{_AXES[axis]}"
+        if ranks > 1 and not i.is_thread and axis == 0:  # neighbouring blocks are a cluster
+            number = f"({number} {'%' if i.is_rank else '/'} {ranks})"
+        self.let(i.result, f"({scalar_type(i.result.dtype)}){number}")
 
     def loop(self, i: ir.Loop) -> None:
         count = i.unroll or (_RELAYS if i.counter in self.relays else 0)
@@ -371,6 +394,9 @@ class _Writer(FetchWriter):
     def barrier(self, i: ir.Barrier) -> None:
         if self.reads_shared:  # by tensor cores, which do not read as threads store
             self.emit(warpgroup.FENCE)
+        if i.cluster:
+            self.emit(cuda_helpers.CLUSTER_BARRIER)
+            return
         own = f'asm volatile("bar.sync 1, {self.threads};" ::: "memory");'
         self.emit(own if self.has_fetcher else "__syncthreads();")
 

@@ -60,6 +60,14 @@ def block_sizes(program: Program) -> dict[str, int]:
     return found
 
 
+def ranks_of(program: Program) -> int:
+    """How many blocks a cluster has."""
+    for special in program.specials:
+        if special.is_rank and isinstance(special.bound, Immediate) and isinstance(special.bound.value, int):
+            return special.bound.value
+    return 1
+
+
 def threads_of(program: Program) -> int:
     """How many threads a block has, without those that fetch."""
     return prod(block_sizes(program).values())

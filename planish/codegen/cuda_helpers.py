@@ -135,6 +135,17 @@ static inline void copy_async_{nbytes}(void *to, const void *from, bool is_open)
 }
 """Copies of so many bytes. (Sixteen go past the first cache: what is copied is read from shared memory.)"""
 
+PEER: Final = """// the same place in the shared memory of another block of the cluster
+template <class T> inline T *peer_memory(T *at, uint32_t rank) {
+  uint64_t there;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(at), "r"(rank));
+  return (T *)there;
+}"""
+CLUSTER_BARRIER: Final = (
+    """asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");"""
+)
+"""All threads of all blocks of a cluster that have not ended."""
+
 MMA: Final = """// C[{m}, {n}] += A[{m}, {k}] @ B[{k}, {n}], held by the {threads} threads of a warp
 static inline void {name}(vec<{acc}, {cs}> &c, const vec<{left}, {as_}> &a, const vec<{right}, {bs}> &b) {{
   asm("mma.sync.aligned.m{m}n{n}k{k}.row.col.{kinds} {{{c_list}}}, {{{a_list}}}, {{{b_list}}}, {{{c_list}}};"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planish.codegen import cuda_fetch
-from planish.codegen.cuda_blocks import launched_threads
+from planish.codegen.cuda_blocks import launched_threads, ranks_of
 from planish.errors import LoweringError
 from planish.llir.program import Compute, Convert, Immediate, Operand, Program, Special
 from planish.runtime.grid import OPERATIONS, Grid, TensorMap
@@ -20,12 +20,17 @@ def grid_of(program: Program) -> Grid:
     for special in program.specials:
         axis = int(special.name[4:])
         bound = special.bound
+        if special.is_rank:
+            continue
         if not special.is_thread:
             blocks[axis] = _text(program, special)
         elif isinstance(bound, Immediate) and isinstance(bound.value, int):
             threads[axis] = bound.value
         else:
             raise LoweringError(f"{program.name}: a block of varying size", op="SPECIAL")
+    ranks = ranks_of(program)
+    if ranks > 1:  # neighbouring blocks are a cluster
+        blocks[0] = f"{blocks[0]} {ranks} mul"
     if cuda_fetch.fetches(program):  # who fetches comes behind the others
         threads = [launched_threads(program), 1, 1]
     return Grid(tuple(blocks), tuple(threads))

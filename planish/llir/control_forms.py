@@ -22,7 +22,7 @@ def _counted(register: Register, bound: Operand) -> Iterator[Complaint]:
 
 @form
 class Special(Instruction):
-    """result = an index that the hardware (or the thread pool) supplies: lidx… of a thread in its block, others of a block."""
+    """result = an index that the hardware (or the thread pool) supplies: lidx… of a thread in its block, cidx0 of a block in its cluster, others of a block."""
 
     mnemonic, reads, writes = "special", ("bound",), "result"
     syntax = "name < bound:result : result"
@@ -34,6 +34,11 @@ class Special(Instruction):
     def is_thread(self) -> bool:
         """Whether it tells the threads of one block apart."""
         return self.name.startswith("lidx")
+
+    @property
+    def is_rank(self) -> bool:
+        """Whether it is the number of a block in its cluster."""
+        return self.name.startswith("cidx")
 
     def problems(self, program: Program) -> Iterator[Complaint]:
         return _counted(self.result, self.bound)
@@ -88,9 +93,10 @@ class EndIf(Instruction):
 
 @form
 class Barrier(Instruction):
-    """Every thread of the block waits for the others; memory written before is seen after."""
+    """Every thread of the block, or of all blocks of the cluster, waits for the others; memory written before is seen after."""
 
-    mnemonic = "barrier"
+    mnemonic, syntax = "barrier", "(cluster)"
+    cluster: bool = False
 
 
 OPENING: Final = (Loop, If)

@@ -1,6 +1,6 @@
 """LLIR, executed instruction by instruction on NumPy buffers: slow, obvious, the oracle for generated code.
 
-Blocks run one after another. The threads of a block take turns: each runs until it waits (at a barrier, or at a tile
+Blocks run one after another, those of a cluster at the same time. The threads of a block take turns: each runs until it waits (at a barrier, or at a tile
 operation for the rest of its group) or ends. LOCAL memory belongs to a block, REG memory to a thread; both start with
 garbage, so that a missing initialisation shows. An access outside its buffer is an error that names the access. What ran and
 what moved is counted and returned.
@@ -40,7 +40,7 @@ from planish.llir.program import (
 )
 from planish.llir.steps import Decoder
 from planish.llir.text import instruction_line
-from planish.llir.thread_state import GARBAGE, WAIT, MemoryImage, Pointer, ThreadState, garbage
+from planish.llir.thread_state import GARBAGE, WAIT, Block, MemoryImage, Pointer, ThreadState, garbage
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.llir.verify import verify
 from planish.uop import arithmetic, ops
@@ -122,16 +122,21 @@ class _BlockRun:
         return bounds
 
     def run(self, reverse: bool) -> None:
-        names = [name for name in self.bounds if not name.startswith("lidx")]
+        names = [name for name in self.bounds if not name.startswith(("lidx", "cidx"))]
+        ranks = [name for name in self.bounds if name.startswith("cidx")]
         # lidx0 runs fastest: neighbouring threads form a group
         inner = sorted((name for name in self.bounds if name.startswith("lidx")), reverse=True)
-        for block in product(*(range(self.bounds[name]) for name in names)):
-            local = self._local_memory()
-            threads = [
-                self._thread(number, dict(zip((*names, *inner), (*block, *thread), strict=True)), local)
-                for number, thread in enumerate(product(*(range(self.bounds[name]) for name in inner)))
-            ]
-            self._run_block(threads, dict(zip(names, block, strict=True)), local, reverse)
+        for place in product(*(range(self.bounds[name]) for name in names)):
+            cluster: list[Block] = []
+            for rank in product(*(range(self.bounds[name]) for name in ranks)):
+                where = dict(zip((*names, *ranks), (*place, *rank), strict=True))
+                local = self._local_memory()
+                threads = [
+                    self._thread(number, where | dict(zip(inner, thread, strict=True)), local)
+                    for number, thread in enumerate(product(*(range(self.bounds[name]) for name in inner)))
+                ]
+                cluster.append(self._block(threads, where, local))
+            self._run_cluster(cluster, reverse)
 
     def _local_memory(self) -> dict[Buffer, MemoryImage]:
         raw = np.full(self.arena.nbytes, GARBAGE, np.uint8)
@@ -167,52 +172,67 @@ class _BlockRun:
             else:
                 position = following
 
-    def _run_block(
-        self,
-        threads: list[ThreadState],
-        block: dict[str, int],
-        local: dict[Buffer, MemoryImage],
-        reverse: bool,
-    ) -> None:
-        everybody = list(threads)
+    def _block(
+        self, threads: list[ThreadState], where: dict[str, int], local: dict[Buffer, MemoryImage]
+    ) -> Block:
+        """A block, with who fetches for it."""
+        block = Block(local, threads)
         if any(isinstance(i, Fetcher) for i in self.program.body):
-            everybody.append(self._thread(len(threads), block, local))
-            everybody[-1].fetches = True
+            fetcher = self._thread(len(threads), where, local)
+            fetcher.fetches = True
+            block.everybody.append(fetcher)
             held = memories(self.program)
             for memory in {local[held[box.address]] for box in self.program.boxes}:
                 memory.in_flight = np.ones(memory.data.size, np.bool_)  # whoever reads it waits first
-            for thread in everybody:
-                thread.rings = everybody[-1].rings
-        order = reversed(everybody) if reverse else everybody
+            for thread in block.everybody:
+                thread.rings = fetcher.rings
+        return block
+
+    def _run_cluster(self, cluster: list[Block], reverse: bool) -> None:
+        blocks = {thread: block for block in cluster for thread in block.everybody}
+        for thread in blocks:
+            thread.peers = cluster
+        order = reversed(blocks) if reverse else iter(blocks)
         runs = {thread: self._step_through(thread) for thread in order}
         ready = list(runs)
         waiting: set[ThreadState] = set()
-        done = 0
         while ready:
             for thread in ready:
                 try:
                     next(runs[thread])
                     waiting.add(thread)
                 except StopIteration:
-                    done += 1
-            released = self._release(threads, waiting, done)
+                    blocks[thread].ended += 1
+            released = self._of_cluster(cluster, waiting)
+            for block in cluster if not released else ():
+                released |= self._release(block.threads, waiting.intersection(block.everybody))
             waiting -= released
             ready = [thread for thread in runs if thread in released]
         if waiting:
             first = min(waiting, key=lambda thread: thread.number)
             raise VerifyError(
-                f"{self.program.name}: {len(waiting)} of {len(threads)} threads wait forever, "
+                f"{self.program.name}: {len(waiting)} of {sum(len(b.threads) for b in cluster)} threads wait forever, "
                 f"thread {first.number} at: {instruction_line(self.program.body[first.waiting])}",
                 remedy="every thread of a block must come to the same barriers, of a group to the same tile operations",
             )
 
-    def _release(self, threads: list[ThreadState], waiting: set[ThreadState], done: int) -> set[ThreadState]:
+    def _of_cluster(self, cluster: list[Block], waiting: set[ThreadState]) -> set[ThreadState]:
+        """All threads of a cluster, if they are at one barrier of it."""
+        everybody = {thread for block in cluster for thread in block.threads}
+        places = {thread.waiting for thread in everybody & waiting}
+        if not everybody <= waiting or len(places) != 1:
+            return set()
+        barrier = self.program.body[places.pop()]
+        return everybody if isinstance(barrier, Barrier) and barrier.cluster else set()
+
+    def _release(self, threads: list[ThreadState], waiting: set[ThreadState]) -> set[ThreadState]:
         """Those that may go on: all of a block at one barrier, all of a group at one tile operation."""
         others = {thread for thread in waiting if not thread.fetches}
         places = {thread.waiting for thread in others}
         if len(others) == len(threads) and len(places) == 1:
             (place,) = places
-            if isinstance(self.program.body[place], Barrier):
+            barrier = self.program.body[place]
+            if isinstance(barrier, Barrier) and not barrier.cluster:
                 return others
         released: set[ThreadState] = set()
         for thread in waiting:

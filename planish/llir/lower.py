@@ -33,7 +33,7 @@ from planish.llir.reuse import reused
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
-from planish.uop.ops import ALU, Axis, Box, Combine, Exchange, Ops, TensorCore
+from planish.uop.ops import ALU, CLUSTER, Axis, Box, Combine, Exchange, Ops, TensorCore
 from planish.uop.ops import Variable as UOpVariable
 from planish.uop.tensor_cores import CORES
 
@@ -131,10 +131,12 @@ class _Lowering:
         """SINK and GROUP order effects; the list is in order."""
 
     def barrier(self, node: UOp) -> None:
-        if not (
-            self.body and isinstance(self.body[-1], ir.Barrier)
-        ):  # who has just waited need not wait again
-            self.body.append(ir.Barrier())
+        last = self.body[-1] if self.body else None
+        mine = ir.Barrier(node.arg == CLUSTER)
+        if isinstance(last, ir.Barrier):  # who has just waited need not wait again
+            self.body[-1] = ir.Barrier(last.cluster or mine.cluster)
+        else:
+            self.body.append(mine)
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
@@ -152,7 +154,7 @@ class _Lowering:
         base = self.buffers[buffer]
         result = self.new(base.pointer.vec(index.dtype.lanes))
         self.operands[node] = result
-        self.body.append(ir.Address(result, base, self.operands[index]))
+        self.body.append(ir.Address(result, base, self.operands[index], _peer(node)))
 
     def gate(self, place: UOp, own: UOp | None) -> Operand | None:
         """The gate of an access: that of the place, its own, or both together."""
@@ -311,6 +313,11 @@ class _Lowering:
 
     def end_if(self, node: UOp) -> None:
         self.body.append(ir.EndIf())
+
+
+def _peer(place: UOp) -> int:
+    """Which block of the cluster has the memory of a place, counted from 1; 0: every block its own."""
+    return 0 if place.arg is None else cast("int", place.arg) + 1
 
 
 def _operand_memory(lines: Sequence[UOp], tiles: Mapping[str, TileOp]) -> frozenset[UOp]:

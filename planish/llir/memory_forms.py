@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from planish import dtypes
-from planish.dtypes import DType, PtrDType
+from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.llir.instruction import Complaint, Instruction, form, is_integer, is_power_of_two
 from planish.llir.values import Buffer, Operand, Register
 
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 @form
 class Address(Instruction):
-    """result = base + index·(bytes of an element). The base is a buffer or an address."""
+    """result = base + index·(bytes of an element). The base is a buffer or an address; LOCAL memory may be that of another block of the cluster."""
 
     mnemonic, reads, writes = "address", ("base", "index"), "result"
-    syntax = "base[index:i32] : result"
+    syntax = "base( of=peer)[index:i32] : result"
     result: Register
     base: Buffer | Register
     index: Operand
+    peer: int = 0
+    """Which block of the cluster has the memory, counted from 1; 0: this one."""
 
     def problems(self, program: Program) -> Iterator[Complaint]:
         if isinstance(self.base, Buffer):
@@ -34,6 +36,8 @@ class Address(Instruction):
             if not base.is_pointer:
                 yield "address", f"the base {self.base} is {base}, not an address"
                 return
+        if self.peer and not (isinstance(self.base, Buffer) and self.base.space is AddrSpace.LOCAL):
+            yield "address", f"a block of the cluster has LOCAL memory, not {self.base}"
         if not is_integer(self.index.dtype):
             yield "address", f"the index is an i32 or i64, not {self.index.dtype}"
         lanes = {self.index.dtype.lanes, base.lanes} - {1}

@@ -59,6 +59,8 @@ class Decoder(FetchSteps):
         wide = i.index.dtype.lanes > 1
         if isinstance(i.base, Buffer):
             buffer, step = i.base, i.base.dtype.lanes
+            if i.peer:
+                return self._peer_address(i, buffer)
 
             def from_buffer(t: ThreadState) -> None:
                 pointers = t.registers[index]
@@ -75,6 +77,23 @@ class Decoder(FetchSteps):
             t.registers[out] = Pointer(memory, place + distance * memory.buffer.dtype.lanes)
 
         return from_address
+
+    def _peer_address(self, i: ir.Address, buffer: Buffer) -> Step:
+        """An address in the memory of a block of the cluster, as long as it is there."""
+        out, index, position, step = self.slot(i.result), self.slot(i.index), self.position, buffer.dtype.lanes
+
+        def from_peer(t: ThreadState) -> None:
+            t.waiting = position
+            if i.peer > len(t.peers) or t.peers[i.peer - 1].is_over:
+                name = instruction_line(self.program.body[position])
+                raise VerifyError(
+                    f"{self.program.name}: {name}: that block of the cluster is not there, or has ended",
+                    op="address",
+                    remedy="a barrier of the cluster behind the last access",
+                )
+            t.registers[out] = Pointer(t.peers[i.peer - 1].local[buffer], t.registers[index] * step)
+
+        return from_peer
 
     def _places(self, dtype: DType, addresses: int) -> Callable[[Pointer], Any]:
         """Which scalars an access of this dtype touches: a number for one, an array for lanes."""

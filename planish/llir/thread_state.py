@@ -92,7 +92,7 @@ class ThreadState:
     """What belongs to one thread."""
 
     __slots__ = (
-        "fetches", "flights", "memory", "number", "products", "registers", "rings", "slots", "specials", "waiting",
+        "fetches", "flights", "memory", "number", "products", "peers", "registers", "rings", "slots", "specials", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -109,10 +109,29 @@ class ThreadState:
         """The position of the instruction it waits at."""
         self.fetches = False
         """Whether it is the fetcher."""
+        self.peers: list[Block] = []
+        """The blocks of its cluster."""
         self.rings: dict[int, Ring] = {}
         """Those of its block."""
         self.products: list[list[Pointer]] = []
         """What its products under way read."""
+
+
+class Block:
+    """One block of a cluster: its LOCAL memory, its threads, and how many of them have ended."""
+
+    __slots__ = ("ended", "everybody", "local", "threads")
+
+    def __init__(self, local: dict[Buffer, MemoryImage], threads: list[ThreadState]) -> None:
+        self.local = local
+        self.threads = threads
+        self.everybody = list(threads)
+        """With who fetches."""
+        self.ended = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended == len(self.everybody)
 
 
 Step = Callable[[ThreadState], int | None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planish.actions.core_memory import narrowed, neighbours, written_along
+from planish.actions.core_memory import narrowed, neighbours, starts_anywhere, written_along
 from planish.actions.split import Split
 from planish.actions.tensor_core import TensorCore
 from planish.config import current
@@ -120,12 +120,15 @@ class _Tiles(CoreSchedule):
     sizes: ProductSizes
 
     def take(self) -> bool:
-        _, run = written_along(self.draft.sink.toposort(), self.m, self.n)
+        nodes = self.draft.sink.toposort()
+        _, run = written_along(nodes, self.m, self.n)
+        whole = run * self.fit.product.a.dtype.itemsize >= _VECTOR
+        whole = whole or starts_anywhere(nodes, self.m, self.n, self.core.n)
         self.sizes = _sizes(self.draft, self.fit.product)
         if not self.pad():
             return False
         # what is written one by one takes long, and nobody else multiplies meanwhile
-        may_stay = self.engine and run * self.fit.product.a.dtype.itemsize >= _VECTOR
+        may_stay = self.engine and whole
         done = (may_stay and self.multiplied(stay=True)) or self.multiplied(stay=False)
         if done:
             self.order()

@@ -96,6 +96,8 @@ class Target:
     """The most threads along each axis of a block; empty: there are no blocks."""
     block_threads: int = 1
     """The most threads in a block."""
+    cluster: int = 1
+    """The most blocks that run at the same time and read each other's LOCAL memory."""
     block_registers: int = 1 << 16
     """The registers that all threads of a block have together."""
     warp: int = 1
@@ -253,7 +255,7 @@ TARGETS: Final = {
             _CUDA, name="sm_80", folds=_WIDE_FOLDS, arch="sm_80", workers=108, local_bytes=163 << 10, caches=(192 << 10, 40 << 20)
         ),
         replace(
-            _CUDA, name="sm_90", folds=_WIDE_FOLDS, workers=132, local_bytes=226 << 10,
+            _CUDA, name="sm_90", folds=_WIDE_FOLDS, workers=132, local_bytes=226 << 10, cluster=8,
             tensor_cores=(*tensor_cores.NVIDIA, *tensor_cores.HOPPER),
         ),
     )

@@ -185,6 +185,8 @@ FORMS: Final[dict[Ops, _Form]] = {
         lambda parts: Bufferize(*cast("tuple[str, bool, int, bool, bool]", parts)),
         usual=(("buffers", 1), ("late", False), ("own", False)),
     ),
+    Ops.INDEX: _one("peer", _INT_CODEC, optional=True),
+    Ops.BARRIER: _one("of", _NAME_CODEC, optional=True),
     Ops.LOAD: _one("hint", _NAME_CODEC, optional=True),
     Ops.STORE: _one("hint", _NAME_CODEC, optional=True),
     Ops.PREFETCH: _one("locality", _INT_CODEC),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, cast
 from planish.dtypes import DType, PtrDType, bool_
 from planish.errors import GraphError
 from planish.uop.ops import (
+    CLUSTER,
     REDUCIBLE,
     Axis,
     AxisType,
@@ -338,6 +339,8 @@ _ARGS: Final[dict[Ops, tuple[type, ...]]] = {
     Ops.REDUCE: (Ops,),
     Ops.SCAN: (Ops,),
     Ops.BUFFERIZE: (Bufferize,),
+    Ops.INDEX: (int, type(None)),
+    Ops.BARRIER: (str, type(None)),
     Ops.STORE: (str, type(None)),
     Ops.LOAD: (str, type(None)),
     Ops.PREFETCH: (int,),
@@ -438,6 +441,11 @@ _ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
             type(a.path) is tuple and len(a.path) > 0 and _integers(a.path) and type(a.kind) is AxisType
         ),
     ),
+    Ops.INDEX: (
+        "the rank of a block of the cluster: an integer from 0",
+        lambda rank: rank is None or rank >= 0,
+    ),
+    Ops.BARRIER: ("whose threads: those of a block, or of a cluster", lambda whose: whose in {None, CLUSTER}),
     Ops.FETCH: _BOX_LAW,
     Ops.FETCHED: _BOX_LAW,
     Ops.WAIT: ("how many groups may be under way: an integer from 0", lambda count: count >= 0),

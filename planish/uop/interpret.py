@@ -21,12 +21,12 @@ import numpy as np
 from planish.errors import PlanishError
 from planish.uop import arithmetic
 from planish.uop.evaluate import RULES
-from planish.uop.machine.loops import is_thread, make_plan
+from planish.uop.machine.loops import is_rank_axis, is_thread, make_plan
 from planish.uop.machine.places import VIEWS
 from planish.uop.machine.state import Array, Arrays, ExecutionError, InTheWay
 from planish.uop.machine.tiles import Tiles
 from planish.uop.node import UOp
-from planish.uop.ops import ALU, DEFINES, MOVEMENT, Ops
+from planish.uop.ops import ALU, CLUSTER, DEFINES, MOVEMENT, Ops
 
 _NO_VARIABLES: Final[Mapping[str, int]] = {}
 _LONGEST: Final = 1 << 31
@@ -95,6 +95,8 @@ class _Machine(Tiles):
             if any(gate.size > 1 and not gate.all() for gate in self.gates):
                 self._fail(node, "crash", "not every thread of the block comes to this barrier")
             self.time += 1
+            if node.arg == CLUSTER:
+                self.cluster_time = self.time
         elif op is Ops.COMMIT:
             self.flights.append([])
         elif op is Ops.WAIT:
@@ -158,6 +160,7 @@ class _Machine(Tiles):
                 self.visit(node)
         # lidx0 runs fastest: neighbouring threads form a group
         inner = sorted((n for n in specials if is_thread(n)), key=lambda n: str(n.arg), reverse=True)
+        inner = [*(n for n in specials if inner and is_rank_axis(n)), *inner]
         if inner:
             number: Array = np.zeros((), np.int64)
             for special in inner:

@@ -73,7 +73,7 @@ class Ops(IntEnum):
     SCAN          = "x range along*", DTypeLaw.OWN,      "x combined over the values of the range so far; the range stays open (along: ranges that are faster, of a warp or of lanes, or how many lanes there are)"
     BUFFERIZE     = "x range*",       DTypeLaw.OWN,      "x stored at every value of the ranges (arg: Bufferize)"
     AFTER         = "x effect+",      DTypeLaw.OWN,      "x, observed after the effects; the only ordering there is"
-    BARRIER       = "effect*",        DTypeLaw.VOID,     "all threads of a block have done the effects"
+    BARRIER       = "effect*",        DTypeLaw.VOID,     "all threads of a block have done the effects; of all blocks of a cluster (arg: cluster)"
     COMMIT        = "effect*",        DTypeLaw.VOID,     "the asynchronous stores of a thread since its last COMMIT become a group"
     WAIT          = "effect*",        DTypeLaw.VOID,     "a thread's groups but the last few are done: it sees what they stored, others after a BARRIER (arg: how many)"
     FETCH         = "x coordinate*",  DTypeLaw.OWN,      "x, an element of a box of a parameter that starts at these coordinates: a copy engine can fetch it whole (arg: Box)"
@@ -176,6 +176,7 @@ class AxisType(Enum):
 
     GLOBAL = ("g", 0)  # blocks of a grid
     THREAD = ("t", 0)  # cores of a CPU
+    CLUSTER = ("c", 0)  # blocks of a grid that run at the same time and read each other's LOCAL memory
     LOCAL = ("l", 2)  # threads of a block
     WARP = ("w", 1)  # lanes of a warp that a tensor core owns
     LOOP = ("L", -1)  # an ordinary sequential loop over outputs
@@ -280,6 +281,10 @@ class ReduceAxes(NamedTuple):
 
     op: Ops
     axes: tuple[int, ...]
+
+
+CLUSTER: Final = "cluster"
+"""Of a BARRIER: that all threads of all blocks of a cluster come to."""
 
 
 class Bufferize(NamedTuple):

@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import cast
 
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType
+from planish.uop.ops import Axis, AxisType, Ops
 
 
 def kind_of(axis: UOp) -> AxisType:
     """What runs a range."""
     return cast("Axis", axis.arg).kind
+
+
+def is_rank(place: UOp) -> bool:
+    """Whether a place is the number of a block in its cluster, of which each keeps values for itself and reads those of others."""
+    if place.op is Ops.VECTORIZE and len(set(place.src)) == 1:
+        (place, *_) = place.src
+    return place.op is Ops.RANGE and kind_of(place) is AxisType.CLUSTER

@@ -7,6 +7,8 @@ Nobody writes a barrier; they follow from what is stored and read where. Two kin
 * before the next iteration: where a loop fills LOCAL memory and reads it, the next iteration must not fill it again before
   everybody has read it, so a BARRIER closes the body.
 
+Memory that other blocks of a cluster read is waited for by all of them, and nobody leaves as long as it may be read.
+
 Before → after::
 
     AFTER(m, END(STORE(m[i], x), i))         AFTER(m, BARRIER(END(STORE(m[i], x), i)))
@@ -23,7 +25,7 @@ from planish import dtypes
 from planish.stages.expander.loops import nest_all
 from planish.uop.nest import loops_of
 from planish.uop.node import UOp
-from planish.uop.ops import Ops
+from planish.uop.ops import CLUSTER, Ops
 
 
 def _local(place: UOp) -> UOp | None:
@@ -59,10 +61,10 @@ def _refilled(nodes: list[UOp], rings: Mapping[UOp, UOp]) -> set[UOp]:
     }
 
 
-def _fence(*effects: UOp) -> UOp:
-    if len(effects) == 1 and effects[0].op is Ops.BARRIER:
+def _fence(*effects: UOp, whose: str | None = None) -> UOp:
+    if len(effects) == 1 and effects[0].op is Ops.BARRIER and effects[0].arg == whose:
         return effects[0]
-    return effects[0].table.make(Ops.BARRIER, dtypes.void, effects)
+    return effects[0].table.make(Ops.BARRIER, dtypes.void, effects, whose)
 
 
 def add_barriers(sink: UOp, rings: Mapping[UOp, UOp]) -> UOp:
@@ -71,11 +73,14 @@ def add_barriers(sink: UOp, rings: Mapping[UOp, UOp]) -> UOp:
         return sink
     nodes = nest_all(sink).toposort()  # one loop, one body: a barrier belongs to the loop that refills
     refilled = _refilled(nodes, rings)
+    peers = {_local(n) for n in nodes if n.op is Ops.INDEX and n.arg is not None}
     final: dict[UOp, UOp] = {}
     for node in nodes:
         src = tuple([final[source] for source in node.src])
         if node.op is Ops.AFTER and node.src[0].op is Ops.DEFINE_LOCAL and node.src[0] not in rings:
-            src = (src[0], _fence(*src[1:]))
+            src = (src[0], _fence(*src[1:], whose=CLUSTER if node.src[0] in peers else None))
+        elif node.op is Ops.SINK and peers:
+            src = (_fence(*src, whose=CLUSTER),)
         elif node.op is Ops.END and not refilled.isdisjoint(node.src[1:]):
             src = (_fence(src[0]), *src[1:])
         final[node] = node if src == node.src else node.replace(src=src)

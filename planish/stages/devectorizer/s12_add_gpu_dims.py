@@ -5,6 +5,7 @@ Why: nobody loops over the blocks of a grid or the threads of a block; each of t
 | axis | index |
 |---|---|
 | GLOBAL, THREAD | `gidx0` … of the grid, the innermost axis as `gidx0`; on a CPU all together one `core` |
+| CLUSTER | `cidx0`, the number of a block in its cluster |
 | WARP, LOCAL, GROUP_REDUCE | `lidx0` … of the block; `lidx0` runs fastest, a WARP is the whole of it |
 | LOOP, REDUCE | a loop, as before |
 
@@ -50,6 +51,8 @@ from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
 
 _BLOCKS: Final = frozenset({AxisType.GLOBAL, AxisType.THREAD})
+_RANKS: Final = 8
+"""Blocks of a cluster at most."""
 CORE: Final = "core"
 """The index that the pool gives to each piece of work on a CPU."""
 
@@ -180,6 +183,7 @@ def _indices(nodes: list[UOp], target: Target) -> dict[UOp, UOp]:
         found = _numbered(outer, target.grid, "gidx", "grid")
     else:
         found = _numbered(outer, (target.cores,), CORE, "number of pieces")
+    found |= _numbered(_by_order(nodes, AxisType.CLUSTER), (_RANKS,), "cidx", "cluster")
     return found | _numbered(inner, target.block, "lidx", "block")
 
 

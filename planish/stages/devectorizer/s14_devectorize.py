@@ -61,7 +61,7 @@ from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.pattern import node
 from planish.uop.rewrite import rewrite
-from planish.uop.symbolic.alignment import const_factor
+from planish.uop.symbolic.alignment import const_factor, power_of_two
 from planish.uop.symbolic.lanes import is_broadcast, selected
 from planish.uop.symbolic.lanes import lanes as lane_rules
 
@@ -178,12 +178,34 @@ def _fold_store(root: UOp, ctx: _LaneRun) -> UOp | None:
     if not _is_vector_place(place) or len(root.src) > 2:
         return None
     stores = []
-    for access in accesses_of(place, ctx.target.masked, ctx.forms):
+    for access in _stored(place, ctx):
         # of several lanes that write one place, the last one wins
         chosen = tuple(lanes[-1] for lanes in access.lanes)
         store = root.replace(src=(moved(place, access.index, access.gate()), selected(value, chosen)))
         stores.append(_cut(store, ctx))
     return stores[0] if len(stores) == 1 else root.table.make(Ops.GROUP, dtypes.void, tuple(stores))
+
+
+def _stored(place: UOp, ctx: _LaneRun) -> list[LaneAccess]:
+    """The runs of a store. Lanes under gates of their own are one access where the target has masks, or where all of them are nearly always
+    open, as at the end of a row: then they lie where one access of the target writes them.
+    """
+    apart = list(accesses_of(place, ctx.target.masked, ctx.forms))
+    memory = cast("PtrDType", place.src[0].dtype)
+    if (
+        ctx.target.masked
+        or not ctx.target.aligned_bytes
+        or memory.space is not AddrSpace.GLOBAL
+        or len(apart) < 2
+    ):
+        return apart
+    together = list(accesses_of(place, True, ctx.forms))
+    count = place.src[1].dtype.lanes
+    if len(together) != 1 or count not in ctx.target.widths(memory.base) or not all(together[0].lanes):
+        return apart
+    at = place.replace(dtype=memory, src=(place.src[0], together[0].index))
+    whole = _proved_alignment(at, ctx) >= count * memory.base.itemsize
+    return together if whole else apart
 
 
 # -- how wide ----------------------------------------------------------------------------------------------------
@@ -194,7 +216,10 @@ def _proved_alignment(place: UOp, ctx: _LaneRun, ahead: int = 0) -> int:
     memory = cast("PtrDType", place.dtype)
     start = ctx.target.alignment(memory.base.scalar, parameter=memory.space is AddrSpace.GLOBAL)
     base, constant = _base_and_constant(place.src[1])
-    return gcd(start, const_factor(base) * memory.base.itemsize, (constant + ahead) * memory.base.itemsize)
+    size = memory.base.itemsize
+    if start & start - 1 or size & size - 1 or start < size:
+        return gcd(start, const_factor(base) * size, (constant + ahead) * size)
+    return gcd(power_of_two(base, start // size) * size, (constant + ahead) * size)
 
 
 def _base_and_constant(index: UOp) -> tuple[UOp, int]:

@@ -20,6 +20,8 @@ Before → after::
 Would break without it: stage 21 could not place a BUFFERIZE anywhere; without the dims of threads, threads would
 overwrite each other.
 
+What the blocks of a cluster keep, by their number in it, is in the LOCAL memory of each; who reads what another block has says which (`peer`).
+
 Of what is kept in several buffers the memory is that many times as large, and the first is used; stage 12 makes a ring of them.
 
 Holds afterwards: no BUFFERIZE is left; a range is closed in one context only (`loops.py`).
@@ -40,7 +42,7 @@ from planish.uop.nest import THREADS, closed_by
 from planish.uop.node import UOp
 from planish.uop.ops import CONSTANTS, AxisType, Bufferize, Ops
 from planish.uop.pattern import node
-from planish.uop.ranges import kind_of
+from planish.uop.ranges import is_rank, kind_of
 from planish.uop.rewrite import rewrite
 from planish.uop.symbolic import simplify
 
@@ -59,6 +61,8 @@ class _Layout:
     """Slowest first: a thread's range, or the number of a given index; and the size."""
     place: UOp | None = None
     """Where the fill stores."""
+    rank: int | None = None
+    """The number of the index that is that of a block in its cluster."""
 
     def flat(self, given: tuple[UOp, ...], lanes: int) -> UOp:
         """The place of an element as one index."""
@@ -102,10 +106,11 @@ def _layout(buffer: UOp, ctx: Locals) -> _Layout:
     if kept.space != "local":
         raise LoweringError(f"BUFFERIZE in {kept.space} memory inside of a kernel", op="BUFFERIZE")
     x, *places = buffer.src
+    rank = next((k for k, place in enumerate(places) if is_rank(place)), None)
     closed = closed_by(buffer)
     threads = [r for r in x.ranges - closed if kind_of(r) in THREADS]
     lanes_only = [k for k, place in enumerate(places) if place.op in CONSTANTS and place.dtype.lanes > 1]
-    rows = [k for k in range(len(places)) if k not in lanes_only]
+    rows = [k for k in range(len(places)) if k not in lanes_only and not is_rank(places[k])]
     # the threads of a warp are neighbours
     own = sorted(threads, key=lambda r: (kept.own and kind_of(r) is AxisType.WARP, r.order))
     sums = bool(rows) and all(_is_shared_sum(places[k]) for k in rows)
@@ -127,7 +132,7 @@ def _layout(buffer: UOp, ctx: Locals) -> _Layout:
         filled = filled.replace(arg=f"{OWN if kept.own else RING}{kept.buffers}")
     if closed:
         filled = filled.end(*sorted(closed, key=lambda r: r.order))
-    result = ctx.layouts[buffer] = _Layout(memory.after(filled), dims, place)
+    result = ctx.layouts[buffer] = _Layout(memory.after(filled), dims, place, rank)
     return result
 
 
@@ -137,10 +142,19 @@ def _read(root: UOp, buffer: UOp, ctx: Locals) -> UOp:
     layout = _layout(buffer, ctx)
     flat = layout.flat(indices[: len(indices) - len(gate)], root.dtype.lanes)
     ahead = cast("Bufferize", buffer.arg).own
-    if not gate and not closed_by(buffer) and flat is layout.place and not ahead:
+    if not gate and not closed_by(buffer) and flat is layout.place and not ahead and layout.rank is None:
         return buffer.src[0]  # nothing but lanes: what was just stored is still at hand
     dtype = dtypes.int64.vec(root.dtype.lanes) if root.dtype.is_index else root.dtype
-    return root.replace(dtype=dtype, src=(layout.memory, flat, *gate)).cast(root.dtype)
+    peer = None if layout.rank is None else _number(indices[layout.rank])
+    return root.replace(dtype=dtype, src=(layout.memory, flat, *gate), arg=peer).cast(root.dtype)
+
+
+def _number(rank: UOp) -> int:
+    if rank.op is Ops.VECTORIZE and len(set(rank.src)) == 1:
+        (rank, *_) = rank.src
+    if rank.op is not Ops.CONST:
+        raise LoweringError("a block of a cluster is read that is not known by its number", op="INDEX")
+    return cast("int", rank.arg)
 
 
 pm_add_buffers_local: Final = Matcher(

@@ -46,7 +46,7 @@ class Accesses(Places):
             self._fail(
                 node, "outside", f"{contents.name}[{first}] is outside its {contents.size} elements", bad
             )
-        copy = self._copy(place.memory)
+        copy = self._copy(place.memory, place.peer)
         return offset, offset + (copy if lanes == 1 else copy[..., None]), touched
 
     def _fetch(
@@ -78,7 +78,8 @@ class Accesses(Places):
             every = np.broadcast_shapes(wide, threads.shape)
             touching = np.broadcast_to(touched, every)
             by_all = np.broadcast_to(places, every)[touching]
-            racing = contents.hears(by_all, np.broadcast_to(threads, every)[touching], self.time)
+            since = self.time if place.peer is None else self.cluster_time
+            racing = contents.hears(by_all, np.broadcast_to(threads, every)[touching], self.time, since)
             if racing.size:
                 number = int(racing[0]) % contents.size
                 self._fail(node, "race", f"{contents.name}[{number}] is read while another thread writes it: no barrier stands between")  # fmt: skip

@@ -78,9 +78,9 @@ class Contents:
 
     # -- threads -----------------------------------------------------------------------------------------------------
 
-    def hears(self, places: Places, threads: Places, time: int) -> Places:
-        """Places read by threads that another thread has written since the last barrier; the reads are remembered."""
-        racing = (self._written[places] == time) & (self._writer[places] != threads)
+    def hears(self, places: Places, threads: Places, time: int, since: int) -> Places:
+        """Places read by threads that another thread has written since the last barrier of both; the reads are remembered."""
+        racing = (self._written[places] >= since) & (self._writer[places] != threads)
         others = (self._read[places] == time) & (self._reader[places] != threads)
         self._read[places] = time
         self._reader[places] = threads

@@ -20,7 +20,7 @@ from planish.errors import GraphError
 from planish.records import dataclass
 from planish.uop.nest import SEQUENTIAL, SIDE_BY_SIDE, THREADS, closed_by
 from planish.uop.node import UOp
-from planish.uop.ops import DEFINES, MOVEMENT, Lanes, Ops
+from planish.uop.ops import DEFINES, MOVEMENT, AxisType, Lanes, Ops
 from planish.uop.ranges import kind_of
 
 _LIMIT: Final = 1 << 22
@@ -45,6 +45,13 @@ def memory_below(place: UOp) -> UOp:
 def is_thread(special: UOp) -> bool:
     """Whether a special index tells the threads of one block apart."""
     return str(special.arg).startswith("lidx")
+
+
+def is_rank_axis(axis: UOp) -> bool:
+    """Whether a range or special index is the number of a block in its cluster."""
+    if axis.op is Ops.SPECIAL:
+        return str(axis.arg).startswith("cidx")
+    return kind_of(axis) is AxisType.CLUSTER
 
 
 @dataclass(slots=True)
@@ -204,7 +211,8 @@ def _own_axes(effects: Effects, memory: UOp) -> tuple[frozenset[UOp], set[UOp]]:
 def _chosen_loops(
     effects: Effects, own: dict[UOp, tuple[frozenset[UOp], set[UOp]]], in_order: bool
 ) -> set[UOp]:
-    candidates = {r for r in effects.closed if kind_of(r) not in SIDE_BY_SIDE and r not in effects.scanned}
+    together = SIDE_BY_SIDE | {AxisType.CLUSTER}
+    candidates = {r for r in effects.closed if kind_of(r) not in together and r not in effects.scanned}
     if in_order:
         return candidates
     loops = {r for _, carried in own.values() for r in carried}

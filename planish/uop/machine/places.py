@@ -76,7 +76,7 @@ class Places(MachineState):
             lanes = gate.dtype.lanes
             offset = offset[..., None] + np.arange(lanes)
             is_open = np.asarray(is_open)[..., None] & self.values[gate]
-        return BufferElements(base, offset, is_open, lanes)
+        return BufferElements(base, offset, is_open, lanes, cast("int | None", node.arg))
 
     def _check_view(self, node: UOp, indices: Sequence[Array], is_open: Mask) -> None:
         dims = shape(node.src[0])
@@ -202,8 +202,8 @@ class Places(MachineState):
         offset, is_open = self._elements(place, max(*chosen, 1) + 1)
         is_open = np.broadcast_to(is_open, np.broadcast_shapes(np.shape(is_open), offset.shape))
         if len(chosen) == 1:
-            return BufferElements(place.memory, offset[..., chosen[0]], is_open[..., chosen[0]], 1)
-        return BufferElements(place.memory, offset[..., chosen], is_open[..., chosen], len(chosen))
+            return place._replace(offset=offset[..., chosen[0]], is_open=is_open[..., chosen[0]], lanes=1)
+        return place._replace(offset=offset[..., chosen], is_open=is_open[..., chosen], lanes=len(chosen))
 
     def _unrolled_place(self, node: UOp) -> None:
         """The places in the lanes of an INDEX, spread over unrolled axes."""
@@ -217,8 +217,8 @@ class Places(MachineState):
             del self.values[node.src[0]]
             return found
 
-        self.place[node] = BufferElements(
-            inner.memory, spread(inner.offset), spread(np.asarray(inner.is_open)), node.dtype.lanes
+        self.place[node] = inner._replace(
+            offset=spread(inner.offset), is_open=spread(np.asarray(inner.is_open)), lanes=node.dtype.lanes
         )
 
     def _elements(self, place: BufferElements, lanes: int) -> tuple[Array, Mask]:

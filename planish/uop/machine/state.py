@@ -16,7 +16,7 @@ from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import DTypeError, ShapeError, VerifyError
 from planish.uop.evaluate import Run, evaluate
 from planish.uop.machine.contents import Contents
-from planish.uop.machine.loops import LoopPlan, is_thread
+from planish.uop.machine.loops import LoopPlan, is_rank_axis, is_thread
 from planish.uop.node import UOp
 from planish.uop.ops import DEFINES, Ops, Variable
 from planish.uop.shape import Dim
@@ -51,6 +51,8 @@ class BufferElements(NamedTuple):
     is_open: Mask
     lanes: int
     """How many elements it names per position; an access may take more, one after another."""
+    peer: int | None = None
+    """The block of the cluster whose memory it is, where that is another's."""
 
 
 class KeptValues(NamedTuple):
@@ -74,7 +76,7 @@ class Flight(NamedTuple):
 class MachineState(Run):
     """One run of one kernel."""
 
-    __slots__ = ("after", "contents", "effects", "flights", "gates", "masks", "names", "nodes", "ordered", "place", "plan", "products", "root", "slow", "tables", "threads", "time", "undefined", "unfinished", "variables")  # fmt: skip
+    __slots__ = ("after", "cluster_time", "contents", "effects", "flights", "gates", "masks", "names", "nodes", "ordered", "place", "plan", "products", "root", "slow", "tables", "threads", "time", "undefined", "unfinished", "variables")  # fmt: skip
 
     def __init__(
         self,
@@ -100,6 +102,8 @@ class MachineState(Run):
         """The conditions of the IFs we are in."""
         self.time = 0
         """Barriers passed."""
+        self.cluster_time = 0
+        """The same when all blocks of a cluster last waited for each other."""
         self.flights: list[list[Flight]] = [[]]
         """Asynchronous stores that nobody has waited for, in groups; the last group is not committed."""
         self.products: list[list[Flight]] = []
@@ -153,13 +157,15 @@ class MachineState(Run):
             found = found & gate
         return found if lanes == 1 or np.ndim(found) == 0 else np.asarray(found)[..., None]
 
-    def _copy(self, memory: UOp) -> Array:
-        """The number of the first element of the copy at each position."""
+    def _copy(self, memory: UOp, peer: int | None = None) -> Array:
+        """The number of the first element of the copy at each position, or of that of another block of the cluster."""
         contents = self.contents[memory]
         number: Array = np.zeros((), np.int64)
         for axis in self.plan.private.get(memory, ()):
             # an axis that is not open yet or any more does not vary here
             position = self.values.get(axis, np.zeros((), np.int64))
+            if peer is not None and is_rank_axis(axis):
+                position = np.asarray(peer)
             number = number * max(axis.src[0].vmax, 1) + position.astype(np.int64)
         return number * contents.size
 

@@ -27,7 +27,7 @@ LANES: Final = frozenset({AxisType.UPCAST, AxisType.UNROLL})
 """Axes that are in registers or lanes."""
 OUTPUT: Final = frozenset({AxisType.LOOP, AxisType.GLOBAL})
 """Axes of what is stored, run one after another or by the blocks of a grid."""
-PARALLEL: Final = frozenset({AxisType.THREAD, AxisType.GLOBAL})
+PARALLEL: Final = frozenset({AxisType.THREAD, AxisType.GLOBAL, AxisType.CLUSTER})
 """Axes that run around everything else."""
 SIDE_BY_SIDE: Final = LANES | THREADS
 """Axes whose values run side by side."""

@@ -10,7 +10,7 @@ from planish.dtypes import PtrDType
 from planish.uop.nest import SIDE_BY_SIDE, THREADS, closed_by
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
-from planish.uop.ranges import kind_of
+from planish.uop.ranges import is_rank, kind_of
 
 
 def threads_of(sink: UOp) -> int:
@@ -54,7 +54,8 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False, final: bool = False) -> in
             memory = cast("PtrDType", node.dtype)
             total += memory.size * memory.base.itemsize
         elif node.op is Ops.BUFFERIZE:
-            size = prod(place.vmax + 1 for place in node.src[1:]) * cast("Bufferize", node.arg).buffers
+            own = [place for place in node.src[1:] if not is_rank(place)]
+            size = prod(place.vmax + 1 for place in own) * cast("Bufferize", node.arg).buffers
             copies = _copies(x, closed_by(node), unrolled, node.src[1:])
             kept[node] = size * copies * x.dtype.itemsize
             if copies > 1:

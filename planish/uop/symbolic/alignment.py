@@ -13,9 +13,12 @@ from typing import Final, cast
 
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
+from planish.uop.symbolic.affine import Affine, affine
 
 _MAX_ALIGNMENT: Final = 1 << 62
 """What 0 counts as: a multiple of everything."""
+_DEEP: Final = 8
+"""Remainders that are looked through."""
 _COMMON: Final = frozenset({Ops.ADD, Ops.SUB, Ops.MAX, Ops.MIN, Ops.WHERE})
 _SAME: Final = frozenset({Ops.NEG, Ops.ABS})
 _INSIDE: Final = (
@@ -42,6 +45,41 @@ def is_multiple(node: UOp, n: int) -> bool:
         return False
     factor = const_factor(node)
     return factor % n == 0 or factor == _MAX_ALIGNMENT
+
+
+def power_of_two(node: UOp, most: int) -> int:
+    """The greatest power of two up to `most` (one itself) that provably divides an index, seen through remainders:
+    x % 8 is x, less a multiple of eight, so that row·9 - row % 8 is a multiple of eight.
+    """
+    known = gcd(const_factor(node), most)
+    while 2 * known <= most and _is_congruent_to_nothing(node, 2 * known):
+        known *= 2
+    return known
+
+
+def _is_congruent_to_nothing(node: UOp, n: int) -> bool:
+    found = affine(node)
+    for _ in range(_DEEP):
+        if found is None or found.constant % n:
+            return False
+        left = {term: factor for term, factor in found.terms.items() if factor * const_factor(term) % n}
+        if not left:
+            return True
+        opened = next((term for term in left if _is_remainder(term, n)), None)
+        inside = None if opened is None else affine(opened.src[0])
+        if opened is None or inside is None:
+            return False
+        factor = left.pop(opened)
+        found = Affine(left, found.constant).plus(inside, factor)
+    return False
+
+
+def _is_remainder(term: UOp, n: int) -> bool:
+    """x % c for a multiple c of n, and an x that is as large as it looks."""
+    if term.op is not Ops.FLOORMOD or not term.dtype.is_index:
+        return False
+    divisor = term.src[1]
+    return divisor.op is Ops.CONST and type(divisor.arg) is int and divisor.arg > 0 and divisor.arg % n == 0
 
 
 def _is_exact(node: UOp) -> bool:
