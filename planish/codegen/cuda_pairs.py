@@ -64,12 +64,7 @@ template <int N, class T> inline vec<uint32_t, N> bytes_at(const T *at) { return
 
 WORDS: Final = """// two halves as a word, and words where halves lie
 inline uint32_t pack2(uint16_t low, uint16_t high) { return low | (uint32_t)high << 16; }
-template <int N> inline vec<uint32_t, N> words_at(const uint16_t *at) {
-  vec<uint16_t, 2 * N> halves = *(const vec<uint16_t, 2 * N> *)at;
-  vec<uint32_t, N> words;
-  memcpy(&words, &halves, sizeof(words));
-  return words;
-}
+template <int N> inline vec<uint32_t, N> words_at(const uint16_t *at) { return *(const vec<uint32_t, N> *)at; }
 template <int N> inline void put_words(uint16_t *at, vec<uint32_t, N> words) {
   vec<uint16_t, 2 * N> halves;
   memcpy(&halves, &words, sizeof(words));

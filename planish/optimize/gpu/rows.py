@@ -7,7 +7,7 @@ through it once. Short rows share a block.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from planish.actions.group import Group
 from planish.actions.local import Local
@@ -15,7 +15,7 @@ from planish.actions.pad_to import PadTo
 from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.gpu.fit import EACH, SHORT, WARP, at_once, fitted, is_little
+from planish.optimize.gpu.fit import EACH, SHORT, WARP, at_once, fitted, is_little, shared
 from planish.optimize.gpu.products import is_product
 from planish.optimize.lanes import contiguous_reduced
 from planish.uop.nest import size_of
@@ -26,6 +26,16 @@ _TEAMS: Final = (1024, 512, 256, 128, 64, 32)
 """Threads that share a reduction: whole warps, since each takes as long as its slowest thread."""
 _NARROW_TEAM: Final = 512
 """The same of narrow elements: a second block has room beside, whose arithmetic hides what this one waits for."""
+_PARTS_OF_A_WARP: Final = (32, 16, 8, 4)
+"""Threads that share a short row: so many that each has two accesses, and few are without."""
+_EACH_MOST: Final = 64
+"""Elements of a row that one of them has, at most."""
+_IDLE: Final = (1, 6)
+"""How many of them may be idle."""
+_SHORTEST: Final = 24
+"""Elements of a row that several threads share: of fewer, one does all."""
+_SEVERAL: Final = (32, 16, 8, 4, 2)
+"""Rows of a block."""
 _FILLED: Final = 128
 """Threads of a block that short rows share."""
 _SHORT_MORE: Final = (1, 1)
@@ -39,6 +49,14 @@ _MASKED: Final = 256
 """Threads that share a row of a length that is not known."""
 
 
+class Team(NamedTuple):
+    """Who shares a row."""
+
+    threads: int
+    wide: int
+    """Neighbours that each takes at a time."""
+
+
 def share_rows(draft: Draft, view: Nest) -> bool:
     """Reductions along neighbours: a block for a row, or for a few short ones."""
     along = [contiguous_reduced(view, reduction) for reduction in view.reductions]
@@ -50,20 +68,12 @@ def share_rows(draft: Draft, view: Nest) -> bool:
     size = size_of(reduced[0])
     if not size:
         return _masked_rows(draft, view, reduced)
-    if size < SHORT:
+    if size < _SHORTEST:
         return False
-    most = max(size // _TEAMS[-1], 1)  # of a short row, so few that no thread of a warp is left without
-    wide = next(n for n in (at_once(draft, view), 4, 2, 1) if size % n == 0 and n <= most)
-    team = next(
-        (
-            n
-            for n in _TEAMS
-            if size >= EACH * wide * n
-            and is_little(-size % (wide * n), size)
-            and (wide <= _WIDE or n <= _NARROW_TEAM or 2 * size * _ACCESS // wide > draft.target.local_bytes)
-        ),
-        _TEAMS[-1],
-    )
+    found = _team(draft, size, at_once(draft, view))
+    if found is None:
+        return False
+    team, wide = found
     written = [
         r
         for r in view.outputs
@@ -82,11 +92,48 @@ def share_rows(draft: Draft, view: Nest) -> bool:
             return False
         if not draft.take(Local, axis, team):
             return False
-    several = [n for n in (4, 2) if n * team <= _FILLED]
-    for axis in reversed(view.outputs):
-        if axis not in written and draft.take_first(Local, axis, several, "rows that share a block") > 1:
-            break
+    _together(draft, [r for r in reversed(view.outputs) if r not in written], _FILLED // team)
     return True
+
+
+def _together(draft: Draft, axes: Sequence[UOp], most: int) -> None:
+    """Rows that share a block: of the axis that has the most of them, then of others; of one that has no size yet, masked."""
+    while most > 1:
+        fair = [(n, r) for r in axes for n in _SEVERAL if n <= most and draft.left(r) and draft.left(r) % n == 0]
+        if not fair:
+            break
+        n, axis = max(fair, key=lambda pair: pair[0])
+        if not draft.take(Local, axis, n, "rows that share a block"):
+            return
+        most //= n
+        axes = [r for r in axes if r is not axis]
+    for axis in axes:
+        if most > 1 and not draft.left(axis):
+            shared(draft, axis, [most])
+            return
+
+
+def _team(draft: Draft, size: int, most: int) -> Team | None:
+    """Threads that share a row, and neighbours that each takes at a time."""
+    wide = next(n for n in (most, 4, 2, 1) if size % n == 0)
+    for n in _TEAMS:
+        if (
+            size >= EACH * wide * n
+            and is_little(-size % (wide * n), size)
+            and (wide <= _WIDE or n <= _NARROW_TEAM or 2 * size * _ACCESS // wide > draft.target.local_bytes)
+        ):
+            return Team(n, wide)
+    # a short row: several of them share a warp
+    ways = [Team(n, w) for w in (most, 4, 2, 1) if w <= most and size % w == 0 for n in _PARTS_OF_A_WARP]
+    return next(
+        (
+            way
+            for way in ways
+            if EACH * way.wide * way.threads <= size <= _EACH_MOST * way.threads
+            and is_little(-size % (way.wide * way.threads), size, _IDLE)
+        ),
+        None if size < SHORT else Team(WARP, next(n for n in (most, 4, 2, 1) if size % n == 0 and n * WARP <= max(size, WARP))),
+    )
 
 
 def _masked_rows(draft: Draft, view: Nest, reduced: Sequence[UOp]) -> bool:

@@ -58,12 +58,14 @@ class ChannelsLast:
     def operand(self, value: Value, axes: Sequence[int]) -> UOp:
         """An operand in the order of these axes (N, C, … or O, I, …), in memory with its channels last, or with the other axis that has no windows.
 
-        Few channels are filled up with zeros.
+        Few channels are filled up with zeros. Of weights that see one channel each (depthwise), those that they make are last.
         """
         first, second, *space = axes
         channel, other = (first, second) if self.by_batch else (second, first)
-        order = (other, *space, channel)
         size = self.tensors.dims_of(value)[channel]
+        if size == 1 and not self.may_fill:
+            channel, other = other, channel
+        order = (other, *space, channel)
         missing = self.whole(value, size)
         if not missing:
             return permute(kept(self.tensors, value, order, (other,)), axes)
