@@ -3,7 +3,7 @@
     x (M, K) · w (K, N)  ->  reshape(x · panels (N / 32, K, 32), (M, N))
 
 Few rows are sums along the rows of a turned matrix, at the speed of memory; more are tiles of registers as wide as a panel. Matrices
-that the nearest cache holds stay as they are.
+that the nearest cache holds stay as they are. Kernels of convolutions are interpolated where that saves time (`winograd.py`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from numpy.typing import NDArray
 
 from planish import dtypes, ptir, target
 from planish.onnx.weight_layouts import TURNED, WeightLayouts, panels
+from planish.onnx.winograd import with_fewer_products
 from planish.ptir import ops
 from planish.ptir.dims import bounds, product
 from planish.ptir.function import Inst, Value
@@ -46,19 +48,24 @@ def packed(
     _add_parts(function, held, layouts)
     every, added = list(arrays), dict[tuple[int, str], Value]()
     rewriter = ProgramRewriter(function, pattern="pack weights")
-    for inst in list(function.walk()):
-        if inst.op is not ops.dot_general or inst.operands[1] not in held:
-            continue
-        layout = _layout(inst, width, machine.caches[0])
-        if layout is None:
-            continue
-        source = held[inst.operands[1]]
+
+    def parameter(value: Value, layout: str) -> Value:
+        """A weight in a layout."""
+        source = held[value]
         if (id(source), layout) not in added:
             array = layouts.of(source, layout)
             every.append(array)
-            kind = replace(inst.operands[1].type, dims=array.shape)
+            kind = replace(value.type, dims=array.shape)
             added[id(source), layout] = function.body.add_arg(kind, f"x{len(every) - 1}")
-        _reading(rewriter, inst, added[id(source), layout])
+        return added[id(source), layout]
+
+    for inst in list(function.walk()):
+        if len(inst.operands) < 2 or inst.operands[1] not in held:
+            continue
+        if inst.op is ops.convolution:
+            with_fewer_products(rewriter, inst, machine, partial(parameter, inst.operands[1]))
+        elif inst.op is ops.dot_general and (layout := _layout(inst, width, machine.caches[0])) is not None:
+            _reading(rewriter, inst, parameter(inst.operands[1], layout))
     return every
 
 

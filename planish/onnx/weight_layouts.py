@@ -1,4 +1,4 @@
-"""Layouts of weights: a matrix turned, or cut into panels that a product reads from one end to the other.
+"""Layouts of weights: a matrix turned, or cut into panels that a product reads from one end to the other; a kernel interpolated.
 
 Rows of a matrix lie apart, and what a tile of a product needs of each is a few vectors: read so, weights come from memory at half the
 speed or less. Laid out as they are read they come at all of it. A weight is laid out once, when a program that wants it so is made or
@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from planish.onnx.interpolation import interpolated
 
 Array = NDArray[Any]
 AS_IT_IS: Final = ""
@@ -50,10 +52,20 @@ TURNED: Final = "turned"
 """(K, N) as (N, K)."""
 
 
+def transformed(axis: int) -> str:
+    """The kernel of a convolution with its taps along an axis interpolated (`interpolation.py`)."""
+    return f"{_INTERPOLATED} {axis}"
+
+
+_INTERPOLATED: Final = "interpolated"
+
+
 def laid_out(source: Array, layout: str) -> Array:
-    """A matrix in the layout of a text."""
+    """A weight in the layout of a text."""
     if layout == TURNED:
         return np.ascontiguousarray(source.T)
+    if layout.startswith(_INTERPOLATED):
+        return np.ascontiguousarray(interpolated(source, int(layout.split()[1])))
     width = int(layout.rpartition(" ")[2])
     if layout == panels(width, turned=True):
         columns, rows = source.shape

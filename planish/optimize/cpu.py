@@ -123,9 +123,8 @@ def _in_lanes(draft: Draft, nest: Nest, way: _Way) -> bool:
         elif not scan_in_lanes(draft, nest, axis) and not (way.squares and turn(draft, nest, axis)):
             lanes = lanes_along(draft.target, nest, axis)
             align_rows(draft, nest, axis, lanes)
-            # (rows that nothing follows are worth vectors that they do not fill, where there are many)
-            lone = len(nest.outputs) > 1 and following_rows(draft.target, nest, axis) is None
-            take_lanes(draft, axis, Upcast, lanes, least=4, short=lone)
+            # (short rows are worth vectors that they do not fill, where there are many)
+            take_lanes(draft, axis, Upcast, lanes, least=4, short=len(nest.outputs) > 1)
     for reduction in nest.reductions:
         if reduction not in squared and not any(axis in reduction.ranges for axis in vectors):
             reduce_in_lanes(draft, nest, reduction)
