@@ -152,3 +152,16 @@ def test_what_is_made_of_channels_that_are_last_is_right(
     lowered = compiler.lower(traced, "sm_90")
     for found, exact in zip(lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays), strict=True):
         np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4)
+
+
+def test_few_weights_of_many_pixels_are_summed_up_in_parts() -> None:
+    """The gradient of 64 x 64 weights of a window of nine: nine blocks of a GPU would be busy."""
+
+    def function(x: Any, w: Any, y: Any) -> Any:
+        return pn.grad(lambda w: pn.sum(nn.conv2d(x, w, padding=1) * y))(w)
+
+    images = pn.TensorSpec((32, 64, 56, 56), pn.bfloat16)
+    found = choices(function, images, pn.TensorSpec((64, 64, 3, 3), pn.bfloat16), images)
+    sums = [name for name, said in found if "tensor_core" in said]
+    assert len(sums) == 1
+    assert sums[0].startswith("reduce_32x64x3x3x64_"), found

@@ -87,7 +87,7 @@ class ChannelsLast:
         sizes = ProductSizes(
             products_of((batch, *pixels)), products_of((columns,)), taps * products_of((features,)), products_of((groups,)), itemsize
         )  # fmt: skip
-        if not all(sizes):
+        if not (sizes.m and sizes.n and sizes.k and sizes.batch):  # some are not known
             return 1
         terms, target = sizes.k // taps, self.tensors.target
         ways = [
