@@ -92,3 +92,45 @@ def test_lines_a_page_apart_collide(pitch: int, collides: bool) -> None:
         (read,) = [access for access in nest.accesses if not access.is_store]
         assert read.collides(8) is collides
         assert not read.collides(16)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(1, 12), min_size=2, max_size=2),
+    st.integers(1, 6),
+    st.integers(1, 4),
+    st.sampled_from([(0,), (1,), (0, 1)]),
+)
+def test_ranges_are_free_only_where_no_data_makes_them_meet(
+    factors: list[int], scale: int, most: int, known_by: tuple[int, ...]
+) -> None:
+    """Places `a*i + b*j + c*data[…]`: whatever the data, iterations that differ in a free range never store to the same place."""
+    rows, columns = 3, 4
+    with Table() as t:
+        i, j = t.range(rows, 0), t.range(columns, 1)
+        at = sum(((i * columns, j)[which] for which in known_by), start=t.const(0))
+        data = t.param(1, dtypes.int32, rows * columns).index(at).cast(dtypes.index)
+        chosen = data.alu(Ops.MAX, t.const(0)).alu(Ops.MIN, t.const(most))
+        place = i * factors[0] + j * factors[1] + chosen * scale
+        sink = t.sink(t.param(0, f32, 1000).index(place).store(t.const(1.0, f32)).end(i, j))
+        free = [r not in Nest.of(sink).ordered for r in (i, j)]
+    iterations = list(product(range(rows), range(columns)))
+    for one, other in product(iterations, repeat=2):
+        differ = any(free[axis] and one[axis] != other[axis] for axis in (0, 1))
+        same_data = all(one[axis] == other[axis] for axis in known_by)
+        if not differ:
+            continue
+        apart = sum(f * (a - b) for f, a, b in zip(factors, one, other, strict=True))
+        reachable = {0} if same_data else {scale * d for d in range(-most, most + 1)}
+        assert -apart not in reachable, (one, other)
+
+
+def test_a_place_in_a_row_of_its_own_has_no_order() -> None:
+    """What a cross entropy gives back: one element of every row, which data chooses within the row."""
+    with Table() as t:
+        i = t.range(8, 0)
+        chosen = t.param(1, dtypes.int32, 8).index(i).cast(dtypes.index)
+        inside = chosen.alu(Ops.MAX, t.const(0)).alu(Ops.MIN, t.const(63))
+        for pitch, is_free in ((64, True), (63, False)):
+            place = t.param(0, f32, 600).index(i * pitch + inside)
+            assert (i not in Nest.of(t.sink(place.store(t.const(1.0, f32)).end(i))).ordered) is is_free

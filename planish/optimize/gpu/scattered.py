@@ -27,7 +27,7 @@ _TEAM: Final = 128
 def claim_rows(draft: Draft, view: Nest) -> None:
     """Rows that data chooses are shared out among blocks, where there are few blocks otherwise."""
     chosen = [r for r in view.outputs if r in view.ordered and size_of(r) >= _LISTED]
-    others = prod(max(draft.left(r), 1) for r in view.outputs if r not in chosen)
+    others = prod(max(draft.left(r), 1) for r in view.outputs if r not in view.ordered)
     if len(chosen) != 1 or others >= draft.target.workers:
         return
     blocks = 1 << (_ROUNDS * draft.target.workers // others).bit_length() - 1

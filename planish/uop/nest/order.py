@@ -5,8 +5,8 @@ The values of a range may be taken in any order, or side by side, unless
 * a SCAN runs along it;
 * a STORE in its loop writes to a place that does not depend on it: the last one counts;
 * a STORE writes to a place that data decides: two iterations may meet there, and the later one counts. (Ranges that
-  provably keep places apart are free: of `m[idx[i]*64 + j]`, j < 64, the j, and any range that a gate compares with
-  what the row leaves when it is divided by something, as `claim` makes it.) A place that no data decides is
+  provably keep places apart are free: of `m[idx[i]*64 + j]`, j < 64, the j; of `m[i*64 + idx[i]]`, idx < 64, the i; and any range
+  that a gate compares with what the row leaves when it is divided by something, as `claim` makes it.) A place that no data decides is
   written once, by the contract of kernels;
 * the kernel reads a buffer that it writes, elsewhere than at the place written.
 
@@ -65,6 +65,8 @@ def _why_ordered(r: UOp, place: UOp, store: UOp) -> str | None:
         return "every iteration stores to the same place"
     data = [n for n in index.toposort() if n.op in _READS and n is not index]
     ranges = frozenset(s for read in data for s in read.ranges)
+    if ranges and r in _beyond_data(index):
+        return None
     if r in ranges:
         return "data decides where is stored, and the last of several counts"
     if ranges and r not in _kept_apart(index, ranges, _limits(place, index)):
@@ -128,6 +130,26 @@ def _kept_apart(index: UOp, data: frozenset[UOp], limits: Sequence[_Limit]) -> f
             if any(n > reach and all(simplify(row % n).arg == 0 for row in rows) for n in _factors(index)):
                 return frozenset(terms)
     return frozenset()
+
+
+def _beyond_data(index: UOp) -> frozenset[UOp]:
+    """Ranges that are taken times more than all that data can add up to, and than ranges below them: of `m[i*64 + idx[i]]`, idx < 64, the i."""
+    plain: _Terms = {}
+    reach = 0
+    for term in _summands(index):
+        terms = _terms(term)
+        if terms is None or not terms.keys().isdisjoint(plain):
+            reach += term.vmax - term.vmin
+        else:
+            plain |= terms
+    free: set[UOp] = set()
+    for r, factor in sorted(plain.items(), key=lambda each: each[1]):
+        if factor <= reach:  # it goes as far as all those below it
+            free.clear()
+        else:
+            free.add(r)
+        reach += factor * r.vmax
+    return frozenset(free)
 
 
 def _factors(index: UOp) -> Iterator[int]:
