@@ -42,6 +42,8 @@ _LARGE: Final = 1 << 29
 """Multiply-adds of a product whose operands are worth a kernel each."""
 _LEAST: Final = 32
 """Rows and columns of a product that tiles are worth while for."""
+_FEW, _LONG_SUM = 8, 1 << 15
+"""The same of sums that are so long that they take longer than all else."""
 _PART: Final = 512
 """Terms of a part of a sum, at least."""
 _MOST_PARTS: Final = 64
@@ -208,7 +210,9 @@ def _parts(tensors: Tensors, node: UOp) -> int:
     """How many parts the sum of a product is cut into so that all multiprocessors have work; 0: it is not."""
     target = tensors.target
     sizes = _sizes(node) if target.is_gpu and node.op is Ops.REDUCE_AXIS else None
-    if sizes is None or min(sizes.m, sizes.n) < _LEAST or sizes.k < 2 * _PART:
+    if sizes is None or sizes.k < 2 * _PART:
+        return 0
+    if min(sizes.m, sizes.n) < (_FEW if sizes.k >= _LONG_SUM else _LEAST):
         return 0
     axes = cast("ReduceAxes", node.arg).axes
     if sorted(axes) != list(range(len(shape(node)) - len(axes), len(shape(node)))):

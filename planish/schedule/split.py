@@ -59,6 +59,8 @@ _WARPS: Final = 12
 """Rows for each multiprocessor that are scanned, by a warp each, at least: fewer leave memory idle for longer than it takes to read it twice."""
 _THREADS: Final = 512
 """Columns for each multiprocessor that are scanned, by a thread each."""
+_BLOCKS: Final = 4
+"""Sums for each multiprocessor, about, where those of a result are fewer than one and come in parts."""
 _NEARLY: Final = (9, 10)
 """How many multiprocessors have to have a block of columns that are scanned in one pass."""
 _ACCESS, _LINE = 16, 128
@@ -268,13 +270,17 @@ def _split(tensors: Tensors, node: UOp) -> UOp:
     if tensors.target.is_gpu and axes == (len(dims) - 1,) and not isinstance(sizes[0], int):
         return _every_so_manieth(tensors, node)
     columns, longest = _column_parts_of_gpu(tensors, node, axes, dims)
-    if not all(isinstance(size, int) for size in sizes) or (most(shape(node)) >= FEW_ROWS and columns < 2):
+    rows, gpu = most(shape(node)), tensors.target.is_gpu
+    few = tensors.target.workers if gpu else FEW_ROWS
+    if not all(isinstance(size, int) for size in sizes) or (rows >= few and columns < 2):
         return node
     total = most(sizes)
     # the first axis that is long enough: its parts are the longest stretches of memory
     for axis in (longest,) if columns > 1 else sorted(axes):
         size = cast("int", dims[axis])
         parts = columns if columns > 1 else _parts(total, size)
+        if gpu and columns < 2 and rows >= FEW_ROWS:
+            parts = _even(min(parts, _BLOCKS * few // rows), size)
         if parts < 2 or (total < SMALL and columns < 2):
             continue
         length = -(-size // parts)

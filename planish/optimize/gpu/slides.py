@@ -46,7 +46,9 @@ def slide(draft: Draft, view: Nest) -> bool:
     window = window_of(view)
     if window is None or window.channels or not window.reduced:
         return False
-    *_, tap = window.reduced  # rows of them are a loop: what is added to sums of registers is multiplied by the same instruction
+    *_, tap = (
+        window.reduced
+    )  # rows of them are a loop: what is added to sums of registers is multiplied by the same instruction
     if size_of(tap) > _TAPS or not draft.take(Unroll, tap, size_of(tap), "taps that share what they read"):
         return False
     moving = [r for r in window.pixels if r in WindowSizes(view, window, 1).pairs]
@@ -71,7 +73,11 @@ def _tile(draft: Draft, view: Nest, window: Window, moving: Sequence[UOp], chann
     across = [n for n in range(min(lanes, _LANES), 1, -1) if lanes % n == 0]
     across.sort(key=lambda n: n % _SECTOR != 0)
     left = _THREADS // _part(draft, Local, channels, [*across[:1], _SECTOR * 4], "channels that lie together")
-    for axis in (*reversed(above), last, *(r for r in reversed(view.outputs) if r not in (*moving, channels))):
+    for axis in (
+        *reversed(above),
+        last,
+        *(r for r in reversed(view.outputs) if r not in (*moving, channels)),
+    ):
         most = min(left, _ROWS) if axis in above else left
         left //= _part(draft, Local, axis, range(most, 1, -1), "pixels that read the same")
 

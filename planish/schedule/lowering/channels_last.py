@@ -54,12 +54,16 @@ class ChannelsLast:
     may_fill: bool
     by_batch: bool
     """Whether what it calls its batch are channels: of the gradient of weights, which sums over images and pixels."""
+    alone: bool = False
+    """Whether every sum is of one channel (the gradient of depthwise weights): operands are read as they lie."""
 
     def operand(self, value: Value, axes: Sequence[int]) -> UOp:
         """An operand in the order of these axes (N, C, … or O, I, …), in memory with its channels last, or with the other axis that has no windows.
 
         Few channels are filled up with zeros. Of weights that see one channel each (depthwise), those that they make are last.
         """
+        if self.alone:
+            return permute(full(self.tensors.values[value], self.tensors.dims_of(value)), axes)
         first, second, *space = axes
         channel, other = (first, second) if self.by_batch else (second, first)
         size = self.tensors.dims_of(value)[channel]
@@ -111,7 +115,9 @@ def of_convolution(tensors: Tensors, inst: Inst) -> ChannelsLast | None:
         x = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
         if _is_memory(x) and innermost(x) != lhs_axes[1]:
             return None
-    return ChannelsLast(tensors, attrs.groups == 1, products_of(window) > products_of(space))
+    by_batch = products_of(window) > products_of(space)
+    alone = by_batch and attrs.groups == products_of((result[out_axes[0]], result[out_axes[1]]))
+    return ChannelsLast(tensors, attrs.groups == 1, by_batch, alone and attrs.groups > 1)
 
 
 def of_factor(
