@@ -23,6 +23,7 @@ from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, Ops
 from planish.uop.rewrite import substitute
+from planish.uop.symbolic import simplify
 
 
 def _terms(index: UOp) -> Iterator[UOp]:
@@ -84,11 +85,16 @@ class Claim(OneAxis):
         if index is None or len(place.src) != 2:
             raise self.no("it is not known where is stored")
         chosen = [term for term in _terms(index) if _is_read(term)]
-        if len(chosen) != 1 or r not in chosen[0].ranges:
+        mine = [term for term in chosen if r in term.ranges]
+        if len(mine) != 1:
             raise self.no(f"no row is chosen by data along axis {self.axis}")
-        (row,) = chosen
+        (row,), pitch = mine, 1
         if row.op is Ops.MUL and row.src[1].op is Ops.CONST:
-            row = row.src[0]
+            row, pitch = row.src[0], cast("int", row.src[1].arg)
+        if len(chosen) > 1 and simplify(index // pitch) is not simplify(row):
+            raise self.no(
+                f"what data along other axes chooses is not a part of the row that axis {self.axis} chooses"
+            )
         if row.vmin < 0 or not 1 < self.blocks <= row.vmax + 1:
             raise self.no(f"{self.blocks} blocks for {row.vmax + 1} rows")
         return row

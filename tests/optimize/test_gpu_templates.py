@@ -511,6 +511,11 @@ LISTED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         (RNG.integers(0, 100, 40), data(3, 40, 32)),
         "claim(i, 64)",
     ),
+    "rows, and places in them": (
+        lambda i, j, x: pn.zeros((40, 30, 8)).at[i[:, None], j[None, :]].add(x),
+        (RNG.integers(0, 40, 40), RNG.integers(0, 30, 33), data(40, 33, 8)),
+        "claim(i, 32)",
+    ),
     "elements": (
         lambda i: pn.zeros((300,), dtype=pn.int32).at[i].add(1),
         (RNG.integers(0, 300, 40),),

@@ -28,15 +28,16 @@ def claim_rows(draft: Draft, view: Nest) -> None:
     """Rows that data chooses are shared out among blocks, where there are few blocks otherwise."""
     chosen = [r for r in view.outputs if r in view.ordered and size_of(r) >= _LISTED]
     others = prod(max(draft.left(r), 1) for r in view.outputs if r not in view.ordered)
-    if len(chosen) != 1 or others >= draft.target.workers:
+    if others >= draft.target.workers:
         return
     blocks = 1 << (_ROUNDS * draft.target.workers // others).bit_length() - 1
     team = _TEAM if threads_of(draft.sink) == 1 else 1
-    while blocks > 1:
-        trial = draft.copy()
-        if trial.take(Claim, chosen[0], blocks * team, "rows of its own for each block") and (
-            team == 1 or trial.take(Local, chosen[0], team)
-        ):
-            draft.adopt(trial)
-            return
+    while chosen and blocks > 1:
+        for axis in chosen:  # of lists of rows and of places within them, rows
+            trial = draft.copy()
+            if trial.take(Claim, axis, blocks * team, "rows of its own for each block") and (
+                team == 1 or trial.take(Local, axis, team)
+            ):
+                draft.adopt(trial)
+                return
         blocks //= 2
