@@ -76,6 +76,8 @@ class Forms:
     forms: dict[UOp, LaneForm]
     lanes: dict[tuple[UOp, int], UOp]
     simplest: dict[UOp, UOp] = field(default_factory=dict)
+    places: dict[UOp, object] = field(default_factory=dict)
+    """Of vectors of places what `accesses.py` found of their lanes."""
 
     def form(self, vector: UOp) -> LaneForm:
         """A vector of indices as a sum. (Iterative: index sums can be deep.)"""
