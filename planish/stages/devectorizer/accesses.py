@@ -135,7 +135,7 @@ def accesses_of(place: UOp, masked: bool, forms: Forms, reach: int = 1) -> Itera
     for by_offset in (_layers(form) if places.is_open else _layers_by_gate(form, gates, masked)).values():
         for run in _runs(sorted(by_offset), reach):
             lanes = tuple(tuple(by_offset.get(offset, ())) for offset in range(run[0], run[-1] + 1))
-            yield LaneAccess(form.at(by_offset[run[0]][0], like), lanes, places, forms)
+            yield LaneAccess(forms.at(form, by_offset[run[0]][0], like), lanes, places, forms)
 
 
 Layers = dict[object, dict[int, list[int]]]
