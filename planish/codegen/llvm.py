@@ -13,13 +13,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Final, cast
 
 from planish.codegen import amx, amx_text, symbols, transposition
 from planish.codegen.blocks import scratch_bytes
 from planish.codegen.llvm_lanes import LaneMoves
 from planish.codegen.llvm_table import llvm_type
+from planish.codegen.outlining import outlined
 from planish.codegen.questions import (
     OneThread,
     maybe_empty,
@@ -41,6 +43,7 @@ __all__ = ["KernelSignature", "llvm_type", "render", "scratch_bytes", "signature
 
 _EXACT: Final = {Ops.ADD: "add", Ops.SUB: "sub", Ops.MUL: "mul", Ops.SHL: "shl"}
 """What is told to LLVM if it does not wrap."""
+_NO_PARTS: Final[Mapping[int, ir.Program]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,11 @@ class _LlvmWriter(OneThread, LaneMoves):
         aliased: Collection[str],
         scratch: bool,
         avx512: bool,
+        parts: Mapping[int, ir.Program] = _NO_PARTS,
     ) -> None:
         super().__init__(avx512=avx512)
+        self.parts = parts
+        """By position: what is a function of its own (`outlining`)."""
         self.waiting_roots = waiting_roots(program)
         self.program = program
         self.aliased = aliased
@@ -85,7 +91,9 @@ class _LlvmWriter(OneThread, LaneMoves):
         self.loosely = maybe_outside(program)
         self.maybe_empty = maybe_empty(program)
         self.strays = strays(program, spans)
-        self.hinted = any(isinstance(i, ir.Loop) and i.unroll > 1 for i in program.body)
+        self.hinted = any(
+            isinstance(i, ir.Loop) and i.unroll > 1 for each in (program, *parts.values()) for i in each.body
+        )
         self.spans = spans
         self.many = transposition.find(program)
         self.turned: dict[int, list[str]] = {}
@@ -103,17 +111,30 @@ class _LlvmWriter(OneThread, LaneMoves):
             raise LoweringError(f"{program.name} is on physical registers; LLVM allocates them itself")
         self.instructions()
         self.emit("ret void")
-        own = signature(program)
-        params = [f"ptr{self.promise(b)} %{symbols.memory(b)}" for b in program.params]
-        params += [f"i64 %{symbols.size(name)}" for name in own.variables]
-        params += [f"i64 %{symbols.place(name)}" for name in own.specials]
-        params += ["ptr noalias align 64 %scratch"] if self.scratch else []
-        called = "".join(map(self.function, program.functions))
+        called = "".join(map(self.part, self.parts.values())) + "".join(map(self.function, program.functions))
         declared = "".join(f"{line}\n" for line in sorted(self.declared.values()))
         metadata = "".join(f"{line}\n" for line in self.metadata)
         body = "\n".join(self.lines)
-        head = f"define void @{symbols.kernel(program.name)}({', '.join(params)})"
+        head = f"define void @{symbols.kernel(program.name)}({', '.join(self.parameters())})"
         return f"{declared}{head} {{\nentry:\n{body}\n}}\n{called}{metadata}"
+
+    def parameters(self) -> list[str]:
+        """What the function takes."""
+        own = signature(self.program)
+        params = [f"ptr{self.promise(b)} %{symbols.memory(b)}" for b in self.program.params]
+        params += [f"i64 %{symbols.size(name)}" for name in own.variables]
+        params += [f"i64 %{symbols.place(name)}" for name in own.specials]
+        return [*params, "ptr noalias align 64 %scratch"] if self.scratch else params
+
+    def part(self, part: ir.Program) -> str:
+        """A branch as a function, which takes what the kernel takes."""
+        inner = _LlvmWriter(part, self.spans, self.aliased, self.scratch, self.avx512)
+        inner.declared, inner.metadata, inner.hinted = self.declared, self.metadata, self.hinted
+        inner.instructions()
+        inner.emit("ret void")
+        head = f"define internal void @{symbols.kernel(part.name)}({', '.join(inner.parameters())}) noinline nounwind"
+        body = "\n".join(inner.lines)
+        return f"{head} {{\nentry:\n{body}\n}}\n"
 
     def function(self, called: ir.Function) -> str:
         """A function: its parameters are memory of its own, which LLVM then does without."""
@@ -142,6 +163,10 @@ class _LlvmWriter(OneThread, LaneMoves):
             amx_text.llvm_start(self)
         together = stored_together(program)
         for position, instruction in enumerate(program.body):
+            if position in self.parts:
+                self.emit(
+                    f"call void @{symbols.kernel(self.parts[position].name)}({', '.join(self.parameters())})"
+                )
             if self.tiles is not None:
                 amx_text.llvm_steps(self, self.tiles.before.get(position, ()))
                 if position in self.tiles.replaced:
@@ -247,4 +272,6 @@ def render(
     where a last parameter points. With `avx512`, instructions that only such processors have may be named; without, the text is
     good for any.
     """
-    return _LlvmWriter(*widened(program), aliased, scratch, avx512).write()
+    whole, spans = widened(program)
+    shell, parts = outlined(whole)
+    return _LlvmWriter(shell, spans, aliased, scratch, avx512, parts).write()

@@ -149,12 +149,14 @@ class UOp(Operators):
     @property
     def vmin(self) -> int:
         """The least value the node can take."""
-        return self._interval()[0]
+        found = self._bounds
+        return (found if found is not None else self._interval())[0]
 
     @property
     def vmax(self) -> int:
         """The greatest value the node can take."""
-        return self._interval()[1]
+        found = self._bounds
+        return (found if found is not None else self._interval())[1]
 
     def _interval(self) -> tuple[int, int]:
         found = self.bounds

@@ -13,6 +13,8 @@ from planish.config import settings
 from planish.dtypes import AddrSpace, DType
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
+from planish.stages.devectorizer import accesses as lane_accesses
+from planish.stages.devectorizer import lane_forms
 from planish.stages.devectorizer.s11_remove_reduce import remove_reduce
 from planish.stages.devectorizer.s13_add_loads import add_loads
 from planish.stages.devectorizer.s14_devectorize import devectorize
@@ -27,8 +29,10 @@ from planish.stages.linearizer.s22_cleanup_if import cleanup_if
 from planish.stages.rangeify.s04_initial_symbolic import initial_symbolic
 from planish.target import TARGETS, Target
 from planish.uop import spec
+from planish.uop.matcher import Matcher
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
+from planish.uop.symbolic import simplify
 from planish.uop.text import print_graph
 from tests.conftest import Golden
 from tests.stages.kernels import Array, buffers_of
@@ -373,3 +377,26 @@ def test_a_large_register_tile_takes_few_nodes() -> None:
     assert before < 80
     # 24 vectors: load, product, sum, store and addresses of each, 12 broadcasts, 12 + 2 loads
     assert len(cut.toposort()) < 24 * 12 + 14 * 8 + 100
+
+
+def test_places_of_a_tile_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They differ by constants: what they have in common is simplified once, and their lanes are found once."""
+    bases: list[UOp] = []
+    places: list[UOp] = []
+    lanes_of = lane_accesses._lanes_of
+
+    def simplified(base: UOp, matcher: Matcher) -> UOp:
+        bases.append(base)
+        return simplify(base, matcher)
+
+    def looked_at(place: UOp, forms: lane_forms.Forms) -> lane_accesses.LanePlaces:
+        places.append(place)
+        return lanes_of(place, forms)
+
+    monkeypatch.setattr(lane_forms, "simplify", simplified)
+    monkeypatch.setattr(lane_accesses, "_lanes_of", looked_at)
+    with Table() as t:
+        cut = devectorized(tiled(t, 1200, 4096, 64, 12, 32), V4)
+        assert len(accesses(cut, Ops.STORE)) == 24
+    assert len(bases) == 3  # of both operands and the result: that of the accumulators is 0
+    assert len(places) == len(set(places))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from planish import dtypes
 from planish.dtypes import DType
@@ -19,6 +19,7 @@ from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.symbolic.lanes import selected
 
+_LISTED: Final = frozenset({Ops.GEP, Ops.VCONST, Ops.VECTORIZE})
 _GAPS: Final = 4
 """So many accesses at least have to become one, gaps included."""
 
@@ -95,6 +96,14 @@ def _spread(gate: UOp, lanes: int) -> UOp:
 
 
 def lanes_of(place: UOp, forms: Forms) -> LanePlaces:
+    """Where the lanes of a place are; found once, whoever asks."""
+    known = forms.places.get(place)
+    if known is None:
+        known = forms.places[place] = _lanes_of(place, forms)
+    return cast("LanePlaces", known)
+
+
+def _lanes_of(place: UOp, forms: Forms) -> LanePlaces:
     index, gate = parted(place)
     count = index.dtype.lanes
     gates: list[UOp | None] = [None] * count if gate is None else list(forms.scalars(gate))
@@ -126,7 +135,7 @@ def accesses_of(place: UOp, masked: bool, forms: Forms, reach: int = 1) -> Itera
     for by_offset in (_layers(form) if places.is_open else _layers_by_gate(form, gates, masked)).values():
         for run in _runs(sorted(by_offset), reach):
             lanes = tuple(tuple(by_offset.get(offset, ())) for offset in range(run[0], run[-1] + 1))
-            yield LaneAccess(form.at(by_offset[run[0]][0], like), lanes, places, forms)
+            yield LaneAccess(forms.at(form, by_offset[run[0]][0], like), lanes, places, forms)
 
 
 Layers = dict[object, dict[int, list[int]]]
@@ -190,12 +199,22 @@ def join(pieces: list[UOp], dtype: DType) -> UOp:
 
 def pieces_of(value: UOp, width: int) -> list[UOp]:
     """A value of many lanes in pieces of a width, the last of what is left."""
-    count = value.dtype.lanes
-    if value.op is Ops.CAT and all(part.dtype.lanes == width for part in value.src):
+    op, count = value.op, value.dtype.lanes
+    if count <= width:
+        return [value]
+    if op is Ops.CAT and all(part.dtype.lanes == width for part in value.src):
         return list(value.src)
-    return [
-        selected(value, tuple(range(start, min(start + width, count)))) for start in range(0, count, width)
-    ]
+    starts = range(0, count, width)
+    if op not in _LISTED or (op is Ops.VCONST and not value.dtype.is_integral):  # 0.0 == -0.0
+        return [selected(value, tuple(range(start, min(start + width, count)))) for start in starts]
+    # written out lane by lane; the pieces of a register tile are mostly few, again and again
+    lanes: tuple[Any, ...] = value.src if op is Ops.VECTORIZE else cast("tuple[Any, ...]", value.arg)
+    cuts = [lanes[start : start + width] for start in starts]
+    known: dict[tuple[Any, ...], UOp] = {}
+    for cut, start in zip(cuts, starts, strict=True):
+        if cut not in known:
+            known[cut] = selected(value, tuple(range(start, start + len(cut))))
+    return [known[cut] for cut in cuts]
 
 
 def moved(place: UOp, index: UOp, gate: UOp | None) -> UOp:

@@ -63,11 +63,6 @@ class LaneForm(NamedTuple):
             return [()] * len(self.constants)
         return list(zip(*self.terms.values(), strict=True))
 
-    def at(self, lane: int, like: UOp) -> UOp:
-        """One lane as a scalar expression in normal form; `like` has its dtype."""
-        found = {term: factors[lane] for term, factors in self.terms.items() if factors[lane]}
-        return simplify(Affine(found, self.constants[lane]).build(like), symbolic)
-
 
 @dataclass(slots=True)
 class Forms:
@@ -76,6 +71,10 @@ class Forms:
     forms: dict[UOp, LaneForm]
     lanes: dict[tuple[UOp, int], UOp]
     simplest: dict[UOp, UOp] = field(default_factory=dict)
+    bases: dict[object, UOp] = field(default_factory=dict)
+    """Sums without their constants, in normal form."""
+    places: dict[UOp, object] = field(default_factory=dict)
+    """Of vectors of places what `accesses.py` found of their lanes."""
 
     def form(self, vector: UOp) -> LaneForm:
         """A vector of indices as a sum. (Iterative: index sums can be deep.)"""
@@ -93,6 +92,16 @@ class Forms:
             known[node] = self._form(node)
             stack.pop()
         return known[vector]
+
+    def at(self, form: LaneForm, lane: int, like: UOp) -> UOp:
+        """One lane of a sum as a scalar expression in normal form; `like` has its dtype. Places of a tile differ by constants."""
+        found = {term: factors[lane] for term, factors in form.terms.items() if factors[lane]}
+        constant = form.constants[lane]
+        key = like.dtype, tuple(found.items())
+        base = self.bases.get(key)
+        if base is None:
+            base = self.bases[key] = simplify(Affine(found, 0).build(like), symbolic)
+        return ahead(base, constant)
 
     def _form(self, node: UOp) -> LaneForm:
         op, src, count = node.op, node.src, node.dtype.lanes
@@ -153,6 +162,21 @@ class Forms:
         if lane not in self.simplest:
             self.simplest[lane] = simplify(lane, symbolic)
         return self.simplest[lane]
+
+
+def ahead(index: UOp, count: int) -> UOp:
+    """The index of an element so far behind another: of equal elements the same node, or their loop would be there twice."""
+    if index.op is _CONST:
+        return index.const_like(cast("int", index.arg) + count)
+    base, constant = base_and_constant(index)
+    return base + (constant + count) if constant + count else base
+
+
+def base_and_constant(index: UOp) -> tuple[UOp, int]:
+    """An index as a sum of one without a constant, and a constant."""
+    if index.op is _ADD and index.src[1].op is _CONST:
+        return index.src[0], cast("int", index.src[1].arg)
+    return index, 0
 
 
 def _both(a: UOp, b: UOp) -> UOp:

@@ -34,6 +34,7 @@ many nodes there are depends on the actions taken and the target, never on the s
 
 from __future__ import annotations
 
+from dataclasses import field
 from functools import cache
 from itertools import accumulate, pairwise
 from math import gcd
@@ -52,7 +53,7 @@ from planish.stages.devectorizer.accesses import (
     parted,
     pieces_of,
 )
-from planish.stages.devectorizer.lane_forms import ELEMENTWISE, Forms
+from planish.stages.devectorizer.lane_forms import ELEMENTWISE, Forms, ahead, base_and_constant
 from planish.stages.devectorizer.lane_gates import gate_of
 from planish.stages.devectorizer.wmma import pm_split_wmma, pm_whole_tiles, pm_wmma_accumulate
 from planish.target import Target
@@ -84,6 +85,8 @@ class _LaneRun:
     cut_accesses: bool
     allow_half8: bool
     forms: Forms
+    cut: set[UOp] = field(default_factory=set)
+    """Accesses that are as the target wants them."""
 
 
 def _is_vector_place(place: UOp) -> bool:
@@ -103,7 +106,7 @@ def _fold_load(root: UOp, ctx: _LaneRun) -> UOp | None:
     taken = 0
     for access in accesses_of(place, ctx.target.masked, ctx.forms, _reach(place, ctx.target)):
         for start, width in _covering(access, scalar, ctx.target):
-            index = _ahead(access.index, start) if start else access.index
+            index = ahead(access.index, start) if start else access.index
             gate = access.gate(start, start + width)
             load = _cut(root.replace(dtype=scalar.vec(width), src=(moved(place, index, gate),)), ctx)
             pieces += load.src if load.op is Ops.CAT else (load,)
@@ -149,7 +152,13 @@ def _shifted(root: UOp, ctx: _LaneRun) -> UOp | None:
     pieces = [
         root.replace(
             dtype=root.dtype.scalar.vec(width),
-            src=(moved(place, form.at(cast("int", lanes[0]), like), gate_of(gate, gates, lanes, ctx.forms)),),
+            src=(
+                moved(
+                    place,
+                    ctx.forms.at(form, cast("int", lanes[0]), like),
+                    gate_of(gate, gates, lanes, ctx.forms),
+                ),
+            ),
         )
         for lanes in found.values()
     ]
@@ -215,25 +224,11 @@ def _proved_alignment(place: UOp, ctx: _LaneRun, ahead: int = 0) -> int:
     """The bytes that the address of the element so far behind a place is sure to be a multiple of: a power of two."""
     memory = cast("PtrDType", place.dtype)
     start = ctx.target.alignment(memory.base.scalar, parameter=memory.space is AddrSpace.GLOBAL)
-    base, constant = _base_and_constant(place.src[1])
+    base, constant = base_and_constant(place.src[1])
     size = memory.base.itemsize
     if start & start - 1 or size & size - 1 or start < size:
         return gcd(start, const_factor(base) * size, (constant + ahead) * size)
     return gcd(power_of_two(base, start // size) * size, (constant + ahead) * size)
-
-
-def _base_and_constant(index: UOp) -> tuple[UOp, int]:
-    if index.op is Ops.ADD and index.src[1].op is Ops.CONST:
-        return index.src[0], cast("int", index.src[1].arg)
-    return index, 0
-
-
-def _ahead(index: UOp, count: int) -> UOp:
-    """The index of an element so far behind another: of equal elements the same node, or their loop would be there twice."""
-    if index.op is Ops.CONST:
-        return index.const_like(cast("int", index.arg) + count)
-    base, constant = _base_and_constant(index)
-    return base + (constant + count) if constant + count else base
 
 
 def _cuts(place: UOp, dtype: DType, ctx: _LaneRun) -> list[int]:
@@ -288,6 +283,7 @@ def _correct(root: UOp, ctx: _LaneRun) -> UOp | None:
     count = value.dtype.lanes
     if (
         count == 1
+        or root in ctx.cut
         or place.op is not Ops.INDEX
         or len(place.src) < 2
         or place.src[1].dtype.lanes > 1
@@ -308,7 +304,7 @@ def _correct(root: UOp, ctx: _LaneRun) -> UOp | None:
     start = 0
     for width in widths:
         chosen = tuple(range(start, start + width))
-        at = moved(place, _ahead(index, start), None)
+        at = moved(place, ahead(index, start), None)
         arg = _hinted(root, at, width, ctx)
         if gate is not None:
             at = moved(place, at.src[1], _piece_of_gate(gate, chosen))
@@ -317,6 +313,7 @@ def _correct(root: UOp, ctx: _LaneRun) -> UOp | None:
         else:
             pieces.append(root.replace(src=(at, selected(value, chosen)), arg=arg))
         start += width
+    ctx.cut.update(pieces)
     if pieces == [root]:
         return None
     if root.op is Ops.LOAD:
@@ -405,7 +402,7 @@ def _broadcast(root: UOp, load: UOp, ctx: _LaneRun) -> UOp | None:
         or place.dtype.space is _REGISTER
     ):
         return None
-    at = moved(place, _ahead(place.src[1], chosen[0]), None)
+    at = moved(place, ahead(place.src[1], chosen[0]), None)
     element = load.replace(dtype=load.dtype.scalar, src=(at,), arg=None)
     return root.table.make(Ops.VECTORIZE, root.dtype, (element,) * len(chosen))
 
