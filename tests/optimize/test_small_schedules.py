@@ -205,3 +205,15 @@ def test_sums_of_few_channels_by_their_weights_run_in_lanes(
             taken = padded[:, :, a : a + rows * stride : stride, b : b + rows * stride : stride]
             expected[:, :, a, b] = np.einsum("noyx,niyx->oi", other, taken)
     check(low, expected, x, w, c)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
+@pytest.mark.parametrize(("rows", "along", "columns"), [(100, 200, 3), (50, 130, 5), (64, 96, 2)])
+def test_few_columns_are_copied_to_lie_along_the_sum(
+    target: str, rows: int, along: int, columns: int
+) -> None:
+    """The large operand is read as it lies: not it is turned, but the few columns of the other one."""
+    low = lowered(lambda x, y: x @ y, target, (rows, along), (along, columns))
+    assert "columns that lie along what is summed up" in reasons(low)
+    x, y = numbers(rows, along), numbers(along, columns, seed=1)
+    check(low, x.astype(np.float64) @ y, x, y)
