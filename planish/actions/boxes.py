@@ -122,7 +122,7 @@ def boxed(read: UOp, inner: Sequence[UOp], lanes: UOp | None, fresh: Fresh, targ
     if index is None:
         return Boxed(read, {axis: axis for axis in inner})
     steps = {axis: step_of(index, axis) for axis in inner if axis.op is Ops.RANGE}
-    turned = lanes if lanes in steps and steps[lanes] not in {Step(0), Step(1)} else None
+    turned = lanes if lanes in steps and steps[lanes] not in {Step(0), Step(1), Step(-1)} else None
     found = Boxed(read, turned=turned)
     groups: list[_Group] = []
     moving: list[_Group] = []

@@ -304,8 +304,8 @@ def _part(view: Nest, product: MatrixProduct, part: str) -> MatrixProduct:
     return replace(product, rows=rows, columns=columns, along=along, left=left, right=right)
 
 
-def _sums_in_lanes(draft: Draft, rest: MatrixProduct, shape: Shape) -> None:
-    """The last columns: several sums of several rows at once, lanes along what is summed up."""
+def _sums_in_lanes(draft: Draft, rest: MatrixProduct, shape: Shape, *, turned: bool = False) -> bool:
+    """The last columns: several sums of several rows at once, lanes along what is summed up, also of a right operand that is `turned` so."""
     tile = f"{shape.rows} rows of {shape.vectors} sums in lanes"
     for axis, amount in ((rest.rows, shape.rows), (rest.columns, shape.vectors)):
         # (rows of one panel have their tile already)
@@ -314,7 +314,10 @@ def _sums_in_lanes(draft: Draft, rest: MatrixProduct, shape: Shape) -> None:
             draft.take(Overrun, axis, amount, tile)
         if size and amount > 1:
             draft.take(Upcast, axis, amount, tile)
-    take_lanes(draft, rest.along, Accumulators, rest.lanes, least=1)
+    taken = take_lanes(draft, rest.along, Accumulators, rest.lanes, least=1)
+    return not turned or (
+        taken > 1 and draft.stage(rest.right, None, "columns that lie along what is summed up")
+    )
 
 
 def is_thin(view: Nest, target: Target) -> bool:
@@ -327,34 +330,44 @@ def is_thin(view: Nest, target: Target) -> bool:
 
 
 def add_up(draft: Draft, view: Nest) -> bool:
-    """A product both of whose operands lie along what is summed up: nothing is copied, lanes are added up at the end of each sum."""
+    """A product both of whose operands lie along what is summed up, or can be made to: lanes are added up at the end of each sum.
+
+    The left one is read as it is. So is the right one, or, if it has few columns, a copy in which it lies so.
+    """
     product = find_product(view, draft.target)
-    if product is None or any(
-        view.stride(place, product.along) != 1 for place in (product.left, product.right)
-    ):
+    if product is None or view.stride(product.left, product.along) != 1:
+        return False
+    turned = view.stride(product.right, product.along) != 1
+    if turned and (product.batches or size_of(product.columns) >= product.lanes):
         return False
     left, right = (
         (view.stride(place, axis) or 1) * place.dtype.itemsize
         for place, axis in ((product.left, product.rows), (product.right, product.columns))
     )
+    right = size_of(product.along) * product.right.dtype.itemsize if turned else right
     shape = best_sums(draft.target, *product.sizes, product.lanes, (left, right))
     if shape is None or shape.rows * shape.vectors < 2:
         return False
-    rows, columns, _ = product.sizes
+    rows, columns, along = product.sizes
+    if turned and rows < _TURNED_AGAIN * shape.rows:
+        return False
+    copied = copying(draft.target, along * columns, turned=True) if turned else 0.0
     cuts = [
         *(CoreCut(batch, size_of(batch)) for batch in product.batches if size_of(batch)),
-        CoreCut(product.columns, -(-columns // shape.vectors), is_free=True),
-        CoreCut(product.rows, -(-rows // shape.rows), is_free=True),
+        *([] if turned else [CoreCut(product.columns, -(-columns // shape.vectors), is_free=True)]),
+        CoreCut(product.rows, -(-rows // shape.rows), copied, is_free=True),
     ]
     cut = best_cut(draft.target, view.work, cuts) if draft.cores else None
     for axis, each in ((product.columns, shape.vectors), (product.rows, shape.rows)):
         if cut is not None and cut.axis is axis and size_of(axis) % (each * cut.pieces):
             draft.take(Overrun, axis, each * cut.pieces, "pieces of whole tiles")
-    _sums_in_lanes(draft, product, shape)
+    if not _sums_in_lanes(draft, product, shape, turned=turned):
+        return False
     if cut is not None:
         draft.take(Thread, cut.axis, cut.pieces, "equal work for the cores, none of it twice")
         draft.cores = False  # what they share is decided
-    _columns_outside(draft, product)
+    if not turned:  # (of which all that there is is near)
+        _columns_outside(draft, product)
     return True
 
 

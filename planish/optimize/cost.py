@@ -308,11 +308,25 @@ class _Model:
     # -- memory --------------------------------------------------------------------------------------------------
 
     def _accessed(self, access: Access) -> Body:
-        """The instructions of an access: of vectors where its lanes are neighbours, else of elements."""
-        target, lanes = self.target, [r for r in access.lanes if access.steps.get(r, 0) != 0]
-        elements = shuffles = 0.0
+        """The instructions of an access: of vectors where its lanes are neighbours, else of elements.
+
+        Where some of its lanes are neighbours, and others nearly so, vectors lie along whichever takes less.
+        """
+        lanes = [r for r in access.lanes if access.steps.get(r, 0) != 0]
         wide = [r for r in lanes if r in self.across]
         along = [r for r in wide if access.steps[r] in {1, -1}]
+        turned, found = self.turned, self._along(access, lanes, wide, along)
+        if along and not access.is_store:
+            for r in wide:
+                if 1 < abs(access.steps[r] or 0) <= _NEAR and trips(r) > count(along):
+                    rival = self._along(access, lanes, [r], [])
+                    if rival.access(self.target) < found.access(self.target):
+                        self.turned, found = turned, rival
+        return found
+
+    def _along(self, access: Access, lanes: Sequence[UOp], wide: Sequence[UOp], along: Sequence[UOp]) -> Body:
+        """The instructions of an access whose vectors lie along some of its lanes."""
+        target, elements, shuffles = self.target, 0.0, 0.0
         others = [r for r in lanes if r not in along]
         starts = prod(access.runs(others))
         width, step = target.lanes(access.dtype.scalar), access.step_of(wide)

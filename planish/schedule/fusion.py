@@ -35,6 +35,7 @@ from planish.schedule.loop_order import LoopOrder, Ranges, from_the_end
 from planish.schedule.prices import Prices
 from planish.schedule.reasons import (
     COMPUTED_HERE,
+    MOVED_HERE,
     RESULT,
     SCAN,
     TAKEN_HERE,
@@ -189,15 +190,14 @@ class Fusion:
         """The tensor has to be in memory: this attempt only looks for what else does."""
         self.needs[node] = reason
         zero = self.elements.zero(node)
-        for place in self.asked[node]:
+        for place in self.asked.get(node, ()):
             self.recipes[Key(node, place)] = Recipe((), lambda _: zero)
 
     # -- deciding ---------------------------------------------------------------------------------------------------
 
     def _decide(self, node: UOp) -> None:
         places = list(self.asked[node])
-        dims = shape(node)
-        if is_empty(dims) or node.op in LEAVES:
+        if is_empty(shape(node)) or node.op in LEAVES:
             self._pass_on(node, places)
         elif self.elements.view(node) is not None:
             self._note_read(node)
@@ -258,19 +258,19 @@ class Fusion:
 
     def times(self, node: UOp, places: Sequence[ElementPlace]) -> float:
         """How often an element is computed in the loop that does so most often."""
-        loops = self._loops(places)
-        often = max(times * count(self.nest.closure(ranges)) for ranges, times in loops.items())
+        often = max(n * count(self.nest.closure(ranges)) for ranges, n in self._loops(places).items())
         return often / max(1, most(shape(node)))
 
     def _decide_computed(self, node: UOp, places: Sequence[ElementPlace]) -> None:
         if node is not self.roots[0] and not node.dtype.is_index:
-            case = Case(self, node, places, self.times(node, places))
-            if node.op is not Ops.INDEX and is_worth_a_row(case) and self._keep(node, places):
+            case, taken = Case(self, node, places, self.times(node, places)), node.op is Ops.INDEX
+            if not taken and is_worth_a_row(case) and self._keep(node, places):
                 return
             # elements at positions are in memory, or will be: what they are taken from decides
-            reason = first_of(TAKEN_HERE if node.op is Ops.INDEX else COMPUTED_HERE, case)
+            moved = first_of(MOVED_HERE, case.source()) if taken else None
+            reason = moved or first_of(TAKEN_HERE if taken else COMPUTED_HERE, case)
             if reason is not None:
-                self._need(node, reason)
+                self._need(node.src[0] if moved else node, reason)
                 return
         several = len(self._loops(places)) > 1 and (is_costly(node) or self._row_operands(node, places) > 1)
         if not (several and self._keep(node, places, narrow=True)):

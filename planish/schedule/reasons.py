@@ -56,6 +56,11 @@ class Case(NamedTuple):
         price, target = self.fusion.prices.of(self.node), self.fusion.tensors.target
         return evaluations * price.compute, price.compute + price.storing(target)
 
+    def source(self) -> Case:
+        """What elements are taken from, as often as they are."""
+        (x, *_), size = self.node.src, most(shape(self.node))
+        return self._replace(node=x, times=self.times * size / max(1, most(shape(x))))
+
     @property
     def in_tiles(self) -> float:
         """How often each element is computed where a tile of registers uses it for several results."""
@@ -328,6 +333,34 @@ def _is_gathered(case: Case) -> bool:
     return any(stride(place, r) is None for place in found for r in place.ranges)
 
 
+def _is_repeated(case: Case) -> bool:
+    """Whether windows read a tensor each of whose elements stands several times in a row: an image made larger.
+
+    No fixed step leads from one to the next.
+    """
+    node = case.node
+    if case.fusion.tensors.target.is_gpu:
+        return False
+    while node.op in MOVEMENT and node not in case.fusion.around.realised:
+        (inner, *_) = node.src
+        if node.op is Ops.RESHAPE and inner.op is Ops.EXPAND and _is_merged(node, inner):
+            return True
+        node = inner
+    return False
+
+
+def _is_merged(node: UOp, expanded: UOp) -> bool:
+    """Whether an axis of an expanded tensor that repeats its elements is a part of another one after a change of shape."""
+    old, new = shape(expanded), shape(node)
+    if not all(isinstance(dim, int) for dim in (*old, *new)):
+        return False
+    edges = {most(new[:axis]) for axis in range(len(new) + 1)}
+    return any(
+        not same_dim(dim, before) and not {most(old[:axis]), most(old[: axis + 1])} <= edges
+        for axis, (dim, before) in enumerate(zip(old, shape(expanded.src[0]), strict=True))
+    )
+
+
 def _hides_costly(case: Case) -> bool:
     """Whether it is made of what gets memory itself, by cheap steps: then this may as well be what is stored."""
     node, realised = case.node, case.fusion.around.realised
@@ -421,6 +454,16 @@ TAKEN_HERE: Final = (
     ),
 )
 """Elements of a tensor at positions."""
+
+MOVED_HERE: Final = (
+    Reason(
+        "repeated",
+        "its elements stand several times in a row, and windows read them again",
+        _is_repeated,
+        lambda case: case.times,
+    ),
+)
+"""Tensors in another order or shape, of which elements are taken at positions."""
 
 SCAN: Final = Reason("scan", "its running sums do not go along a loop of the kernel")
 WRITTEN: Final = Reason("written", "something is stored into it, or it was asked for")

@@ -247,6 +247,11 @@ case(
 )  # fmt: skip
 case(
     "convolution",
+    lambda g, x, y: x.convolution(y, padding=[(1, 2), (0, 1)], lhs_dilation=[3, 2], rhs_dilation=[2, 1], groups=2),
+    P.real(2, 4, 3, 4), P.real(6, 2, 3, 2), label="transposed",
+)  # fmt: skip
+case(
+    "convolution",
     lambda g, x, y: x.convolution(y, "NHWC", "HWIO", "NCHW", strides=[1, 2], padding=[(0, 1), (-1, 0)]),
     P.real(2, 5, 6, 3), P.real(2, 3, 3, 4), label="layout",
 )  # fmt: skip

@@ -172,3 +172,48 @@ def test_rows_that_are_added_where_data_says_run_in_lanes(columns: int) -> None:
     np.add.at(expected, rows, x)
     (found,) = low.interpreted()(x, rows)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_sums_of_few_channels_by_their_weights_run_in_lanes(
+    target: str, transposed: bool, stride: int
+) -> None:
+    """Channels fill no vector, and rows of the image are summed up in lanes: its taps in registers, two or more channels at once."""
+    convolve = functional.conv_transpose2d if transposed else functional.conv2d
+    channels, size = 3, 32
+    x, w = numbers(2, channels, size, size), numbers(channels, channels, 3, 3, seed=1)
+    dims = convolve(pn.asarray(x), pn.asarray(w), stride=stride, padding=1).shape
+    c = numbers(*dims, seed=2)
+
+    def gradient(x: Tensor, w: Tensor, c: Tensor) -> Tensor:
+        found = pn.grad(lambda w: pn.sum(convolve(x, w, stride=stride, padding=1) * c))(w)
+        assert isinstance(found, Tensor)
+        return found
+
+    low = lowered(gradient, target, x.shape, w.shape, dims)
+    assert len(low.choices) == 1
+    assert any(isinstance(action, Accumulators) for action in low.choices[0].actions), reasons(low)
+    assert "all taps share" in reasons(low)
+    image, other = (c, x) if transposed else (x, c)
+    padded = np.pad(image.astype(np.float64), ((0, 0), (0, 0), (1, 1 + stride), (1, 1 + stride)))
+    rows = other.shape[2]
+    expected = np.zeros((channels, channels, 3, 3))
+    for a in range(3):
+        for b in range(3):
+            taken = padded[:, :, a : a + rows * stride : stride, b : b + rows * stride : stride]
+            expected[:, :, a, b] = np.einsum("noyx,niyx->oi", other, taken)
+    check(low, expected, x, w, c)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
+@pytest.mark.parametrize(("rows", "along", "columns"), [(100, 200, 3), (50, 130, 5), (64, 96, 2)])
+def test_few_columns_are_copied_to_lie_along_the_sum(
+    target: str, rows: int, along: int, columns: int
+) -> None:
+    """The large operand is read as it lies: not it is turned, but the few columns of the other one."""
+    low = lowered(lambda x, y: x @ y, target, (rows, along), (along, columns))
+    assert "columns that lie along what is summed up" in reasons(low)
+    x, y = numbers(rows, along), numbers(along, columns, seed=1)
+    check(low, x.astype(np.float64) @ y, x, y)

@@ -24,6 +24,7 @@ FEW, NARROW = (1, 16, 14, 14), (32, 16, 3, 3)
 TABLE = (
     *reasons.COMPUTED_HERE,
     *reasons.TAKEN_HERE,
+    *reasons.MOVED_HERE,
     *reduction_reasons.REDUCED_HERE,
     *reduction_reasons.REDUCED_ONCE,
     *reduction_reasons.REDUCED_AGAIN,
@@ -71,7 +72,7 @@ CASES: dict[str, tuple[Callable[..., object], tuple[tuple[int, ...], ...], list[
     ),
     "summed up": (lambda x, k: pn.mean(conv(x, k), axis=(2, 3)), (FEW, NARROW), ["summed up", "result"]),
     "gathered": (
-        lambda x, k: functional.conv1d(functional.interpolate(x, scale_factor=2), k),
+        lambda x, k: functional.conv1d(functional.interpolate(x, scale_factor=1.5), k),
         ((1, 1, 200), (16, 1, 9)),
         ["gathered", "result"],
     ),
@@ -117,6 +118,11 @@ CASES: dict[str, tuple[Callable[..., object], tuple[tuple[int, ...], ...], list[
         ((20000,), (20000,), (20000,)),
         ["one by one", "position", "result"],
     ),
+    "repeated": (
+        lambda x, k: conv(pn.repeat(pn.repeat(x, 2, axis=2), 2, axis=3), k),
+        ((1, 16, 14, 14), (32, 16, 3, 3)),
+        ["repeated", "result"],
+    ),
     "scanned": (
         lambda x, y: pn.cumulative_sum(x @ y, axis=1),
         ((64, 64), (64, 8)),
@@ -144,6 +150,7 @@ def test_reasons_have_names_and_sentences() -> None:
     for table in (
         reasons.COMPUTED_HERE,
         reasons.TAKEN_HERE,
+        reasons.MOVED_HERE,
         reduction_reasons.REDUCED_HERE,
         reduction_reasons.REDUCED_ONCE,
         reduction_reasons.REDUCED_AGAIN,

@@ -89,6 +89,8 @@ def _kernel(at: At, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
     groups = attrs.groups
     batch, _, *sizes = x.dims
     _, inputs, *window = kernel.dims
+    if max(attrs.lhs_dilation, default=1) > max(attrs.strides, default=1) == 1:
+        return _kernel_of_holes(at, attrs, x, kernel, c)
     # one convolution per group, side by side: (I, g·N, …) over (O, N, …) in g groups
     lhs = x.reshape([batch, groups, inputs, *sizes]).transpose([2, 1, 0, *range(3, x.rank + 1)])
     lhs = lhs.reshape([inputs, groups * batch, *sizes])
@@ -101,6 +103,25 @@ def _kernel(at: At, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
         padding.append((attrs.low[k], _known(at, wanted + reach - 1 - spread - attrs.low[k])))
     made = _convolved(at, attrs, lhs, rhs, padding, attrs.rhs_dilation, attrs.lhs_dilation, attrs.strides)
     return made.transpose([1, 0, *range(2, made.rank)])
+
+
+def _kernel_of_holes(at: At, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
+    """The cotangent over the operand: where the operand is spread, every element of it counts, and no hole between them."""
+    groups, space = attrs.groups, range(x.rank - 2)
+    batch, _, *sizes = c.dims
+    outputs, inputs, *window = kernel.dims
+    lhs = c.reshape([batch, groups, outputs // groups, *sizes]).transpose([2, 1, 0, *range(3, c.rank + 1)])
+    lhs = lhs.reshape([outputs // groups, groups * batch, *sizes])
+    rhs = x.transpose([1, 0, *range(2, x.rank)])
+    padding = []
+    for k in space:
+        reach = (window[k] - 1) * attrs.rhs_dilation[k]
+        spread = (x.dims[2 + k] - 1) * attrs.lhs_dilation[k] + 1
+        low = reach - attrs.low[k]
+        padding.append((_known(at, low), _known(at, reach + spread - c.dims[2 + k] - low)))
+    made = _convolved(at, attrs, lhs, rhs, padding, attrs.rhs_dilation, attrs.strides, attrs.lhs_dilation)
+    made = made.reverse(range(2, made.rank)).reshape([outputs // groups, groups, inputs, *window])
+    return made.transpose([1, 0, *range(2, made.rank)]).reshape([outputs, inputs, *window])
 
 
 def _known(at: At, size: object) -> int:

@@ -19,6 +19,7 @@ from planish.ptir.graph_value import GraphValue
 from planish.ptir.library.common import along, move_axis
 from planish.ptir.library.normalize import converted, widened
 from planish.ptir.library.pooling import adaptive_average_pool
+from planish.ptir.library.shaping import repeat
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -174,7 +175,11 @@ def _resize_axis(x: GraphValue, axis: int, at: Numbers, scale: float, how: Resam
     graph = x.graph
     size = x.type.max_shape[axis]
     if how.mode == "nearest":
-        return x.take(graph.constant(np.clip(_nearest(at, how.nearest), 0, size - 1)), axis)
+        places = np.clip(_nearest(at, how.nearest), 0, size - 1)
+        times, rest = divmod(len(places), size)
+        if not rest and np.array_equal(places, np.repeat(np.arange(size), times)):
+            return repeat(x, times, axis)
+        return x.take(graph.constant(places), axis)
     places, weights = taps(at, size, scale, how)
     if len(places) <= _FEW_TAPS:
         total: GraphValue | None = None
