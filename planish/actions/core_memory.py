@@ -44,6 +44,8 @@ _ACCESS: Final = 16
 _RUNS: Final = (16, 8, 4, 2, 1)
 _SHORTEST, _ENDS = 4, 4
 """Elements of a vector, and vectors of a row, from which on rows that start anywhere are written as vectors."""
+_FAR: Final = 96
+"""Elements of other blocks that a thread reads at once: they are far away."""
 _NARROW: Final = 4
 """Sums that are made shorter at once are kept so."""
 
@@ -92,15 +94,18 @@ def rounded(value: UOp, core: Core) -> UOp:
     return value.ne(value).where(value, kept.bitcast(dtypes.float32))
 
 
-def numbers(split: CoreTiling, elements: int, wide: int) -> UOp:
-    """The elements of a tile, for each thread every so manieth vector."""
+def numbers(split: CoreTiling, elements: int, wide: int, at_once: int = 1) -> UOp:
+    """The elements of a tile, for each thread every so manieth vector; so many elements of a thread at once, if they are more."""
     threads, number = split.core.threads * split.groups, cast("UOp", split.thread)
     if split.group is not None:
         number = split.group * split.core.threads + number
     wide = next(w for w in _RUNS if w <= max(min(wide, elements // threads), 1))
     rounds = max(-(-elements // (threads * wide)), 1)
-    if rounds > 1:
-        number = split.fresh(rounds, AxisType.LOOP) * threads + number
+    several = next(n for n in range(max(at_once // wide, 1), 0, -1) if rounds % n == 0)
+    if rounds > several:
+        number = split.fresh(rounds // several, AxisType.LOOP) * (threads * several) + number
+    if several > 1:
+        number = split.fresh(several, AxisType.UPCAST) * threads + number
     if elements < threads * wide * rounds:  # the first ones once more, which is as right
         number = number % (elements // wide)
     return number * wide + split.fresh(wide, AxisType.UPCAST) if wide > 1 else number
@@ -183,7 +188,7 @@ def _shared_out(split: CoreTiling, elements: int, wide: int) -> UOp:
     if split.rank is None:
         return numbers(split, elements, wide)
     share = -(-elements // (split.parts * wide)) * wide
-    number = split.rank * share + numbers(split, share, wide)
+    number = split.rank * share + numbers(split, share, wide, _FAR // split.parts)
     return number if share * split.parts == elements else number % elements  # the first ones once more
 
 

@@ -300,9 +300,13 @@ class TensorCore(Action):
                 f"stay={self.stay}: who stays has a copy engine fetch what comes next", remedy="engine=true"
             )
         if self.parts < 1 or (self.parts > 1 and (not core.reads_memory or self.stay)):
-            raise self.no(f"parts={self.parts}: blocks that share a sum end with it, and have it in LOCAL memory")
-        if self.parts > target.cluster:
-            raise self.no(f"parts={self.parts}: a cluster of {target.name} has at most {target.cluster} blocks")
+            raise self.no(
+                f"parts={self.parts}: blocks that share a sum end with it, and have it in LOCAL memory"
+            )
+        if self.parts > max(len(target.clusters), 1):
+            raise self.no(
+                f"parts={self.parts}: a cluster of {target.name} has at most {len(target.clusters)} blocks"
+            )
         if self.run < 1 or self.run & (self.run - 1):
             raise self.no(f"run={self.run} is no power of two")
         if self.run > 1 and (core.reads_memory or core.threads == 1):
