@@ -19,7 +19,7 @@ Before → after::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import gcd
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
@@ -28,10 +28,11 @@ from planish.actions.base import Refusal
 from planish.actions.layouts import Layout
 from planish.actions.tensor_maps import fetched
 from planish.dtypes import DType
+from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.nest import plain_index
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Box, Bufferize, Ops
-from planish.uop.rewrite import substitute
+from planish.uop.rewrite import rewrite, substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
 from planish.uop.tensor_cores import IN_MEMORY, Core, Matrix, place_in_memory
@@ -181,6 +182,26 @@ def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, colum
             uses = [reduce] if dtype is None else [use for use in split.nodes if reduce in use.src]
             each.sums.update(dict.fromkeys(uses, read))
     return found
+
+
+def with_results(sink: UOp, split: CoreTiling, parts: Sequence[Results]) -> UOp:
+    """The kernel, its sums and the axes of its results exchanged; parts of results are side by side in what all of them close."""
+    sinks = []
+    for sums, row, column in parts:
+        axes = {split.m: split.outer_m + row, split.n: split.outer_n + column}
+        sinks.append(rewrite(substitute(sink, axes | sums), pm_flatten_range))
+    first, *others = sinks
+    if not others:
+        return first
+    ends = []
+    for same in zip(*(each.src for each in sinks), strict=True):
+        shared = [r for r in same[0].src[1:] if all(r in end.src[1:] for end in same)]
+        inner = []
+        for end in same:
+            own = [r for r in end.src[1:] if r not in shared]
+            inner.append(end.src[0].end(*own) if own else end.src[0])
+        ends.append(first.table.make(Ops.GROUP, dtypes.void, tuple(inner)).end(*shared))
+    return first.replace(src=tuple(ends))
 
 
 def _shared_out(split: CoreTiling, elements: int, wide: int) -> UOp:

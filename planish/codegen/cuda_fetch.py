@@ -134,10 +134,10 @@ class FetchWriter(CudaValues):
         """The buffer of a step and how often the ring was filled before, both as they are counted, if they are (`llir/rounds.py`)."""
         maker = None if isinstance(step, ir.Immediate) else self._makers().get(step)
         match maker:
-            case ir.Compute(op=Ops.MULACC, inputs=(turn, ir.Immediate(value=count), slot)) if (
-                count == buffers
+            case ir.Compute(op=Ops.MULACC, inputs=(times, ir.Immediate(value=count), inner)) if (
+                count == buffers and self._is_buffer(inner, buffers)
             ):
-                return f"(uint32_t){self.value(slot)}", f"(uint32_t){self.value(turn)}"
+                return f"(uint32_t){self.value(inner)}", f"(uint32_t){self.value(times)}"
             case ir.Compute(op=Ops.ADD, inputs=(base, inner)) if not isinstance(base, ir.Immediate):
                 tiles = self._makers().get(base)
                 if isinstance(tiles, ir.Compute) and tiles.op is Ops.MUL:
@@ -151,6 +151,13 @@ class FetchWriter(CudaValues):
                 return f"({slot} + {buffers - lag}) % {buffers}", f"({turn} - ({slot} < {lag}))"
         text = f"(uint32_t){self.value(step)}"
         return f"{text} % {buffers}", f"{text} / {buffers}"
+
+    def _is_buffer(self, number: ir.Operand, buffers: int) -> bool:
+        """Whether a number counts the buffers of a ring."""
+        loop = None if isinstance(number, ir.Immediate) else self._makers().get(number)
+        return (
+            isinstance(loop, ir.Loop) and isinstance(loop.bound, ir.Immediate) and loop.bound.value == buffers
+        )
 
     def _makers(self) -> dict[ir.Register, ir.Instruction]:
         if self.makers is None:

@@ -79,7 +79,8 @@ def _use(draft: Draft, cores: list[Core], product: Product) -> bool:
     near = [each for each in ranked[:_NEAR] if each.time <= _WORTH * ranked[0].time]
     shared = [each for each in _shared_sums(draft, product, ranked) if each.time < _GAIN * ranked[0].time]
     fetched = ((each, _Fetched) for each in (*shared, *near))
-    for (_, tile, core, parts), kind in (*fetched, *((each, _Tiles) for each in others)):
+    copied = ((each, _Tiles) for each in (*shared, *others))
+    for (_, tile, core, parts), kind in (*fetched, *copied):
         padded = (
             upto(size_of(product.m), tile.rows),
             upto(size_of(product.n), tile.columns),

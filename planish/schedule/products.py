@@ -239,9 +239,9 @@ def _parts(tensors: Tensors, node: UOp) -> int:
         if p == 1 or sizes.k // p * sizes.itemsize % (_LINE if on_core else _ALIGNED) == 0
     }
     if on_core:  # blocks of one kernel may share a sum, too
-        ways = range(2, len(target.clusters) + 1)
+        blocks = range(2, len(target.clusters) + 1)
         shared = min(
-            (shared_sum_cycles(target, sizes, tile, p) for tile in tiles for p in ways), default=times[1]
+            (shared_sum_cycles(target, sizes, tile, p) for tile in tiles for p in blocks), default=times[1]
         )
         times[1] = max(least, min(times[1], shared))
     best = min(times, key=lambda p: (times[p], p))
