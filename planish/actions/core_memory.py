@@ -19,7 +19,7 @@ Before → after::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import gcd
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
@@ -28,10 +28,11 @@ from planish.actions.base import Refusal
 from planish.actions.layouts import Layout
 from planish.actions.tensor_maps import fetched
 from planish.dtypes import DType
+from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.nest import plain_index
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Box, Bufferize, Ops
-from planish.uop.rewrite import substitute
+from planish.uop.rewrite import rewrite, substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
 from planish.uop.tensor_cores import IN_MEMORY, Core, Matrix, place_in_memory
@@ -44,6 +45,8 @@ _ACCESS: Final = 16
 _RUNS: Final = (16, 8, 4, 2, 1)
 _SHORTEST, _ENDS = 4, 4
 """Elements of a vector, and vectors of a row, from which on rows that start anywhere are written as vectors."""
+_FAR: Final = 96
+"""Elements of other blocks that a thread reads at once: they are far away."""
 _NARROW: Final = 4
 """Sums that are made shorter at once are kept so."""
 
@@ -92,15 +95,18 @@ def rounded(value: UOp, core: Core) -> UOp:
     return value.ne(value).where(value, kept.bitcast(dtypes.float32))
 
 
-def numbers(split: CoreTiling, elements: int, wide: int) -> UOp:
-    """The elements of a tile, for each thread every so manieth vector."""
+def numbers(split: CoreTiling, elements: int, wide: int, at_once: int = 1) -> UOp:
+    """The elements of a tile, for each thread every so manieth vector; so many elements of a thread at once, if they are more."""
     threads, number = split.core.threads * split.groups, cast("UOp", split.thread)
     if split.group is not None:
         number = split.group * split.core.threads + number
     wide = next(w for w in _RUNS if w <= max(min(wide, elements // threads), 1))
     rounds = max(-(-elements // (threads * wide)), 1)
-    if rounds > 1:
-        number = split.fresh(rounds, AxisType.LOOP) * threads + number
+    several = next(n for n in range(max(at_once // wide, 1), 0, -1) if rounds % n == 0)
+    if rounds > several:
+        number = split.fresh(rounds // several, AxisType.LOOP) * (threads * several) + number
+    if several > 1:
+        number = split.fresh(several, AxisType.UPCAST) * threads + number
     if elements < threads * wide * rounds:  # the first ones once more, which is as right
         number = number % (elements // wide)
     return number * wide + split.fresh(wide, AxisType.UPCAST) if wide > 1 else number
@@ -178,12 +184,32 @@ def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, colum
     return found
 
 
+def with_results(sink: UOp, split: CoreTiling, parts: Sequence[Results]) -> UOp:
+    """The kernel, its sums and the axes of its results exchanged; parts of results are side by side in what all of them close."""
+    sinks = []
+    for sums, row, column in parts:
+        axes = {split.m: split.outer_m + row, split.n: split.outer_n + column}
+        sinks.append(rewrite(substitute(sink, axes | sums), pm_flatten_range))
+    first, *others = sinks
+    if not others:
+        return first
+    ends = []
+    for same in zip(*(each.src for each in sinks), strict=True):
+        shared = [r for r in same[0].src[1:] if all(r in end.src[1:] for end in same)]
+        inner = []
+        for end in same:
+            own = [r for r in end.src[1:] if r not in shared]
+            inner.append(end.src[0].end(*own) if own else end.src[0])
+        ends.append(first.table.make(Ops.GROUP, dtypes.void, tuple(inner)).end(*shared))
+    return first.replace(src=tuple(ends))
+
+
 def _shared_out(split: CoreTiling, elements: int, wide: int) -> UOp:
     """The elements of a tile, for each block of the cluster, if there is one, a part of them."""
     if split.rank is None:
         return numbers(split, elements, wide)
     share = -(-elements // (split.parts * wide)) * wide
-    number = split.rank * share + numbers(split, share, wide)
+    number = split.rank * share + numbers(split, share, wide, _FAR // split.parts)
     return number if share * split.parts == elements else number % elements  # the first ones once more
 
 

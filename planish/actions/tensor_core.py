@@ -31,16 +31,21 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.actions.base import Action, AxisName, CoreName, fitting
-from planish.actions.core_memory import Results, operand_in_memory, results_in_memory, rounded
+from planish.actions.core_memory import (
+    Results,
+    operand_in_memory,
+    results_in_memory,
+    rounded,
+    with_results,
+)
 from planish.config import current
 from planish.target import Target
-from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.nest import name_of, next_root
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Lanes, Ops
 from planish.uop.products import Product, axis_size, products, why_not
 from planish.uop.ranges import kind_of
-from planish.uop.rewrite import rewrite, substitute
+from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
 from planish.uop.tensor_cores import Core, Matrix
 
@@ -264,8 +269,8 @@ class TensorCore(Action):
         ]
         reading = [core for core in target.tensor_cores if core.reads_memory]
         for core in rng.sample(reading, min(len(reading), _DRAWN)):
-            how = (rng.choice((1, 1, 2)), rng.randint(1, 4), rng.random() < 0.5, 1)
-            how = (*how, rng.choice((0, 0, 1, 2, 3)), 1, rng.choice((1, 1, 2, 3)))
+            groups, buffers, engine = rng.choice((1, 1, 2)), rng.randint(1, 4), rng.random() < 0.5
+            how = groups, buffers, engine, 1, rng.choice((0, 0, 1, 2, 3)), 1, rng.choice((1, 1, 2, 3))
             ways += [cls.of(core, product, *how) for product in products(sink, core)[:1]]
         return rng.choice(ways) if ways else cls("none", "i", "j", "k")
 
@@ -300,9 +305,13 @@ class TensorCore(Action):
                 f"stay={self.stay}: who stays has a copy engine fetch what comes next", remedy="engine=true"
             )
         if self.parts < 1 or (self.parts > 1 and (not core.reads_memory or self.stay)):
-            raise self.no(f"parts={self.parts}: blocks that share a sum end with it, and have it in LOCAL memory")
-        if self.parts > target.cluster:
-            raise self.no(f"parts={self.parts}: a cluster of {target.name} has at most {target.cluster} blocks")
+            raise self.no(
+                f"parts={self.parts}: blocks that share a sum end with it, and have it in LOCAL memory"
+            )
+        if self.parts > max(len(target.clusters), 1):
+            raise self.no(
+                f"parts={self.parts}: a cluster of {target.name} has at most {len(target.clusters)} blocks"
+            )
         if self.run < 1 or self.run & (self.run - 1):
             raise self.no(f"run={self.run} is no power of two")
         if self.run > 1 and (core.reads_memory or core.threads == 1):
@@ -370,27 +379,6 @@ class TensorCore(Action):
                 one = product if each.reduce is product.reduce else each
                 totals[each.reduce] = split.tile(one, lanes)
         if not core.reads_memory:
-            return _exchanged(sink, split, Results(totals, row, column))
-        parts = results_in_memory(split, totals, row, column)
-        made = _side_by_side([_exchanged(sink, split, part) for part in parts])
+            return with_results(sink, split, [Results(totals, row, column)])
+        made = with_results(sink, split, results_in_memory(split, totals, row, column))
         return fitting(sink, made, self, target)
-
-
-def _exchanged(sink: UOp, split: CoreTiling, part: Results) -> UOp:
-    """The kernel, its sums and the axes of its results exchanged."""
-    axes = {split.m: split.outer_m + part.row, split.n: split.outer_n + part.column}
-    return rewrite(substitute(sink, axes | part.sums), pm_flatten_range)
-
-
-def _side_by_side(sinks: Sequence[UOp]) -> UOp:
-    """Kernels that do parts of the same results as one: what all close is closed around the others."""
-    first, *others = sinks
-    if not others:
-        return first
-    ends = []
-    for same in zip(*(sink.src for sink in sinks), strict=True):
-        shared = [r for r in same[0].src[1:] if all(r in end.src[1:] for end in same)]
-        own = [[r for r in end.src[1:] if r not in shared] for end in same]
-        inner = [end.src[0].end(*its) if its else end.src[0] for end, its in zip(same, own, strict=True)]
-        ends.append(first.table.make(Ops.GROUP, dtypes.void, tuple(inner)).end(*shared))
-    return first.replace(src=tuple(ends))

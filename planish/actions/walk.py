@@ -15,16 +15,15 @@ from typing import Final, NamedTuple, cast
 
 from planish import dtypes
 from planish.actions.base import Refusal
-from planish.actions.core_memory import neighbours, numbers, results_in_memory
+from planish.actions.core_memory import neighbours, numbers, results_in_memory, with_results
 from planish.actions.padding import gated
 from planish.actions.tensor_core import CoreTiling
 from planish.actions.tensor_maps import fetched
 from planish.dtypes import AddrSpace, DType
-from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Box, Bufferize, Combine, Lanes, Ops
 from planish.uop.products import Product, axis_size
-from planish.uop.rewrite import rewrite, substitute
+from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
 from planish.uop.symbolic.conditions import conjuncts
 from planish.uop.tensor_cores import CORES, IN_MEMORY, Core, place_in_memory
@@ -324,9 +323,8 @@ class Walk:
     def stored(self, sink: UOp, result: UOp, sums: Fragment) -> UOp:
         """The kernel with a result that threads hold instead of the sum."""
         split = self.split
-        exchanged, row, column = results_in_memory(split, {self.values.reduce: result}, sums.row, sums.column)
-        places = {split.m: split.outer_m + row, split.n: split.outer_n + column}
-        return rewrite(substitute(sink, {**places, **exchanged}), pm_flatten_range)
+        parts = results_in_memory(split, {self.values.reduce: result}, sums.row, sums.column)
+        return with_results(sink, split, parts)
 
     def stored_row(self, store: UOp, known: Mapping[UOp, UOp], held: Fragment) -> UOp:
         """A store of what is known of each row at the end of the walk, by one of the threads that hold it."""

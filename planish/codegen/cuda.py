@@ -395,7 +395,8 @@ class _Writer(FetchWriter):
         if self.reads_shared:  # by tensor cores, which do not read as threads store
             self.emit(warpgroup.FENCE)
         if i.cluster:
-            self.emit(cuda_helpers.CLUSTER_BARRIER)
+            last = i is self.program.body[-1]
+            self.emit(cuda_helpers.CLUSTER_END if last else cuda_helpers.CLUSTER_BARRIER)
             return
         own = f'asm volatile("bar.sync 1, {self.threads};" ::: "memory");'
         self.emit(own if self.has_fetcher else "__syncthreads();")

@@ -8,11 +8,11 @@ The last parameter of the kernel is the tensor maps, as the driver encodes them 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from planish.codegen.cuda_values import CudaValues
 from planish.llir import program as ir
-from planish.llir.program import GROUP, Box, Buffer, Program
+from planish.llir.program import GROUP, Box, Buffer, Ops, Program
 
 MAPS: Final = "maps"
 REGISTERS: Final = 1 << 16
@@ -92,6 +92,7 @@ class FetchWriter(CudaValues):
     threads: int
     blocks: int
     fetching: int
+    makers: dict[ir.Register, ir.Instruction] | None = None
 
     def fetcher(self, i: ir.Fetcher) -> None:
         rings = {each.ring: each.buffers for each in self.program.body if isinstance(each, ir.Acquire)}
@@ -126,8 +127,42 @@ class FetchWriter(CudaValues):
 
     def _phase(self, i: ir.Acquire | ir.AwaitBoxes | ir.Release | ir.CopyBox) -> tuple[str, str]:
         """The buffer of a step, and the parity of its phase."""
-        step = f"(uint32_t){self.value(i.step)}"
-        return f"{step} % {i.buffers}", f"{step} / {i.buffers} % 2"
+        buffer, turn = self._turn(i.step, i.buffers)
+        return buffer, f"{turn} % 2"
+
+    def _turn(self, step: ir.Operand, buffers: int) -> tuple[str, str]:
+        """The buffer of a step and how often the ring was filled before, both as they are counted, if they are (`llir/rounds.py`)."""
+        maker = None if isinstance(step, ir.Immediate) else self._makers().get(step)
+        match maker:
+            case ir.Compute(op=Ops.MULACC, inputs=(times, ir.Immediate(value=count), inner)) if (
+                count == buffers and self._is_buffer(inner, buffers)
+            ):
+                return f"(uint32_t){self.value(inner)}", f"(uint32_t){self.value(times)}"
+            case ir.Compute(op=Ops.ADD, inputs=(base, inner)) if not isinstance(base, ir.Immediate):
+                tiles = self._makers().get(base)
+                if isinstance(tiles, ir.Compute) and tiles.op is Ops.MUL:
+                    tile, steps = tiles.inputs
+                    if isinstance(steps, ir.Immediate) and cast("int", steps.value) % buffers == 0:
+                        slot, turn = self._turn(inner, buffers)
+                        rounds = cast("int", steps.value) // buffers
+                        return slot, f"((uint32_t){self.value(tile)} * {rounds} + {turn})"
+            case ir.Compute(op=Ops.SUB, inputs=(later, ir.Immediate(value=int(lag)))) if 0 < lag < buffers:
+                slot, turn = self._turn(later, buffers)
+                return f"({slot} + {buffers - lag}) % {buffers}", f"({turn} - ({slot} < {lag}))"
+        text = f"(uint32_t){self.value(step)}"
+        return f"{text} % {buffers}", f"{text} / {buffers}"
+
+    def _is_buffer(self, number: ir.Operand, buffers: int) -> bool:
+        """Whether a number counts the buffers of a ring."""
+        loop = None if isinstance(number, ir.Immediate) else self._makers().get(number)
+        return (
+            isinstance(loop, ir.Loop) and isinstance(loop.bound, ir.Immediate) and loop.bound.value == buffers
+        )
+
+    def _makers(self) -> dict[ir.Register, ir.Instruction]:
+        if self.makers is None:
+            self.makers = {i.target: i for i in self.program.body if i.target is not None}
+        return self.makers
 
     def acquire(self, i: ir.Acquire) -> None:
         buffer, parity = self._phase(i)

@@ -141,10 +141,12 @@ template <class T> inline T *peer_memory(T *at, uint32_t rank) {
   asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(at), "r"(rank));
   return (T *)there;
 }"""
-CLUSTER_BARRIER: Final = (
-    """asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");"""
-)
+CLUSTER_BARRIER: Final = """asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");"""
 """All threads of all blocks of a cluster that have not ended."""
+CLUSTER_END: Final = (
+    """asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory");"""
+)
+"""The same where nobody reads anything any more: who waits for all that was written to arrive waits long."""
 
 MMA: Final = """// C[{m}, {n}] += A[{m}, {k}] @ B[{k}, {n}], held by the {threads} threads of a warp
 static inline void {name}(vec<{acc}, {cs}> &c, const vec<{left}, {as_}> &a, const vec<{right}, {bs}> &b) {{

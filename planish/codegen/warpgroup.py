@@ -21,10 +21,10 @@ FINISH: Final = """asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory")
 """All products that were begun are done."""
 
 DESCRIPTOR: Final = """// a matrix in shared memory: address, and how far apart its blocks of columns and groups of rows are, in bytes
-static inline uint64_t descriptor(const void *start, uint32_t blocks, uint32_t rows) {
-  uint64_t address = (uint64_t)__cvta_generic_to_shared(start) & 0x3ffff;
-  return address >> 4 | (uint64_t)(blocks >> 4) << 16 | (uint64_t)(rows >> 4) << 32 | 1ull << 62;
-}"""
+static inline uint32_t descriptor(const void *start, uint32_t blocks) {
+  return ((uint32_t)__cvta_generic_to_shared(start) & 0x3ffff) >> 4 | (blocks >> 4) << 16;
+}
+static inline uint64_t described(uint32_t low, uint32_t rows) { return (uint64_t)(rows >> 4 | 1u << 30) << 32 | low; }"""
 
 _KINDS: Final = {
     dtypes.bfloat16: "bf16",
@@ -68,10 +68,7 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
     slab = tile.k * _ROW
     # of rows along k the next 32 bytes; of rows across k the next k rows
     steps = [tile.k // _STEPS * _ROW // 16 if each else 32 // 16 for each in across]
-    spread = [
-        f"descriptor({name}, {slab if each else 16}, {8 * _ROW})"
-        for name, each in zip("ab", across, strict=True)
-    ]
+    spread = [f"descriptor({name}, {slab if each else 16})" for name, each in zip("ab", across, strict=True)]
     instruction = f"wgmma.mma_async.sync.aligned.m64n{tile.n}k{tile.k // _STEPS}.{sums_of}.{kind}.{kind}"
     scales = "1" if whole else f"1, 1, 1{turned}"
     left = ", ".join(f"%{count + k}" for k in range(words))
@@ -81,9 +78,9 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
         a = (
             [f'"r"(a.at[{k * words + word}])' for word in range(words)]
             if held
-            else [f'"l"(left + {k * steps[0]})']
+            else [f'"l"(described(left + {k * steps[0]}, {8 * _ROW}))']
         )
-        ins = ", ".join([*a, f'"l"(right + {k * steps[1]})'])
+        ins = ", ".join([*a, f'"l"(described(right + {k * steps[1]}, {8 * _ROW}))'])
         lines.append(
             f'  asm volatile("{instruction} {{{sums}}}, {left}, %{count + words}, {scales};" : {outs} : {ins});'
         )
@@ -94,7 +91,7 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
             f"// C[{tile.m}, {tile.n}] += A[{tile.m}, {tile.k}] @ B[{tile.k}, {tile.n}], by {tile.threads} threads, "
             + ("A in registers and B in shared memory" if held else "from shared memory"),
             f"static inline void {name}(vec<{total}, {count}> &c, {given}, const void *b) {{",
-            f"  const uint64_t {places};",
+            f"  const uint32_t {places};",
             '  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");',
             *lines,
             '  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");',

@@ -67,6 +67,8 @@ def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
                 most = (_ITERATIONS, _SUMS if sums else _INSTRUCTIONS)
                 if sums and is_pipelined:
                     most = _PIPELINED
+                elif any(isinstance(i, Address) and i.peer for i in inside):
+                    most = (_ITERATIONS, _PIPELINED[1])  # what is far away is read for all iterations at once
                 passed = has_threads and any(isinstance(i, If) for i in inside) and not sums
                 copies = _copies(loop, sum(map(_work, inside)), most)
                 result[start] = replace(loop, unroll=copies or _PASSED * passed)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from itertools import product
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,13 @@ def multiply(tile: TileOp, a: Array, b: Array, c: Array, narrow: tuple[DType, DT
 
 
 # -- launches --------------------------------------------------------------------------------------------------
+
+
+class _Turns(NamedTuple):
+    """The threads of a block, in the order in which they take turns."""
+
+    block: Block
+    runs: dict[ThreadState, Generator[None, None, None]]
 
 
 class _BlockRun:
@@ -189,25 +196,31 @@ class _BlockRun:
         return block
 
     def _run_cluster(self, cluster: list[Block], reverse: bool) -> None:
-        blocks = {thread: block for block in cluster for thread in block.everybody}
-        for thread in blocks:
-            thread.peers = cluster
-        order = reversed(blocks) if reverse else iter(blocks)
-        runs = {thread: self._step_through(thread) for thread in order}
-        ready = list(runs)
+        """Blocks that run at the same time: each as far as it comes without the others, so that who does not wait for them is found."""
+        for block in cluster:
+            for thread in block.everybody:
+                thread.peers = cluster
+        runs = [
+            _Turns(block, {t: self._step_through(t) for t in (block.everybody[:: -1 if reverse else 1])})
+            for block in (reversed(cluster) if reverse else cluster)
+        ]
         waiting: set[ThreadState] = set()
+        ready: set[ThreadState] = {thread for block in cluster for thread in block.everybody}
         while ready:
-            for thread in ready:
-                try:
-                    next(runs[thread])
-                    waiting.add(thread)
-                except StopIteration:
-                    blocks[thread].ended += 1
-            released = self._of_cluster(cluster, waiting)
-            for block in cluster if not released else ():
-                released |= self._release(block.threads, waiting.intersection(block.everybody))
-            waiting -= released
-            ready = [thread for thread in runs if thread in released]
+            for block, its in runs:
+                mine = [thread for thread in its if thread in ready]
+                while mine:
+                    for thread in mine:
+                        try:
+                            next(its[thread])
+                            waiting.add(thread)
+                        except StopIteration:
+                            block.ended += 1
+                    released = self._release(block.threads, waiting.intersection(block.everybody))
+                    waiting -= released
+                    mine = [thread for thread in its if thread in released]
+            ready = self._of_cluster(cluster, waiting)
+            waiting -= ready
         if waiting:
             first = min(waiting, key=lambda thread: thread.number)
             raise VerifyError(

@@ -30,6 +30,7 @@ from planish.llir.program import (
 )
 from planish.llir.resident import resident
 from planish.llir.reuse import reused
+from planish.llir.rounds import in_rounds
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
@@ -449,4 +450,4 @@ def lower(
     own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
     made = resident(fetched(Program(name, tuple(params), own, tuple(body), tuple(state.variables))))
-    return reused(made) if state.aligned else made
+    return in_rounds(reused(made)) if state.aligned else made

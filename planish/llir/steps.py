@@ -80,7 +80,12 @@ class Decoder(FetchSteps):
 
     def _peer_address(self, i: ir.Address, buffer: Buffer) -> Step:
         """An address in the memory of a block of the cluster, as long as it is there."""
-        out, index, position, step = self.slot(i.result), self.slot(i.index), self.position, buffer.dtype.lanes
+        out, index, position, step = (
+            self.slot(i.result),
+            self.slot(i.index),
+            self.position,
+            buffer.dtype.lanes,
+        )
 
         def from_peer(t: ThreadState) -> None:
             t.waiting = position

@@ -92,7 +92,7 @@ class ThreadState:
     """What belongs to one thread."""
 
     __slots__ = (
-        "fetches", "flights", "memory", "number", "products", "peers", "registers", "rings", "slots", "specials", "waiting",
+        "fetches", "flights", "memory", "number", "peers", "products", "registers", "rings", "slots", "specials", "waiting",
     )  # fmt: skip
 
     def __init__(

@@ -30,6 +30,8 @@ class Fit(NamedTuple):
     padded: tuple[int, int, int]
     groups: int = 1
     """Groups of threads that share an operand."""
+    parts: int = 1
+    """Blocks that share a sum."""
 
     @property
     def axes(self) -> tuple[UOp, UOp, UOp]:

@@ -7,7 +7,8 @@ takes to do all tiles, each as long as its products take or its operands take to
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from planish.actions.core_memory import narrowed, neighbours, starts_anywhere, written_along
 from planish.actions.split import Split
@@ -23,6 +24,7 @@ from planish.target.rounds import (
     ProductSizes,
     cycles,
     rings,
+    shared_sum_cycles,
     strip_of,
 )
 from planish.uop.nest import size_of
@@ -37,6 +39,8 @@ _SLOWER: Final = 6.0
 """How many times longer everything takes that waits for an operand which is turned."""
 _NEAR, _WORTH = 4, 1.4
 """Tiles that are tried with a copy engine before any without, and how much longer they may take by what is known of them."""
+_GAIN: Final = 0.9
+"""How much faster a sum has to be that blocks share."""
 _LEAST: Final = 32
 """Columns and terms from which on a product is worth a core of this kind."""
 _LEAST_BUFFERS: Final = 2
@@ -72,21 +76,44 @@ def _use(draft: Draft, cores: list[Core], product: Product) -> bool:
     """One way to read the kernel as a product, in the best tile that can be made."""
     ranked, others = (_ranked(draft, cores, product, stay=stay) for stay in (True, False))
     # what a copy engine brings is worth a tile that is not quite the best; without it nobody stays
-    near = [each for each in ranked[:_NEAR] if each[0] <= _WORTH * ranked[0][0]]
-    for (_, tile, core), kind in (*((each, _Fetched) for each in near), *((each, _Tiles) for each in others)):
+    near = [each for each in ranked[:_NEAR] if each.time <= _WORTH * ranked[0].time]
+    shared = [each for each in _shared_sums(draft, product, ranked) if each.time < _GAIN * ranked[0].time]
+    fetched = ((each, _Fetched) for each in (*shared, *near))
+    copied = ((each, _Tiles) for each in (*shared, *others))
+    for (_, tile, core, parts), kind in (*fetched, *copied):
         padded = (
             upto(size_of(product.m), tile.rows),
             upto(size_of(product.n), tile.columns),
-            upto(size_of(product.k), core.k),
+            upto(size_of(product.k), core.k * parts),
         )
-        if try_each(draft, core, [Fit(product, padded, tile.rows // _ROWS)], kind):
+        if try_each(draft, core, [Fit(product, padded, tile.rows // _ROWS, parts)], kind):
             return True
     return False
 
 
-def _ranked(
-    draft: Draft, cores: list[Core], product: Product, *, stay: bool
-) -> list[tuple[float, BlockTile, Core]]:
+class _Way(NamedTuple):
+    """How long a tile takes, with a core, its sum in so many parts."""
+
+    time: float
+    tile: BlockTile
+    core: Core
+    parts: int = 1
+
+
+def _shared_sums(draft: Draft, product: Product, ranked: Sequence[_Way]) -> list[_Way]:
+    """The same of sums that the blocks of a cluster share: the best tile for each number of them."""
+    sizes, target = _sizes(draft, product), draft.target
+
+    def shared(way: _Way, parts: int) -> _Way:
+        time = shared_sum_cycles(target, sizes, way.tile, parts)
+        return way._replace(time=time * _SLOWER ** _turned(way.core, product), parts=parts)
+
+    numbers = range(2, len(target.clusters) + 1)
+    found = [min((shared(way, parts) for way in ranked), key=lambda each: each.time) for parts in numbers]
+    return sorted(found, key=lambda each: each.time)
+
+
+def _ranked(draft: Draft, cores: list[Core], product: Product, *, stay: bool) -> list[_Way]:
     """Tiles by the time that they take, the best first."""
     sizes = _sizes(draft, product)
     found = []
@@ -95,8 +122,8 @@ def _ranked(
         core = min(alike, key=lambda core: _turned(core, product), default=None)
         if core is not None:
             time = cycles(draft.target, sizes, tile, WARPGROUPS, stay=stay)
-            found.append((time * _SLOWER ** _turned(core, product), tile, core))
-    return sorted(found, key=lambda each: each[0])
+            found.append(_Way(time * _SLOWER ** _turned(core, product), tile, core))
+    return sorted(found, key=lambda each: each.time)
 
 
 def _sizes(draft: Draft, product: Product) -> ProductSizes:
@@ -138,15 +165,20 @@ class _Tiles(CoreSchedule):
         """The core at work, shared out in the best way; by blocks that stay, if they may and it is."""
         groups, core, target = self.fit.groups, self.core, self.draft.target
         tile = BlockTile(groups * core.m, core.n)
-        way = rings(target, self.sizes, tile, stay=stay)
+        parts = self.fit.parts
+        way = rings(target, self.sizes, tile, parts, stay=stay and parts == 1)
         if self.engine and way.buffers < _LEAST_BUFFERS:
             return False
         how = f"tiles of {groups * core.m} x {core.n} in registers"
         how += ", a copy engine feeds them" if self.engine else ""
         how += ", blocks go on to the next" if way.stay else ""
+        how += f", {parts} blocks share a sum" if parts > 1 else ""
         staying = way.blocks * target.workers if way.stay else 0
         return self.draft.do(
-            TensorCore.of(core, self.fit.product, groups, way.buffers, engine=self.engine, stay=staying), how
+            TensorCore.of(
+                core, self.fit.product, groups, way.buffers, engine=self.engine, stay=staying, parts=parts
+            ),
+            how,
         )
 
     def order(self) -> None:

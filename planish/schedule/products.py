@@ -24,7 +24,16 @@ from planish.config import current
 from planish.dtypes import DType
 from planish.schedule.tensors import Tensors, most, pad, permute, reshape, shrink
 from planish.target import Target
-from planish.target.rounds import THREAD_TILES, THREADS, WARPGROUP_TILES, WARPGROUPS, ProductSizes, cycles
+from planish.target.rounds import (
+    THREAD_TILES,
+    THREADS,
+    WARPGROUP_TILES,
+    WARPGROUPS,
+    ProductSizes,
+    cycles,
+    least_cycles,
+    shared_sum_cycles,
+)
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
 from planish.uop.shape import shape
@@ -227,13 +236,18 @@ def _parts(tensors: Tensors, node: UOp) -> int:
     ways = [1, *(p for p in range(2, _MOST_PARTS + 1) if cut % p == 0 and sizes.k // p >= _PART)]
     # what memory takes to bring the operands, no cut makes shorter; parts for a core that reads LOCAL memory are whole rows there, as an
     # engine fetches them
-    read = (sizes.m + sizes.n) * sizes.k * sizes.batch * sizes.itemsize
-    least = read / (target.bytes_per_cycle[-1] * target.workers)
+    least = least_cycles(target, sizes)
     times = {
         p: max(least, min(cycles(target, sizes, tile, engine, p) for tile in tiles))
         for p in ways
         if p == 1 or sizes.k // p * sizes.itemsize % (_LINE if on_core else _ALIGNED) == 0
     }
+    if on_core:  # blocks of one kernel may share a sum, too
+        blocks = range(2, len(target.clusters) + 1)
+        shared = min(
+            (shared_sum_cycles(target, sizes, tile, p) for tile in tiles for p in blocks), default=times[1]
+        )
+        times[1] = max(least, min(times[1], shared))
     best = min(times, key=lambda p: (times[p], p))
     return best if best > 1 and times[best] < _GAIN * times[1] else 0
 

@@ -96,8 +96,9 @@ class Target:
     """The most threads along each axis of a block; empty: there are no blocks."""
     block_threads: int = 1
     """The most threads in a block."""
-    cluster: int = 1
-    """The most blocks that run at the same time and read each other's LOCAL memory."""
+    clusters: tuple[int, ...] = ()
+    """Of blocks that run at the same time and read each other's LOCAL memory: how many clusters of one, two, … there are at once, if each block has a
+    multiprocessor (which of them are neighbours differs from chip to chip: a few less than were found on one); empty: there are none."""
     block_registers: int = 1 << 16
     """The registers that all threads of a block have together."""
     warp: int = 1
@@ -255,7 +256,8 @@ TARGETS: Final = {
             _CUDA, name="sm_80", folds=_WIDE_FOLDS, arch="sm_80", workers=108, local_bytes=163 << 10, caches=(192 << 10, 40 << 20)
         ),
         replace(
-            _CUDA, name="sm_90", folds=_WIDE_FOLDS, workers=132, local_bytes=226 << 10, cluster=8,
+            _CUDA, name="sm_90", folds=_WIDE_FOLDS, workers=132, local_bytes=226 << 10,
+            clusters=(132, 64, 36, 28, 20, 16, 14, 14),
             tensor_cores=(*tensor_cores.NVIDIA, *tensor_cores.HOPPER),
         ),
     )

@@ -3,7 +3,8 @@
 All multiprocessors together do a round. A round multiplies, or waits for its operands to come from the second cache, whichever takes
 longer, and begins and ends; several blocks of a multiprocessor hide that from each other; with few warps it waits for each of them. The larger tile reads less for each product, the smaller one
 leaves fewer multiprocessors without work at the end, and less beyond the edges: both are counted. Operands that the second cache does not hold come from memory in every
-round, which delays products a little; least of them do where blocks of a round are in strips. Sums that are cut into parts have more tiles, all of which are written and read once more.
+round, which delays products a little; least of them do where blocks of a round are in strips. Sums that are cut into parts have more tiles, all of which are written and read once more,
+by another kernel, or by the blocks of a cluster, each of which reads the sums of the others where they are.
 
 What multiplies is one of three `Engine`s. The numbers are of an H200.
 """
@@ -11,7 +12,7 @@ What multiplies is one of three `Engine`s. The numbers are of an H200.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isqrt
+from math import inf, isqrt
 from typing import Final, NamedTuple
 
 from planish.target import Target
@@ -37,7 +38,7 @@ FETCHER: Final = 32
 """Threads of a block that have operands fetched, where a multiprocessor has several blocks."""
 _ROW: Final = 128
 """Bytes of a row of an operand."""
-_AHEAD, _WELL_AHEAD, _LEAST_AHEAD = 6, 4, 3
+_AHEAD, _WELL_AHEAD, _LEAST_AHEAD = 8, 4, 3
 """Tiles of it that there are at most, that are enough for what is fetched to be there in time, and below which several blocks do not help."""
 _WIDE: Final = 8
 """Columns of a tile from which on several blocks were measured."""
@@ -46,6 +47,9 @@ _SHALLOW: Final = 1.31
 _STAYING_ENDS, _STAYING_ENDS_TOGETHER = 0.8, 0.5
 """How long the ends of blocks that stay take by those of others, where each is alone and where several are together: nobody waits for what was written to
 arrive. Of 126 ways to do fourteen products, the one that is chosen so was 1.2 % slower than the best."""
+_FROM_OTHERS, _AMONG_THEM = 7.0, 3000
+"""Bytes per cycle that a block reads of the LOCAL memory of others in its cluster, and cycles that these wait for each other (64 x 96 to 128 x 192
+sums in two to six parts)."""
 _BARRIERS: Final = 1024
 """Bytes of LOCAL memory of a block that are for barriers, and to begin where tiles have to."""
 
@@ -93,7 +97,7 @@ class Engine(NamedTuple):
     """Cycles of a tile of operands at least, of a block that is alone."""
 
 
-WARPGROUPS: Final = Engine(8 * 3620, begin=2640, end=0.154, reads=60.0, step=400)
+WARPGROUPS: Final = Engine(8 * 3620, begin=2640, end=0.154, reads=60.0, step=360)
 WARPS: Final = Engine(16 * 700, half=3.0, resident=8)
 THREADS: Final = Engine(32 * 108, half=1.8, resident=16)
 
@@ -168,7 +172,7 @@ def _rings(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int) -> 
     results = tile.rows * tile.columns * (sizes.kept or sizes.itemsize)
     most = -(-_blocks(sizes, tile, parts) // target.workers)
     for blocks in range(1, max(most, 1) + 1):
-        buffers = min((room // blocks - _BARRIERS) // memory, _AHEAD, steps)
+        buffers = _ring(min((room // blocks - _BARRIERS) // memory, _AHEAD, steps), steps)
         if steps == 1:  # nothing is fetched ahead
             fits = target.block_registers // blocks >= threads * (sums + _OTHERS)
         else:
@@ -176,9 +180,15 @@ def _rings(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int) -> 
         if blocks > 1 and (buffers < min(steps, _LEAST_AHEAD) or not fits or tile.columns < _WIDE):
             return
         yield Rings(blocks, max(buffers, 1))
-        left = min((room // blocks - _BARRIERS - results) // memory, _AHEAD, steps)
+        left = _ring(min((room // blocks - _BARRIERS - results) // memory, _AHEAD, steps), steps)
         if most > blocks and steps > 1 and left >= min(steps, _LEAST_AHEAD) and tile.columns >= _WIDE:
             yield Rings(blocks, left, stay=True)
+
+
+def _ring(most: int, steps: int) -> int:
+    """Tiles of a ring that there is memory for: so many that the steps are whole rounds, if that leaves enough (`llir/rounds.py`)."""
+    whole = max((n for n in range(1, most + 1) if steps % n == 0), default=0)
+    return whole if whole >= min(most, _WELL_AHEAD) else most
 
 
 def fetched_registers(registers: int, blocks: int, threads: int) -> int:
@@ -218,6 +228,29 @@ def _shared_cycles(
     else:
         ends = (mine * engine.begin + ends) / together
     return time + ends + mine * _delay(target, sizes, tile, parts)
+
+
+def shared_sum_cycles(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int) -> float:
+    """The time of tiles of which the blocks of a cluster have a part of the sum each, if all clusters run at once."""
+    blocks = _blocks(sizes, tile, parts)
+    if (
+        parts > len(target.clusters)
+        or blocks > parts * target.clusters[parts - 1]
+        or _steps(sizes, parts) < 2
+    ):
+        return inf
+    way = rings(target, sizes, tile, parts, stay=False)
+    if way.blocks > 1:
+        return inf
+    others = _SUM * tile.rows * tile.columns * (parts - 1) / parts
+    time = _shared_cycles(target, sizes, tile, WARPGROUPS, parts, way) + _AMONG_THEM + others / _FROM_OTHERS
+    return max(time, least_cycles(target, sizes))
+
+
+def least_cycles(target: Target, sizes: ProductSizes) -> float:
+    """What memory takes to bring the operands, however they are multiplied."""
+    read = (sizes.m + sizes.n) * sizes.k * sizes.batch * sizes.itemsize
+    return read / (target.bytes_per_cycle[-1] * target.workers)
 
 
 def cycles(

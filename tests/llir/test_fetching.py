@@ -60,7 +60,7 @@ def test_boxes_are_there_when_they_are_awaited(reverse: bool) -> None:
 )
 @pytest.mark.parametrize("source", ["by hand", "compiled"])
 def test_what_is_missing_is_found(missing: type[Instruction], said: str, source: str) -> None:
-    program = kernels.fetched_boxes() if source == "by hand" else compiled(64, 64, 512)
+    program = kernels.fetched_boxes() if source == "by hand" else compiled(64, 64, 1024)
     arrays = [np.zeros(b.elements, b.dtype.numpy) for b in program.params]
     interpret(program, arrays)
     with pytest.raises(VerifyError, match=said):
@@ -74,7 +74,7 @@ def compiled(m: int, n: int, k: int, function: Any = lambda a, b: a @ b) -> Prog
 
 
 def test_a_buffer_is_not_released_under_a_product() -> None:
-    program = compiled(64, 64, 512)
+    program = compiled(64, 64, 1024)
     later = [i.step for i in program.body if isinstance(i, Release)]
     (made,) = (i for i in program.body if isinstance(i, Compute) and i.result in later)
     body = tuple(replace(i, step=made.inputs[0]) if isinstance(i, Release) else i for i in program.body)

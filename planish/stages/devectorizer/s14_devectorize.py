@@ -196,8 +196,10 @@ def _fold_store(root: UOp, ctx: _LaneRun) -> UOp | None:
 
 
 def _stored(place: UOp, ctx: _LaneRun) -> list[LaneAccess]:
-    """The runs of a store. Lanes under gates of their own are one access where the target has masks, or where all of them are nearly always
-    open, as at the end of a row: then they lie where one access of the target writes them.
+    """The runs of a store.
+
+    Lanes under gates of their own are one access where the target has masks; or where one access of the target writes them all: mostly all of
+    them are open, and at the end of a row the code writes one by one.
     """
     apart = list(accesses_of(place, ctx.target.masked, ctx.forms))
     memory = cast("PtrDType", place.src[0].dtype)

@@ -54,8 +54,8 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False, final: bool = False) -> in
             memory = cast("PtrDType", node.dtype)
             total += memory.size * memory.base.itemsize
         elif node.op is Ops.BUFFERIZE:
-            own = [place for place in node.src[1:] if not is_rank(place)]
-            size = prod(place.vmax + 1 for place in own) * cast("Bufferize", node.arg).buffers
+            here = [place for place in node.src[1:] if not is_rank(place)]
+            size = prod(place.vmax + 1 for place in here) * cast("Bufferize", node.arg).buffers
             copies = _copies(x, closed_by(node), unrolled, node.src[1:])
             kept[node] = size * copies * x.dtype.itemsize
             if copies > 1:

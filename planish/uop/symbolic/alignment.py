@@ -48,8 +48,9 @@ def is_multiple(node: UOp, n: int) -> bool:
 
 
 def power_of_two(node: UOp, most: int) -> int:
-    """The greatest power of two up to `most` (one itself) that provably divides an index, seen through remainders:
-    x % 8 is x, less a multiple of eight, so that row·9 - row % 8 is a multiple of eight.
+    """The greatest power of two up to `most` (one itself) that provably divides an index, seen through remainders.
+
+    x % 8 is x, less a multiple of eight: row·9 - row % 8 is a multiple of eight.
     """
     known = gcd(const_factor(node), most)
     while 2 * known <= most and _is_congruent_to_nothing(node, 2 * known):
