@@ -1,4 +1,4 @@
-"""Layouts of weights: a matrix turned, or cut into panels that a product reads from one end to the other; a kernel interpolated.
+"""Layouts of weights: a matrix turned, or cut into panels that a product reads from one end to the other; kernels of convolutions likewise.
 
 Rows of a matrix lie apart, and what a tile of a product needs of each is a few vectors: read so, weights come from memory at half the
 speed or less. Laid out as they are read they come at all of it. A weight is laid out once, when a program that wants it so is made or
@@ -52,12 +52,18 @@ TURNED: Final = "turned"
 """(K, N) as (N, K)."""
 
 
-def transformed(axis: int) -> str:
-    """The kernel of a convolution with its taps along an axis interpolated (`interpolation.py`)."""
-    return f"{_INTERPOLATED} {axis}"
+def channels(width: int) -> str:
+    """The kernel of a convolution (O, I, …) as (O / width, I, …, width)."""
+    return f"{_CHANNELS} {width}"
+
+
+def interpolated_along(axis: int, layout: str = AS_IT_IS) -> str:
+    """The kernel of a convolution with its taps along an axis interpolated (`interpolation.py`), then laid out."""
+    return f"{_INTERPOLATED} {axis} {layout}".rstrip()
 
 
 _INTERPOLATED: Final = "interpolated"
+_CHANNELS: Final = "channels of"
 
 
 def laid_out(source: Array, layout: str) -> Array:
@@ -65,8 +71,14 @@ def laid_out(source: Array, layout: str) -> Array:
     if layout == TURNED:
         return np.ascontiguousarray(source.T)
     if layout.startswith(_INTERPOLATED):
-        return np.ascontiguousarray(interpolated(source, int(layout.split()[1])))
+        _, axis, *rest = layout.split(maxsplit=2)
+        made = interpolated(source, int(axis))
+        return laid_out(made, *rest) if rest else made
     width = int(layout.rpartition(" ")[2])
+    if layout == channels(width):
+        outs, *others = source.shape
+        made = source.reshape(outs // width, width, -1).transpose(0, 2, 1)
+        return np.ascontiguousarray(made).reshape(outs // width, *others, width)
     if layout == panels(width, turned=True):
         columns, rows = source.shape
         return np.ascontiguousarray(source.reshape(columns // width, width, rows).transpose(0, 2, 1))

@@ -11,22 +11,17 @@ times as large (5e-7 of the largest result where those are 2e-7), and what is no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
 from planish import dtypes
 from planish.onnx.interpolation import Interpolation, interpolation
-from planish.onnx.weight_layouts import transformed
-from planish.optimize.body import multiplying
 from planish.ptir import ops
-from planish.ptir.builder import Graph
-from planish.ptir.dims import bounds
-from planish.ptir.function import Inst, Value, clone_region_body
+from planish.ptir.function import Inst, Value
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.ops.contract import ConvolutionAttrs
-from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.types import DimLike
 from planish.target import Target
 
@@ -36,26 +31,15 @@ _KERNELS: Final = 4
 """Launches: one before the convolution, and sums of its results."""
 
 
-def with_fewer_products(
-    rewriter: ProgramRewriter, inst: Inst, machine: Target, weight: Callable[[str], Value]
-) -> bool:
-    """Rewrite a convolution with a constant kernel, if that is worth it; `weight` gives the kernel in a layout. Whether it was."""
+def best_axis(inst: Inst, machine: Target) -> int | None:
+    """The axis of the image along which a convolution had better be done so; None if it had not."""
     attrs, (image, kernel) = inst.attrs, inst.operands
     if not isinstance(attrs, ConvolutionAttrs) or not _is_plain(attrs, image, kernel):
-        return False
+        return None
     axes = range(2, image.type.rank - 1)  # rows: along the last axis everything would be moved
-    best = min(axes, key=lambda axis: _share(inst, attrs, axis, machine), default=None)
-    if best is None or _share(inst, attrs, best, machine) > _WORTH:
-        return False
-    found = interpolation(_taps(kernel, best))
-    if found is None:
-        return False
-    graph, laid_out = Graph("winograd"), weight(transformed(best))
-    x, w = graph.input("x", image.type), graph.input("w", laid_out.type)
-    body = graph.build(_convolved(x, w, attrs, best, found)).body
-    mapping = dict(zip(body.args, (image, laid_out), strict=True))
-    rewriter.replace_op(inst, *clone_region_body(body, inst, mapping))
-    return True
+    shares = {axis: _share(inst, attrs, axis, machine) for axis in axes}
+    best = min(shares, key=shares.__getitem__, default=None)
+    return best if best is not None and shares[best] <= _WORTH else None
 
 
 def _is_plain(attrs: ConvolutionAttrs, image: Value, kernel: Value) -> bool:
@@ -71,10 +55,6 @@ def _is_plain(attrs: ConvolutionAttrs, image: Value, kernel: Value) -> bool:
     )
 
 
-def _taps(kernel: Value, axis: int) -> int:
-    return bounds(kernel.type.dims[axis])[1]
-
-
 def _share(inst: Inst, attrs: ConvolutionAttrs, axis: int, machine: Target) -> float:
     """What it takes along an axis, by what the plain sum takes; infinity where it cannot be done. Of named sizes the largest count."""
     image, kernel = (value.type.max_shape for value in inst.operands)
@@ -83,7 +63,8 @@ def _share(inst: Inst, attrs: ConvolutionAttrs, axis: int, machine: Target) -> f
     if found is None or attrs.strides[axis - 2] > 1 or attrs.rhs_dilation[axis - 2] > 1:
         return math.inf
     points, item = len(found.image), 4
-    plain = multiplying(machine, math.prod(result) * math.prod(kernel[1:]))
+    per_cycle = machine.multiplies * machine.lanes(dtypes.float32)
+    plain = math.prod(result) * math.prod(kernel[1:]) / per_cycle
     steps = -(-result[axis] // found.rows)
     fewer = plain * points * steps / (kernel[axis] * result[axis])
     weights = item * math.prod(kernel)
@@ -96,10 +77,10 @@ def _share(inst: Inst, attrs: ConvolutionAttrs, axis: int, machine: Target) -> f
     return fewer / (plain + weights / machine.rate(weights) + machine.launch)
 
 
-def _convolved(
+def convolved(
     x: GraphValue, kernel: GraphValue, attrs: ConvolutionAttrs, axis: int, found: Interpolation
 ) -> GraphValue:
-    """The convolution in as many groups as there are points, of what each has of x, and the results in their order."""
+    """A convolution with a kernel that is interpolated: in as many groups as there are points, of what each has of x."""
     place, taps, rows, points = axis - 2, len(found.weights[0]), found.rows, len(found.image)
     size = x.dims[axis]
     length = size + attrs.low[place] + attrs.high[place] - taps + 1

@@ -6,7 +6,7 @@ since pixels are read one by one::
 
     THREAD  [copy weights]  [copy rows of the image]  rows · channels/32 · pixels/8 · REDUCE inputs, taps · 8 pixels x 2 vectors
 
-Where the weights are larger than a core's scratch, a block of channels is the outermost loop and has its weights alone. Where even
+Weights that are packed already are read as they lie, a panel for all tiles of pixels. Where the weights are larger than a core's scratch, a block of channels is the outermost loop and has its weights alone. Where even
 those are too many, as where an image is summed up (the gradient of a convolution by its weights), passes are made over the
 outputs, each with a block of what is reduced::
 
@@ -28,7 +28,7 @@ from planish.actions.upcast import Upcast
 from planish.optimize.body import Body, copying
 from planish.optimize.cores import CoreCut, best_cut
 from planish.optimize.draft import Draft
-from planish.optimize.windows import UNROLLED_TAPS, Window, WindowSizes, lanes_of
+from planish.optimize.windows import MOST_VECTORS, UNROLLED_TAPS, Window, WindowSizes, lanes_of
 from planish.target import Target
 from planish.uop.nest import name_of, size_of
 from planish.uop.nest.kernel import Nest
@@ -39,7 +39,6 @@ _MOST_PIECES: Final = 128
 """Pieces in which a tile is stored: with more, the code for it is larger than that of the sums, and takes long to compile."""
 _FEW_PIXELS: Final = 6
 """Neighbouring pixels, below which a tile has pixels of other axes, too."""
-_MOST_VECTORS: Final = 4
 _MOST_PHASES: Final = 4
 _EDGE: Final = 1.05
 """What a tile costs that runs over an edge of channels or pixels."""
@@ -118,7 +117,7 @@ def _best_tile(draft: Draft, view: Nest, window: Window, channel: UOp, lanes: in
         for tile in (
             _ChannelTile({**everywhere, **one}, v, across, phases)
             for one in amounts
-            for v in range(1, _MOST_VECTORS + 1)
+            for v in range(1, MOST_VECTORS + 1)
         )
         if tile.fits(taps, draft.target.registers) and (tile.vectors - 1) * lanes < channels
     ]
@@ -154,7 +153,7 @@ def channels_in_lanes(draft: Draft, view: Nest, window: Window, channel: UOp) ->
     sizes = WindowSizes(view, window, lanes)
     item = window.image.dtype.itemsize
     room = target.local_bytes // max(item, 1)
-    passes = _passes(window, sizes, width, room)
+    passes = {} if sizes.packed else _passes(window, sizes, width, room)
     if passes is None or (passes and len(view.writes) > 1):
         return False
     last = max(view.outputs, key=lambda r: r.order)
@@ -242,15 +241,17 @@ def _last_taps(view: Nest, window: Window) -> int:
 
 def _share(draft: Draft, view: Nest, window: Window, sizes: WindowSizes, channel: UOp) -> None:
     """Pieces for the cores: of the axis for which least is copied more than once."""
-    target, whole = draft.target, sizes.image({})
-    weights = copying(target, sizes.weights(size_of(channel), {}), turned=True)
+    target, whole = draft.target, sizes.image({}) if sizes.pairs else 0
+    panels = [r for r in window.channels if r is not channel] if sizes.packed else []
+    every = prod(map(size_of, window.channels)) if sizes.packed else size_of(channel)
+    weights = copying(target, sizes.weights(every, {}), turned=not sizes.packed)
     batch = prod(size_of(r) for r in window.shared)
     cuts = []
-    for axis in (*window.shared, *window.pixels, channel):
+    for axis in (*window.shared, *window.pixels, *(panels or [channel])):
         steps = draft.steps(axis)
         if axis in window.shared:
             again = 0.0
-        elif axis is channel:
+        elif axis in window.channels:
             again = copying(target, whole)
         else:
             halo = sizes.image({axis: 1}) - whole // max(size_of(axis), 1)
@@ -303,7 +304,7 @@ def _copies(
 ) -> _Rows | None:
     """Where the operands are copied, and the order of the loops that goes with it: how much of the image is copied at a time, if it is."""
     blocks = draft.steps(channel)
-    block = sizes.weights(draft.upcast[channel], passes)
+    block = 0 if sizes.packed else sizes.weights(draft.upcast[channel], passes)
     together = each = None
     if sizes.pairs:  # (windows overlap, or pixels are read as they lie)
         together = _rows(draft, window, sizes, passes, room - block * blocks)
@@ -313,6 +314,9 @@ def _copies(
     rows = each if alone else together
     outer = [name_of(loop) for r in window.shared for loop in draft.loops(r)[-1:] if size_of(loop) > 1]
     mine = [name_of(loop) for loop in draft.loops(channel)[-1:] if blocks > 1]
+    if sizes.packed:
+        panels = [loop for r in window.channels if r is not channel for loop in draft.loops(r)[-1:]]
+        mine = [*(name_of(loop) for loop in panels if size_of(loop) > 1), *mine]
     split: list[str] = []
     inner: list[str] = []
     for r in window.pixels:
@@ -329,7 +333,9 @@ def _copies(
             inner.append(f"{name_of(loop)}.inner")
         else:
             split.append(name_of(loop))
-    if alone:
+    if sizes.packed:  # a panel is read by all tiles, one after the other
+        draft.order([*outer, *split, *mine, *inner])
+    elif alone:
         draft.order([*outer, *mine, *split, *inner])
     else:
         draft.order([*outer, *split, *inner[:-1], *mine, *inner[-1:]])
@@ -338,8 +344,9 @@ def _copies(
         found = draft.block(axis, amount, "the weights of a pass fit in a core's scratch")
         begin = begin or found
     home = outer[-1] if outer else begin
-    weights = cast("UOp", window.weights)
-    draft.stage(weights, mine[0] if alone else home, "channels of a block side by side")
+    if not sizes.packed:
+        weights = cast("UOp", window.weights)
+        draft.stage(weights, mine[0] if alone else home, "channels of a block side by side")
     if rows is not None:
         at = split[-1] if split else home
         if not draft.stage(window.image, at, "the image with its padding, so that nothing is gated"):

@@ -25,7 +25,7 @@ from planish.optimize.draft import Draft
 from planish.optimize.pixel_lanes import pixels_in_lanes
 from planish.optimize.tap_sums import sums_in_lanes
 from planish.optimize.templates import Candidate
-from planish.optimize.windows import Window, lanes_of, sums_of, window_of
+from planish.optimize.windows import Window, lanes_of, panel_of, sums_of, window_of
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.ops import Ops
@@ -44,10 +44,12 @@ def _groups_apart(draft: Draft, window: Window) -> bool:
 
 def _by_channels(draft: Draft, view: Nest, window: Window) -> bool:
     """Channels in lanes, if there is a vector of them."""
-    channel = max(window.channels, key=size_of, default=None)
+    lanes = lanes_of(window, draft.target)
+    channel = panel_of(view, window, lanes)
+    if channel is None:
+        channel = max(window.channels, key=size_of, default=None)
     if channel is None or window.reduction.arg is not Ops.ADD:
         return False
-    lanes = lanes_of(window, draft.target)
     return lanes > 1 and size_of(channel) >= lanes and channels_in_lanes(draft, view, window, channel)
 
 
@@ -69,6 +71,12 @@ def contractions(draft: Draft, nest: Nest) -> Iterator[Candidate]:
     """Candidates for a sum of products, over windows or not, or another reduction over windows."""
     if len(nest.reductions) != 1:
         return
+    window = window_of(nest)
+    sums = [] if window is not None else sums_of(nest, draft.target)
+    # weights that were packed were packed for this
+    packed = [each for each in sums if panel_of(nest, each, lanes_of(each, draft.target)) is not None]
+    for each in packed:
+        yield Candidate("channels in lanes", partial(_by_channels, view=nest, window=each))
     if find_product(nest, draft.target) is not None:
         rivals = [
             Candidate("a product of matrices", partial(multiply, view=nest)),
@@ -76,15 +84,14 @@ def contractions(draft: Draft, nest: Nest) -> Iterator[Candidate]:
         ]
         # where a copy of the other operand is of little use, the one without a copy is what others have to be better than
         yield from reversed(rivals) if is_thin(nest, draft.target) else rivals
-    window = window_of(nest)
     if window is not None:
         for name, schedule in _NESTS.items():
             yield Candidate(name, partial(_of_windows, nest=nest, window=window, schedule=schedule))
-    else:
-        for window, name in zip(
-            sums_of(nest), ("channels in lanes", "channels of the other operand in lanes"), strict=False
+    elif not packed:
+        for each, name in zip(
+            sums, ("channels in lanes", "channels of the other operand in lanes"), strict=False
         ):
-            yield Candidate(name, partial(_by_channels, view=nest, window=window))
+            yield Candidate(name, partial(_by_channels, view=nest, window=each))
 
 
 def _of_windows(draft: Draft, nest: Nest, window: Window, schedule: Schedule) -> bool:

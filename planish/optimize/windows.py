@@ -22,6 +22,8 @@ UNROLLED_TAPS: Final = 8
 """A loop over so many taps is unrolled, and what neighbouring pixels read is in registers for all of them."""
 _FAR: Final = 4
 """Elements from one window to the next, up to which whole vectors are loaded and some of their lanes taken."""
+MOST_VECTORS: Final = 4
+"""Vectors of channels in a register tile."""
 _SHORT: Final = 8
 """Results that lie together, below which something else is better in lanes."""
 _GAPS: Final = (33, 32)
@@ -77,7 +79,7 @@ def window_of(view: Nest) -> Window | None:
     return None
 
 
-def sums_of(view: Nest) -> list[Window]:
+def sums_of(view: Nest, target: Target) -> list[Window]:
     """The kernel as a product of matrices that is no plain one: no windows, but as many loops.
 
     Its sums run over several axes that are not one in memory, or few of its results lie together (the phases of a transposed
@@ -95,9 +97,15 @@ def sums_of(view: Nest) -> list[Window]:
     if any(not size_of(r) for r in (*view.outputs, *reduced)):
         return []
     together = next((r for r in reversed(view.outputs) if view.stride(place, r) == 1), None)
-    if together is None or (len(reduced) == 1 and size_of(together) >= _SHORT):
+    if together is None:
         return []
     found = [_roles(view, place, reduction, image, weights) for image, weights in (reads, reads[::-1])]
+    if packed := [
+        window for window in found if panel_of(view, window, lanes_of(window, target)) not in {None, together}
+    ]:
+        return packed
+    if len(reduced) == 1 and size_of(together) >= _SHORT:
+        return []
     return sorted(
         (window for window in found if window.pixels and window.channels),
         key=lambda window: (
@@ -106,6 +114,27 @@ def sums_of(view: Nest) -> list[Window]:
         ),
         reverse=True,
     )
+
+
+def panel_of(view: Nest, window: Window, lanes: int) -> UOp | None:
+    """The channels of a register tile that lie side by side in packed weights: the next ones along what is reduced follow at once.
+
+    There are several such panels, one after the other: one alone may be any matrix.
+    """
+    weights = window.weights
+    if weights is None:
+        return None
+    channel = next((r for r in window.channels if view.stride(weights, r) == 1), None)
+    if channel is None or not lanes <= size_of(channel) <= MOST_VECTORS * lanes or size_of(channel) % lanes:
+        return None
+    length = size_of(channel)
+    for r in sorted(window.reduced, key=lambda r: abs(view.stride(weights, r) or 0)):
+        if size_of(r) > 1 and view.stride(weights, r) != length:
+            return None
+        length *= size_of(r)
+    others = [r for r in (*window.channels, *window.shared) if r is not channel]
+    apart = all((view.stride(weights, r) or 0) >= length for r in others)
+    return channel if apart and len(window.channels) > 1 else None
 
 
 def _roles(view: Nest, place: UOp, reduction: UOp, image: UOp, weights: UOp | None) -> Window:
@@ -168,8 +197,11 @@ class WindowSizes:
     lanes: int
     pairs: dict[UOp, UOp] = field(init=False, default_factory=dict)
     """Pixels, and the taps that they are read together with."""
+    packed: bool = field(init=False, default=False)
+    """Whether the weights are in panels, and need no copy."""
 
     def __post_init__(self) -> None:
+        self.packed = panel_of(self.view, self.window, self.lanes) is not None
         window, free = self.window, list(self.window.reduced)
         for pixel in reversed(window.pixels):
             fitting = [(ratio, tap) for tap in free if (ratio := self._ratio(pixel, tap)) is not None]

@@ -185,3 +185,24 @@ def _spread(source: UOp, size: int) -> set[UOp]:
 def _read_by(node: UOp) -> tuple[UOp, ...]:
     """The operands of a node; what positions are computed from is not what is read there."""
     return node.src[:1] if node.op is Ops.INDEX else node.src
+
+
+def slides(reduction: UOp, realised: Container[UOp]) -> bool:
+    """Whether a sum takes its operands by positions that overlap: a convolution, a pool."""
+    stack, seen = [reduction.src[0]], {reduction.src[0]}
+    while stack:
+        each = stack.pop()
+        if each in realised or each.op not in THROUGH or len(each.src) == 0:
+            continue
+        if each.op is Ops.INDEX and len(each.src) > 1:
+            if most(shape(each)) >= 2 * most(shape(each.src[0])):
+                return True
+            new = [each.src[0]]
+        elif each.op is Ops.INDEX:
+            continue
+        else:
+            new = list(each.src)
+        fresh = [source for source in new if source not in seen]
+        seen.update(fresh)
+        stack.extend(fresh)
+    return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, cast
 
-from planish.schedule.graph import THROUGH, depends
+from planish.schedule.graph import depends, slides
 from planish.schedule.limits import FEW_ROWS, FEW_TERMS, MOST_NESTED, NARROW, SMALL
 from planish.schedule.neighbours import innermost
 from planish.schedule.reasons import STORED_IN_ORDER, Case, Reason
@@ -163,28 +163,8 @@ def _is_window_of_rows(case: Case) -> bool:
     """
     (place, *_) = case.places
     inside = len(case.places) > 1 or not place.ranges <= case.fusion.nest.outputs
-    return inside and most(shape(case.node)) * case.terms > SMALL and _slides(case)
-
-
-def _slides(case: Case) -> bool:
-    """Whether a sum takes its operands by positions that overlap."""
-    stack, seen = [case.node.src[0]], {case.node.src[0]}
-    while stack:
-        each = stack.pop()
-        if each in case.fusion.around.realised or each.op not in THROUGH or len(each.src) == 0:
-            continue
-        if each.op is Ops.INDEX and len(each.src) > 1:
-            if most(shape(each)) >= 2 * most(shape(each.src[0])):
-                return True
-            new = [each.src[0]]
-        elif each.op is Ops.INDEX:
-            continue
-        else:
-            new = list(each.src)
-        fresh = [source for source in new if source not in seen]
-        seen.update(fresh)
-        stack.extend(fresh)
-    return False
+    is_large = most(shape(case.node)) * case.terms > SMALL
+    return inside and is_large and slides(case.node, case.fusion.around.realised)
 
 
 def _may_nest(case: Case, row: int) -> bool:

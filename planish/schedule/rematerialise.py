@@ -21,7 +21,7 @@ from typing import Final, cast
 
 from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, LEAVES
-from planish.schedule.graph import TensorGraph
+from planish.schedule.graph import TensorGraph, slides
 from planish.schedule.prices import Path, Prices, moved
 from planish.schedule.tensors import Tensors, most, same_dim
 from planish.uop.node import UOp
@@ -193,7 +193,8 @@ class _Judge:
         if op in MOVEMENT:
             return [(anchor, moved(node, path)) for anchor, path in asks]
         if op is Ops.REDUCE_AXIS and not self.graph.is_product(node):
-            if self._comes_back(node):
+            # (a sum over windows has a kernel of its own, whoever needs it)
+            if self._comes_back(node) and not slides(node, self.realised):
                 return self._in_rows(node, asks)
             # sums over the same axes share their loop
             return [((shape(node.src[0]), cast("ReduceAxes", node.arg).axes, self.products[node]), _HERE)]

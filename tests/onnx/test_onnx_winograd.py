@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from planish import dtypes, target
 from planish.config import settings
 from planish.onnx import kept_tapes, load
 from planish.onnx.interpolation import interpolated, interpolation
@@ -58,7 +59,8 @@ def model(
 
 def kernel_of(outs: int, inputs: int, *taps: int) -> NDArray[Any]:
     found = RNG.standard_normal((outs, inputs, *taps)) / np.sqrt(inputs * np.prod(taps))
-    return found.astype(np.float32)
+    kernel: NDArray[Any] = found.astype(np.float32)
+    return kernel
 
 
 def convolved(x: NDArray[Any], kernel: NDArray[Any], pads: tuple[int, int, int, int]) -> NDArray[Any]:
@@ -70,7 +72,8 @@ def convolved(x: NDArray[Any], kernel: NDArray[Any], pads: tuple[int, int, int, 
         for a in range(kernel.shape[2])
         for b in range(kernel.shape[3])
     )
-    return np.maximum(total + 1, 0)
+    result: NDArray[Any] = np.maximum(total + 1, 0)
+    return result
 
 
 def groups(loaded: Any) -> list[int]:
@@ -109,6 +112,25 @@ def test_rows_of_taps_take_fewer_products(
 def test_what_stays_a_plain_sum(inputs: int, outs: int, attributes: str):
     loaded = model(f"1, {inputs}, 32, 32", kernel_of(outs, inputs, 3, 3), attributes)
     assert groups(loaded) == [1]
+
+
+@pytest.mark.parametrize(
+    ("outs", "inputs", "taps", "width"),
+    [(64, 256, 1, 32), (48, 256, 1, 16), (40, 256, 1, 0), (64, 64, 1, 0), (64, 64, 3, 32)],
+)
+def test_channels_of_a_register_tile_lie_side_by_side(outs: int, inputs: int, taps: int, width: int):
+    """Not where they fill no vectors, nor where sums are short."""
+    kernel = kernel_of(outs, inputs, taps, taps)
+    loaded = model(f"1, {inputs}, 14, 14", kernel, f"pads = {[taps // 2] * 4}, strides = [2, 2]")
+    x = RNG.standard_normal((1, inputs, 14, 14)).astype(np.float32)
+    answer = loaded.run(None, {"x": x})[0]
+    expected = convolved(x, kernel, (taps // 2,) * 4)[:, :, ::2, ::2]  # type: ignore[arg-type]
+    np.testing.assert_allclose(answer, expected, atol=2e-5)
+    shapes = [value.type.dims for value in loaded.program().function.params[1:]]
+    lanes = target.host().lanes(dtypes.float32)
+    if lanes == 16:
+        packed = (outs // width, inputs, taps, taps, width) if width else (outs, inputs, taps, taps)
+        assert packed in shapes
 
 
 def test_named_sizes():

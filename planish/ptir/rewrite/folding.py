@@ -20,6 +20,8 @@ from planish.ptir.types import TensorType
 __all__ = ["MAX_FOLDED_ELEMENTS", "FoldResult", "Folder"]
 
 MAX_FOLDED_ELEMENTS: Final = 1 << 16
+_MAX_GROWN: Final = 1 << 8
+"""The largest result that may have more elements than all operands: one number per channel is not to be read from memory for each pixel."""
 _NOTHING: Final = FoldResult.NOTHING
 
 
@@ -99,7 +101,9 @@ class Folder:
                     for array, scalar, type in zip(arrays, scalars, types, strict=True)
                 ]
             )
-        if any(math.prod(type.shape) > self.max_elements for type in types):
+        given = sum(math.prod(constant.shape) for constant in constants)
+        most = min(self.max_elements, max(given, _MAX_GROWN)) if constants else self.max_elements
+        if any(math.prod(type.shape) > most for type in types):
             return _NOTHING
         arrays = op.evaluate([constant.array() for constant in constants], inst.attrs, types, _no_region)
         return FoldResult(*[_literal(op, array, type) for array, type in zip(arrays, types, strict=True)])
