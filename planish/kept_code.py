@@ -16,6 +16,8 @@ from typing import Final
 
 from planish.filenames import write_whole
 
+FILE: Final = "<planish>"
+"""What is told of as the file of such a text."""
 _MOST: Final = 4096
 """Texts that are kept; where there are more, those that the last process used."""
 _HEAD: Final = f"planish {sys.version}\n".encode()
@@ -54,7 +56,7 @@ class _Texts:
                 if not self.compiled:
                     atexit.register(self.keep)
                 self.compiled += 1
-                found = compile(text, "<planish>", "exec")
+                found = compile(text, FILE, "exec")
             self.used[text] = found
         return found
 
@@ -79,4 +81,4 @@ def code_of(text: str) -> CodeType:
     return _texts.code_of(text)
 
 
-__all__ = ["code_of"]
+__all__ = ["FILE", "code_of"]

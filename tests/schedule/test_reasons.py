@@ -91,7 +91,7 @@ CASES: dict[str, tuple[Callable[..., object], tuple[tuple[int, ...], ...], list[
     "stored in order": (
         lambda w, ids, x: w.at[ids.astype(pn.int32)].add(functional.layer_norm(x, (256,))),
         ((1000, 256), (512,), (512, 256)),
-        ["stored in order", "written", "result"],
+        ["stored in order", "position", "written", "result"],
     ),
     "beside a product": (
         lambda x, y: pn.sum(x * x, axis=1)[:, None] - 2.0 * (x @ y),
