@@ -245,7 +245,7 @@ class Importer:
         """A known array, or the sizes, some with names, that a value holds."""
         if isinstance(value, GraphValue):
             kept = self.symbols.get(value.id)
-            return kept[1] if kept is not None and kept[0] is value else None
+            return kept[1] if kept is not None and kept[0].value is value.value else None
         return value if isinstance(value, np.ndarray) else None
 
     def _is_read_text(self, value: Value) -> bool:

@@ -124,7 +124,7 @@ def test_channels_of_a_register_tile_lie_side_by_side(outs: int, inputs: int, ta
     loaded = model(f"1, {inputs}, 14, 14", kernel, f"pads = {[taps // 2] * 4}, strides = [2, 2]")
     x = RNG.standard_normal((1, inputs, 14, 14)).astype(np.float32)
     answer = loaded.run(None, {"x": x})[0]
-    expected = convolved(x, kernel, (taps // 2,) * 4)[:, :, ::2, ::2]  # type: ignore[arg-type]
+    expected = convolved(x, kernel, (taps // 2,) * 4)[:, :, ::2, ::2]
     np.testing.assert_allclose(answer, expected, atol=2e-5)
     shapes = [value.type.dims for value in loaded.program().function.params[1:]]
     lanes = target.host().lanes(dtypes.float32)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from onnx import GraphProto, NodeProto, helper
 
 from planish.errors import PlanishError
+from planish.onnx.loop_sizes import named_steps
 from planish.onnx.ops.common import numpy_kind
 from planish.onnx.registry import OWN, op
 from planish.onnx.scope import NameScope, graphs_of, names_used
@@ -24,7 +25,7 @@ from planish.onnx.segment import lazy_in
 from planish.onnx.site import CannotTrace, NodeSite
 from planish.onnx.tensors import on_device
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.types import TensorType
+from planish.ptir.types import DimLike, TensorType
 
 Array = NDArray[Any]
 Value = Any
@@ -121,8 +122,8 @@ def _known_steps(
     return step
 
 
-def _as_scan(at: NodeSite, body: GraphProto, steps: int, carried: Sequence[V]) -> tuple[V, ...]:
-    """A loop of a known number of steps; its condition has been seen to hold until then."""
+def _as_scan(at: NodeSite, body: GraphProto, steps: DimLike, carried: Sequence[V]) -> tuple[V, ...]:
+    """A loop of a known number of steps, or of as many as a size; its condition has been seen to hold until then."""
     number, flag, *names = [i.name for i in body.input]
 
     def step(*args: V) -> list[V]:
@@ -215,11 +216,11 @@ def loop(at: NodeSite, most: Value, condition: Value = None, *carried: Value) ->
         return _unrolled(at, body, most, condition, carried)
     if plain:
         try:
-            steps = (
-                _known_steps(at, body, limit, condition, carried)
-                if limit is not None or most is None
-                else None
-            )
+            steps: DimLike | None = None
+            if at.engine.symbols:
+                steps = named_steps(body, most, condition, carried, at.scope.find, at.engine.named)
+            if steps is None and (limit is not None or most is None):
+                steps = _known_steps(at, body, limit, condition, carried)
             if steps:
                 values = [at.value(value) for value in carried]
                 return _as_scan(at, body, steps, values)
