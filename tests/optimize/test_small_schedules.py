@@ -217,3 +217,14 @@ def test_few_columns_are_copied_to_lie_along_the_sum(
     assert "columns that lie along what is summed up" in reasons(low)
     x, y = numbers(rows, along), numbers(along, columns, seed=1)
     check(low, x.astype(np.float64) @ y, x, y)
+
+
+@pytest.mark.parametrize("columns", [5, 31, 48, 49, 100])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_masks_of_any_length_are_put_together(columns: int, axis: int) -> None:
+    """Rows of booleans end anywhere: what is loaded of one is several vectors of lengths of their own."""
+    x = numbers(37, columns) > 1.5
+    for ours, theirs in ((pn.any, np.any), (pn.sum, np.sum)):
+        assert np.array_equal(
+            pn.jit(lambda x, f=ours: f(x, axis=axis))(pn.asarray(x)).numpy(), theirs(x, axis=axis)
+        )
