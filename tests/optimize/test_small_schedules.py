@@ -228,3 +228,27 @@ def test_masks_of_any_length_are_put_together(columns: int, axis: int) -> None:
         assert np.array_equal(
             pn.jit(lambda x, f=ours: f(x, axis=axis))(pn.asarray(x)).numpy(), theirs(x, axis=axis)
         )
+
+
+@pytest.mark.parametrize(
+    ("taps", "stride", "padding"), [(3, 2, 0), (4, 2, 1), (3, 2, 1), (5, 3, 1), (6, 2, 2), (4, 3, 2)]
+)
+def test_phases_of_a_transposed_convolution_read_the_same_pixels(
+    taps: int, stride: int, padding: int
+) -> None:
+    """Whatever the padding: then pixels run in lanes, and a phase is an axis of the weights alone."""
+    x, w = numbers(2, 3, 9, 20), numbers(3, 4, taps, taps, seed=1)
+    low = lowered(
+        lambda x, w: functional.conv_transpose2d(x, w, stride=stride, padding=padding),
+        "x86-64-v4",
+        x.shape,
+        w.shape,
+    )
+    assert any("pixels in lanes" in reasons(low, kernel) for kernel in range(len(low.choices)))
+    full = np.zeros((2, 4, 8 * stride + taps, 19 * stride + taps))
+    for a in range(taps):
+        for b in range(taps):
+            taken = np.einsum("nihw,io->nohw", x.astype(np.float64), w[:, :, a, b])
+            full[:, :, a : a + 8 * stride + 1 : stride, b : b + 19 * stride + 1 : stride] += taken
+    end = (full.shape[2] - padding, full.shape[3] - padding)
+    check(low, full[:, :, padding : end[0], padding : end[1]], x, w)
