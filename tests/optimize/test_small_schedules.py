@@ -11,6 +11,7 @@ import planish as pn
 from planish import compiler
 from planish.actions.accumulators import Accumulators
 from planish.actions.lanes import Lanes
+from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
 from planish.compiler import Lowered
 from planish.frontend.tensor import Tensor
@@ -252,3 +253,15 @@ def test_phases_of_a_transposed_convolution_read_the_same_pixels(
             full[:, :, a : a + 8 * stride + 1 : stride, b : b + 19 * stride + 1 : stride] += taken
     end = (full.shape[2] - padding, full.shape[3] - padding)
     check(low, full[:, :, padding : end[0], padding : end[1]], x, w)
+
+
+def test_no_piece_keeps_a_matrix_again() -> None:
+    """What a kernel keeps for all of its rows, each core would make for itself: it is made once, by few."""
+
+    def product(x: Tensor, y: Tensor) -> Tensor:
+        rows = pn.maximum(x, y)[9:]
+        return rows @ pn.matrix_transpose(rows)
+
+    low = lowered(product, "x86-64-v4", (64, 256), (1, 1))
+    pieces = [a.pieces for choice in low.choices for a in choice.actions if isinstance(a, Thread)]
+    assert all(n <= 8 for n in pieces), pieces
