@@ -71,6 +71,8 @@ class Copy:
         )
         if [axis.vmax + 1 for axis in mine] != [axis.vmax + 1 for axis in its]:
             return None
+        if not self.found.src[0].ranges.isdisjoint(mine):
+            return None  # of a loop around the copy: what is copied differs
         axes = dict(zip(mine, its, strict=True))
         if simplify(substitute(self.wanted, axes)) is not simplify(wanted):
             return None

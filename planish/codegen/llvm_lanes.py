@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from planish import dtypes
 from planish.codegen import dot_products, transposition
@@ -13,6 +14,9 @@ from planish.codegen.transposition import LanesOfMany, Transposition
 from planish.dtypes import DType
 from planish.llir import program as ir
 from planish.llir.program import Ops
+
+_WORDS: Final = frozenset({8, 16, 32, 64})
+"""The bits of integers that are masks as they are."""
 
 
 class LaneMoves(MemoryAccesses):
@@ -145,7 +149,23 @@ class LaneMoves(MemoryAccesses):
             if mask.dtype.lanes > 1 and last.dtype.lanes == 1 and not isinstance(last, ir.Register):
                 self.longer[i.result] = mask, int(bool(last.value))
         parts = [(self.value(x), x.dtype.lanes) for x in i.inputs]
-        self.join(parts, i.result.dtype.scalar, self.value(i.result))
+        if not self.join_masks(i, parts):
+            self.join(parts, i.result.dtype.scalar, self.value(i.result))
+
+    def join_masks(self, i: ir.Concat, parts: Sequence[tuple[str, int]]) -> bool:
+        """Masks of different lengths, as bits of one integer: LLVM moves their lanes one by one."""
+        count = i.result.dtype.lanes
+        uneven = len({lanes for _, lanes in parts}) > 1
+        if not (self.avx512 and i.result.dtype.is_bool and uneven) or count not in _WORDS:
+            return False
+        word, first = "0", 0
+        for value, lanes in parts:
+            bits = value if lanes == 1 else self.let(f"bitcast <{lanes} x i1> {value} to i{lanes}")
+            wide = self.let(f"zext i{lanes} {bits} to i{count}")
+            moved = self.let(f"shl i{count} {wide}, {first}") if first else wide
+            word, first = self.let(f"or i{count} {word}, {moved}"), first + lanes
+        self.let(f"bitcast i{count} {word} to <{count} x i1>", self.value(i.result))
+        return True
 
     def lookup(self, i: ir.Lookup) -> None:
         """Element by element: LLVM finds the permutation instruction where there is one; on AVX-512 we name it."""

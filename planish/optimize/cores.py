@@ -78,14 +78,17 @@ def amounts_for(target: Target, size: int, wanted: int) -> list[int]:
 
 def is_done_again(view: Nest, axis: UOp) -> bool:
     """Whether pieces of an axis would each make, or reduce, most of what the kernel does: it does not depend on the axis."""
-    apart = [node for node in view.reductions if axis not in node.ranges and axis not in node.src[1:]]
+    apart = [node for node in (*view.reductions, *view.kept) if axis not in node.src[0].ranges]
     return _SHARED * sum(prod(r.vmax + 1 for r in node.src[0].ranges) for node in apart) > view.work
 
 
 def _pieces_of(view: Nest, axis: UOp) -> int:
-    """In how many an axis may be cut: a sum that does not depend on it is made again in every piece."""
+    """In how many an axis may be cut: a sum that does not depend on it, or what is kept, is made again in every piece."""
     work = view.work
     again = sum(work_of(each) for each in view.reductions if axis not in each.ranges)
+    again += sum(
+        prod(r.vmax + 1 for r in each.src[0].ranges) for each in view.kept if axis not in each.src[0].ranges
+    )
     return work if not again else 1 + work // (_MORE * again)
 
 

@@ -143,8 +143,8 @@ def _waits(draft: Draft, axis: UOp, whole: Sequence[int], width: int) -> bool:
 
 def following_rows(target: Target, view: Nest, axis: UOp) -> UOp | None:
     """The axis along which the next row is, of rows that follow each other in memory, are shorter than a vector and no parts of one."""
-    size = size_of(axis)
-    if not 1 < size < lanes_along(target, view, axis) or size % _LEAST_LANES == 0:
+    size, lanes = size_of(axis), lanes_along(target, view, axis)
+    if not 1 < size < lanes or size % _LEAST_LANES == 0 or _rows_together(lanes, size) < 2:
         return None
     if not all(view.stride(place, axis) in _NEAR for place in view.reads):
         return None
@@ -159,9 +159,13 @@ def rows_in_lanes(draft: Draft, view: Nest, axis: UOp, rows: UOp) -> bool:
     """Whole vectors of short rows: all of a row, and as many that follow it as fill several vectors; whether there are as many."""
     if not draft.take(Upcast, axis, size_of(axis), "rows shorter than a vector"):
         return False
-    lanes = lanes_along(draft.target, view, axis)
-    together = next((n for n in (lanes, lanes // 2, lanes // 4) if n * size_of(axis) <= MOST_LANES), 1)
+    together = _rows_together(lanes_along(draft.target, view, axis), size_of(axis))
     return take_lanes(draft, rows, Upcast, together) > 1
+
+
+def _rows_together(lanes: int, size: int) -> int:
+    """How many rows of a size go into lanes together: as many as make whole vectors, or such a part of them as there is room for."""
+    return next((n for n in (lanes >> k for k in range(lanes.bit_length())) if n * size <= MOST_LANES), 1)
 
 
 def is_large(target: Target, place: UOp) -> bool:

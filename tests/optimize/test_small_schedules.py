@@ -11,6 +11,7 @@ import planish as pn
 from planish import compiler
 from planish.actions.accumulators import Accumulators
 from planish.actions.lanes import Lanes
+from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
 from planish.compiler import Lowered
 from planish.frontend.tensor import Tensor
@@ -217,3 +218,50 @@ def test_few_columns_are_copied_to_lie_along_the_sum(
     assert "columns that lie along what is summed up" in reasons(low)
     x, y = numbers(rows, along), numbers(along, columns, seed=1)
     check(low, x.astype(np.float64) @ y, x, y)
+
+
+@pytest.mark.parametrize("columns", [5, 31, 48, 49, 100])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_masks_of_any_length_are_put_together(columns: int, axis: int) -> None:
+    """Rows of booleans end anywhere: what is loaded of one is several vectors of lengths of their own."""
+    x = numbers(37, columns) > 1.5
+    for ours, theirs in ((pn.any, np.any), (pn.sum, np.sum)):
+        assert np.array_equal(
+            pn.jit(lambda x, f=ours: f(x, axis=axis))(pn.asarray(x)).numpy(), theirs(x, axis=axis)
+        )
+
+
+@pytest.mark.parametrize(
+    ("taps", "stride", "padding"), [(3, 2, 0), (4, 2, 1), (3, 2, 1), (5, 3, 1), (6, 2, 2), (4, 3, 2)]
+)
+def test_phases_of_a_transposed_convolution_read_the_same_pixels(
+    taps: int, stride: int, padding: int
+) -> None:
+    """Whatever the padding: then pixels run in lanes, and a phase is an axis of the weights alone."""
+    x, w = numbers(2, 3, 9, 20), numbers(3, 4, taps, taps, seed=1)
+    low = lowered(
+        lambda x, w: functional.conv_transpose2d(x, w, stride=stride, padding=padding),
+        "x86-64-v4",
+        x.shape,
+        w.shape,
+    )
+    assert any("pixels in lanes" in reasons(low, kernel) for kernel in range(len(low.choices)))
+    full = np.zeros((2, 4, 8 * stride + taps, 19 * stride + taps))
+    for a in range(taps):
+        for b in range(taps):
+            taken = np.einsum("nihw,io->nohw", x.astype(np.float64), w[:, :, a, b])
+            full[:, :, a : a + 8 * stride + 1 : stride, b : b + 19 * stride + 1 : stride] += taken
+    end = (full.shape[2] - padding, full.shape[3] - padding)
+    check(low, full[:, :, padding : end[0], padding : end[1]], x, w)
+
+
+def test_no_piece_keeps_a_matrix_again() -> None:
+    """What a kernel keeps for all of its rows, each core would make for itself: it is made once, by few."""
+
+    def product(x: Tensor, y: Tensor) -> Tensor:
+        rows = pn.maximum(x, y)[9:]
+        return rows @ pn.matrix_transpose(rows)
+
+    low = lowered(product, "x86-64-v4", (64, 256), (1, 1))
+    pieces = [a.pieces for choice in low.choices for a in choice.actions if isinstance(a, Thread)]
+    assert all(n <= 8 for n in pieces), pieces

@@ -433,6 +433,21 @@ def test_rows_that_are_kept_with_room_at_their_ends_are_read_where_they_are(targ
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
 
 
+def test_a_copy_for_one_loop_does_not_serve_another_around_it() -> None:
+    """x @ x.T, of which rows are copied inside of the loops over both: those of one are not those of the other."""
+    f32 = dtypes.float32
+    with Table() as t, settings(check="spec"):
+        out, x = t.param(0, f32, 3 * 16), t.param(1, f32, 60)
+        i, j, b, k = t.range(4, 0), t.range(4, 1), t.range(3, 2), t.range(5, 3, AxisType.REDUCE)
+        product = x.index(b * 20 + i * 5 + k) * x.index(b * 20 + j * 5 + k)
+        sink = t.sink(out.index(b * 16 + i * 4 + j).store(product.reduce(Ops.ADD, k)).end(i, j, b))
+        before = contents(sink, 1)
+        expected = results(sink, before, pipeline.PLAIN)
+        actions = parse_schedule("stage(arg1, at=k)")
+        found = results(sink, before, pipeline.Machine(TARGETS["x86-64-v4"], lambda _: actions))
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
+
+
 def test_tiles_that_overlap_are_refused_where_twice_is_not_once() -> None:
     cpu = TARGETS["x86-64-v4"]
     with Table() as t:

@@ -119,7 +119,7 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     if is_empty(result) or is_empty(shape(x)) or is_empty(shape(kernel)):
         return tensors.filled(0, attrs.out_dtype, result)
     per_group = divided(outputs, groups)
-    phases = [_Phases.of(attrs, i, space[i], window[i]) for i in range(len(space))]
+    phases = [_Phases.of(attrs, i, space[i], window[i], together=last is None) for i in range(len(space))]
     # an axis with holes is two output axes: which hole, and where
     places = [
         dim
@@ -187,7 +187,10 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     if last is None and any(found is not None for found in phases):
         # phases are loops of their own, not remainders of places
         total = tensors.table.make(Ops.CONTIGUOUS, total.dtype, (total,))
-    inside = [(0, result[out_axes[axis]]) for axis in channels_last.inverse(lies)]
+    fronts = [0, 0, *(0 if found is None else found.front for found in phases)]
+    inside = [
+        (fronts[axis], plus(result[out_axes[axis]], fronts[axis])) for axis in channels_last.inverse(lies)
+    ]
     placed = permute(shrink(reshape(total, made), made, inside), lies)
     return permute(placed, channels_last.inverse(out_axes))
 
@@ -209,17 +212,24 @@ class _Phases:
     low: int
     count: Dim
     window: int
+    front: int = 0
+    """Positions put before the result, so that all phases begin at the same element."""
 
     @staticmethod
-    def of(attrs: ConvolutionAttrs, axis: int, count: Dim, window: Dim) -> _Phases | None:
-        """None: there are no holes, or they do not come apart so simply."""
+    def of(attrs: ConvolutionAttrs, axis: int, count: Dim, window: Dim, *, together: bool) -> _Phases | None:
+        """None: there are no holes, or they do not come apart so simply. `together`: phases should read the same elements."""
         d, e, low = attrs.lhs_dilation[axis], attrs.rhs_dilation[axis], attrs.low[axis]
         if d == 1 or attrs.strides[axis] != 1 or gcd(d, e) != 1:
             return None
         least = count if isinstance(count, int) else count.vmin
         if not (isinstance(window, int) and isinstance(low, int)) or least < d:
             return None
-        return _Phases(d, e, low, count, window)
+        plain = _Phases(d, e, low, count, window)
+        shifted = (
+            _Phases(d, e, low + front, plus(count, front), window, front)
+            for front in range(d if together else 0)
+        )
+        return next((each for each in shifted if len(set(map(each.start, range(d)))) == 1), plain)
 
     @property
     def steps(self) -> Dim:
@@ -254,7 +264,8 @@ class _Phases:
         """Where the operand is read."""
         last = max(map(self.start, range(self.dilation)))
         reach = plus(self.steps, last + (self.taps - 1) * self.gap - 1)
-        return WindowAxis(at + self.start(phase), size, 1, tap, self.gap, self.ahead, 1, reach)
+        first = at + (last if last == min(map(self.start, range(self.dilation))) else self.start(phase))
+        return WindowAxis(first, size, 1, tap, self.gap, self.ahead, 1, reach)
 
     def kernel(self, phase: UOp, tap: UOp | None) -> WindowAxis:
         """Which tap that is."""
