@@ -58,8 +58,9 @@ def test_products(name: str) -> None:
     ("sizes", "tile"),
     [
         ((4096, 4096, 4096), "n256_bf16_f32_km, i, j, k, groups=2, buffers=4"),
-        ((1024, 1024, 1024), "n128_bf16_f32_km, i, j, k, buffers=6"),
-        ((12544, 256, 1024), "n128_bf16_f32_km, i, j, k, groups=3, buffers=5"),  # one round of 132 blocks
+        ((1024, 1024, 1024), "n128_bf16_f32_km, i, j, k, buffers=8"),
+        ((12544, 256, 1024), "n128_bf16_f32_km, i, j, k, groups=3, buffers=4"),  # one round of 132 blocks
+        ((128, 4096, 4096), "n128_bf16_f32_km, i, j, k, buffers=8, engine=true, parts=2"),  # few tiles, long sums
         ((32768, 128, 1152), "n128_bf16_f32_km, i, j, k, groups=2, buffers=6, engine=true, stay=132"),
         ((200704, 64, 576), "n64_bf16_f32_km, i, j, k, groups=4, buffers=4, engine=true, stay=132"),
         ((4, 8192, 4096), "n8_bf16_f32_mk, j, i, k"),
