@@ -27,7 +27,6 @@ from planish import dtypes
 from planish.actions.base import Refusal
 from planish.actions.layouts import Layout
 from planish.actions.tensor_maps import fetched
-from planish.dtypes import DType
 from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.nest import plain_index
 from planish.uop.node import UOp
@@ -47,8 +46,8 @@ _SHORTEST, _ENDS = 4, 4
 """Elements of a vector, and vectors of a row, from which on rows that start anywhere are written as vectors."""
 _FAR: Final = 96
 """Elements of other blocks that a thread reads at once: they are far away."""
-_NARROW: Final = 4
-"""Sums that are made shorter at once are kept so."""
+_NARROW, _BEFORE_SHORT = 4, 4
+"""Sums that are made shorter, by so many operations at most, are kept so."""
 
 
 def neighbours(value: UOp, *axes: UOp) -> UOp | None:
@@ -153,8 +152,10 @@ class Results(NamedTuple):
 def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, column: UOp) -> list[Results]:
     """What stands for sums that lie in registers by row and column: reads of LOCAL memory, at another row and column of each thread."""
     core, rows = split.core, split.core.m * split.groups
-    narrow = {reduce: narrowed(split.nodes, reduce) for reduce in totals}
-    wide = _ACCESS // min((dtype or core.output).itemsize for dtype in narrow.values())
+    narrow = {reduce: narrowed(split.nodes, reduce, split.m, split.n) for reduce in totals}
+    wide = _ACCESS // min(
+        (reduce if short is None else short).dtype.itemsize for reduce, short in narrow.items()
+    )
     along, run = _written_along(split)
     start = _row_start(split) if split.rank is None else None
     mine: list[tuple[UOp, UOp]]
@@ -166,8 +167,12 @@ def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, colum
         mine = [(number % rows, number // rows) if across else (number // core.n, number % core.n)]
     found: list[Results] = [Results({}, *where) for where in mine]
     for reduce, total in totals.items():
-        dtype = narrow[reduce]
-        value = total if dtype is None or split.rank is not None else total.cast(dtype)
+        # (parts of a sum are no sum yet)
+        made = narrow[reduce] if split.rank is None else None
+        value = total
+        if made is not None:
+            here = {split.m: split.outer_m + row, split.n: split.outer_n + column}
+            value = substitute(made, {reduce: total, **here})
         place = _placing(core.n, rows, value.dtype.itemsize, start, turned=along is split.m)
         kept = value.table.make(
             Ops.BUFFERIZE,
@@ -177,10 +182,7 @@ def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, colum
         )
         for each in found:
             at = simplify(place(each.row, each.column))
-            read = _summed(split, kept, at)
-            read = read if dtype is None else read.cast(dtype)
-            uses = [reduce] if dtype is None else [use for use in split.nodes if reduce in use.src]
-            each.sums.update(dict.fromkeys(uses, read))
+            each.sums[reduce if made is None else made] = _summed(split, kept, at)
     return found
 
 
@@ -313,11 +315,31 @@ def written_along(nodes: Iterable[UOp], m: UOp, n: UOp) -> tuple[UOp | None, int
     return m, next(length for length in _RUNS if _is_run(index, m, length))
 
 
-def narrowed(nodes: Iterable[UOp], reduce: UOp) -> DType | None:
-    """The dtype that a sum is made shorter to before anything else; None if it is not."""
-    uses = [node for node in nodes if reduce in node.src]
-    found = {use.dtype for use in uses if use.op is Ops.CAST}
-    if len(found) != 1 or any(use.op is not Ops.CAST for use in uses):
-        return None
-    (dtype,) = found
-    return dtype if dtype.itemsize < _NARROW else None
+def narrowed(nodes: Iterable[UOp], reduce: UOp, m: UOp, n: UOp) -> UOp | None:
+    """What a sum is when it is made shorter, before it meets anything but what belongs to its row or column (a bias, a scale); None if it is not."""
+    users: dict[UOp, list[UOp]] = {}
+    for node in nodes:
+        for source in dict.fromkeys(node.src):
+            users.setdefault(source, []).append(node)
+    value = reduce
+    for _ in range(_BEFORE_SHORT):
+        uses = users.get(value, [])
+        if len(uses) != 1:
+            return None
+        (use,) = uses
+        if use.op is Ops.CAST:
+            return use if use.dtype.itemsize < _NARROW else None
+        if use.op not in {Ops.ADD, Ops.MUL} or not all(
+            _is_of_axis(x, m, n) for x in use.src if x is not value
+        ):
+            return None
+        value = use
+    return None
+
+
+def _is_of_axis(value: UOp, m: UOp, n: UOp) -> bool:
+    """Whether a value is read of memory, for a row or for a column."""
+    inside = value.toposort()
+    return not {m, n} <= value.ranges and not any(
+        x.op in {Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN} for x in inside
+    )

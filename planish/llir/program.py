@@ -3,6 +3,7 @@
 The whole language on one screen (`x`, `y` …: a register or an immediate; `f(x)?`: may be left out):
 
     %r = address buffer[i]  address %p[i]            base + i·itemsize; a vector of indices gives a vector of addresses
+    %r = address buffer of=n[i]                      the same in the LOCAL memory of the n-th block of the cluster
     %r = load %p (if g else x)? hints                lanes of %r, one after another from %p; or one from each address
          store %p, x (if g)? hints                   likewise; the gate is one bool, or one per lane
          prefetch %p                                 a promise to read (or write) soon; never fails
@@ -20,7 +21,7 @@ The whole language on one screen (`x`, `y` …: a register or an immediate; `f(x
     %r = deal x matrices=n (transposed)?             rows that the threads of a warp have, dealt out as tensor cores hold matrices
     %r = special name < n                            the index of this block, thread or core
          loop %r < n … end        if x … endif       counted from 0; properly nested
-         barrier                                     all threads of the block have come here
+         barrier  barrier cluster                    all threads of the block, or of all blocks of the cluster, have come here
     %r = reload s           spill s, %r              a register's place in memory; written by register allocation alone
 
 Every buffer has a dtype, a size in bytes, an alignment and perhaps an offset in an arena. A register is assigned once

@@ -128,8 +128,9 @@ def _ranked(draft: Draft, cores: list[Core], product: Product, *, stay: bool) ->
 
 def _sizes(draft: Draft, product: Product) -> ProductSizes:
     """The sizes of a product whose sums are kept as wide as they are, unless they are rounded at once."""
-    narrow = narrowed(draft.sink.toposort(), product.reduce)
-    return sizes_of(product)._replace(kept=(narrow or product.reduce.dtype).itemsize)
+    short = narrowed(draft.sink.toposort(), product.reduce, product.m, product.n)
+    kept = product.reduce if short is None else short
+    return sizes_of(product)._replace(kept=kept.dtype.itemsize)
 
 
 def _turned(core: Core, product: Product) -> int:

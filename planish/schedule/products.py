@@ -242,12 +242,12 @@ def _parts(tensors: Tensors, node: UOp) -> int:
         for p in ways
         if p == 1 or sizes.k // p * sizes.itemsize % (_LINE if on_core else _ALIGNED) == 0
     }
-    if on_core:  # blocks of one kernel may share a sum, too
+    if on_core:  # blocks of one kernel may share a sum, too, which has to be as much faster
         blocks = range(2, len(target.clusters) + 1)
         shared = min(
             (shared_sum_cycles(target, sizes, tile, p) for tile in tiles for p in blocks), default=times[1]
         )
-        times[1] = max(least, min(times[1], shared))
+        times[1] = max(least, min(times[1], shared / _GAIN))
     best = min(times, key=lambda p: (times[p], p))
     return best if best > 1 and times[best] < _GAIN * times[1] else 0
 

@@ -11,6 +11,7 @@ import pytest
 import planish as pn
 from planish import compiler
 from planish.config import settings
+from planish.dtypes import AddrSpace
 from planish.target import TARGETS, rounds
 
 RNG = np.random.default_rng(3)
@@ -58,8 +59,12 @@ def test_products(name: str) -> None:
     ("sizes", "tile"),
     [
         ((4096, 4096, 4096), "n256_bf16_f32_km, i, j, k, groups=2, buffers=4"),
-        ((1024, 1024, 1024), "n128_bf16_f32_km, i, j, k, buffers=6"),
-        ((12544, 256, 1024), "n128_bf16_f32_km, i, j, k, groups=3, buffers=5"),  # one round of 132 blocks
+        ((1024, 1024, 1024), "n128_bf16_f32_km, i, j, k, buffers=8"),
+        ((12544, 256, 1024), "n128_bf16_f32_km, i, j, k, groups=3, buffers=4"),  # one round of 132 blocks
+        (
+            (128, 4096, 4096),
+            "n128_bf16_f32_km, i, j, k, buffers=8, engine=true, parts=2",
+        ),  # few tiles, long sums
         ((32768, 128, 1152), "n128_bf16_f32_km, i, j, k, groups=2, buffers=6, engine=true, stay=132"),
         ((200704, 64, 576), "n64_bf16_f32_km, i, j, k, groups=4, buffers=4, engine=true, stay=132"),
         ((4, 8192, 4096), "n8_bf16_f32_mk, j, i, k"),
@@ -138,3 +143,17 @@ def test_operands_that_the_cache_does_not_hold_want_tiles_in_strips() -> None:
     cached = rounds.ProductSizes(2048, 2048, 2048, 1, 2)
     assert rounds._delay(target, cached, best, 1) == 0
     assert rounds._delay(target, sizes, best, 1) < rounds._delay(target, sizes, rounds.BlockTile(192, 128), 1)
+
+
+def test_a_bias_is_added_before_sums_are_put_down() -> None:
+    """So they are put down as short as they are written, and take half of the LOCAL memory."""
+
+    def linear(a: Any, b: Any, bias: Any) -> Any:
+        wide = a.astype(pn.float32) @ b.T.astype(pn.float32) + bias.astype(pn.float32)
+        return pn.maximum(wide.astype(pn.bfloat16), 0)
+
+    shapes = (12608, 768), (3072, 768), (3072,)
+    specs = [pn.TensorSpec(shape, pn.bfloat16) for shape in shapes]
+    (program,) = compiler.lower(pn.jit(linear).lower(*specs).function, "sm_90").programs
+    kept = [b for b in program.locals if b.space is AddrSpace.LOCAL]
+    assert {b.dtype for b in kept} == {pn.bfloat16}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -31,6 +32,7 @@ def lowered(m: int, n: int, k: int, dtype: Any = pn.bfloat16, *, fastmath: bool 
         ((1024, 1031, 1024), 2),  # those of one do
         ((100, 100, 1029), 1),  # what is used so rarely is not worth a copy
         ((256, 256, 8192), 2),  # sixteen tiles for 132 multiprocessors
+        ((128, 3072, 3072), 1),  # blocks of one kernel share sums
         ((4096, 4096, 8192), 1),
     ],
 )
@@ -68,6 +70,7 @@ def test_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(products, limit, value)
     monkeypatch.setattr(products, "_GAIN", 1e9)
     monkeypatch.setattr(products, "cycles", lambda target, sizes, tile, engine, parts: 1e9 / parts)
+    monkeypatch.setattr(products, "shared_sum_cycles", lambda *_: math.inf)
     a, b = (RNG.integers(-3, 4, shape).astype(dtype) for shape in ((m, k), (k, n)))
     with settings(fastmath=name == "turned"):
         traced = pn.jit(lambda a, b: a @ b + 1).lower(pn.asarray(a), pn.asarray(b)).function

@@ -202,7 +202,7 @@ def test_the_sets_of_ops_are_what_they_say():
 
 def test_axis_types_have_a_letter_and_an_order_each():
     letters = {kind: kind.letter for kind in AxisType}
-    assert len(set(letters.values())) == len(AxisType) == 9
+    assert len(set(letters.values())) == len(AxisType) == 10
     nest = sorted(AxisType, key=lambda kind: kind.order)
     assert nest[0] is AxisType.LOOP
     assert nest[-2:] == [AxisType.REDUCE, AxisType.UNROLL]

@@ -327,7 +327,7 @@ def test_an_argument_without_text_form_never_enters_a_table(hint: object):
 
 def test_axes_print_with_letter_and_path():
     assert [str(Axis((1, 0), kind)) for kind in AxisType] == [
-        "g1_0", "t1_0", "l1_0", "w1_0", "L1_0", "u1_0", "G1_0", "R1_0", "r1_0",
+        "g1_0", "t1_0", "c1_0", "l1_0", "w1_0", "L1_0", "u1_0", "G1_0", "R1_0", "r1_0",
     ]  # fmt: skip
 
 
