@@ -62,6 +62,8 @@ def _is_product_of_rows(case: Case) -> bool:
     if not _is_part(case) or not (case.is_product or _is_sum_of_threads(case, inner)):
         return False
     few = count(place.ranges) * case.terms <= SMALL
+    if case.fusion.tensors.target.is_gpu and count(case.fusion.nest.outputs) > SMALL:
+        few = False  # whose blocks would each make it
     return not (few or (bool(inner) and _may_nest(case, count(inner))))
 
 

@@ -90,6 +90,11 @@ def made_again(target: Target, graph: TensorGraph, results: Collection[UOp]) -> 
             use = _uses(graph, node, results)
             if use is not None:
                 uses[node] = use
+    attention = {product for product, use in uses.items() if use.rows}
+    for product, use in list(uses.items()):
+        # neither what it reads nor what it makes is made on the way of another walk
+        if not attention.isdisjoint(use.outer) or any(product in uses[each].outer for each in attention):
+            del uses[product]
     while uses:  # what is made of two products is made again if both are
         others = {
             node
@@ -97,7 +102,9 @@ def made_again(target: Target, graph: TensorGraph, results: Collection[UOp]) -> 
             if product.op is Ops.REDUCE_AXIS and graph.is_product(product) and product not in uses
             for node in _above(graph, product)
         }
-        lost = [product for product, use in uses.items() if not others.isdisjoint(use.between)]
+        # (but for products with what else is multiplied: that is in memory)
+        ends = {outer.src[0] for use in uses.values() for outer in use.outer}
+        lost = [product for product, use in uses.items() if not (others - ends).isdisjoint(use.between)]
         if not lost:
             break
         for product in lost:
@@ -122,7 +129,7 @@ def is_beside_a_walk(around: Around, result: UOp, node: UOp) -> bool:
 
 
 def _walked_below(around: Around, node: UOp) -> set[UOp]:
-    """The products on the way to others that a tensor is made of, with nothing in memory in between, and no product but its own."""
+    """The products on the way to others that a tensor is made of, with nothing in memory in between, now or later, and no product but its own."""
     found: set[UOp] = set()
     own = around.graph.products_of(node, around.realised)
     stack, seen = [node], {node}
@@ -133,7 +140,8 @@ def _walked_below(around: Around, node: UOp) -> set[UOp]:
             continue
         for source in each.src:
             other = source.op is Ops.REDUCE_AXIS and source not in around.again and source not in own
-            is_end = source in around.realised or (other and around.graph.is_product(source))
+            is_end = source in around.realised or source in around.joining
+            is_end = is_end or (other and around.graph.is_product(source))
             if source not in seen and not is_end:
                 seen.add(source)
                 stack.append(source)

@@ -74,10 +74,14 @@ def _walk(draft: Draft, cores: list[Core], found: Walked, kind: type[KeyWalk[Any
         return False
     several = len(found.inner) > 1
     keys_at_once, groups_at_once = (_KEYS_OF_TWO, _GROUPS_OF_TWO) if several else (_KEYS, _GROUPS)
+    walked = size_of(found.outer.k)
     for groups in groups_at_once[width] if queries > _ROWS else (1,):
-        for keys in keys_at_once[width]:
+        # few keys are one block, of the least that has room for them: there is nothing to be brought ahead
+        whole = sorted(n for n in keys_at_once[width] if 0 < walked <= n)
+        for keys in dict.fromkeys((*whole, *keys_at_once[width])):
             core = next((each for each in cores if each.n == keys and _reads(each, found)), None)
-            for engine, buffers in product(_ENGINES, range(_MOST_BUFFERS, 0, -1)):
+            most = min(_MOST_BUFFERS, -(-walked // keys) or _MOST_BUFFERS)
+            for engine, buffers in product(_ENGINES, range(most, 0, -1)):
                 if core is not None and _take(
                     draft, found, kind.of(core, found, groups, buffers, engine), width
                 ):
