@@ -25,6 +25,8 @@ MOST_COLUMNS: Final = 256
 """Of a query, of a key and of a result: what the registers of a block hold."""
 _LEAST_ROWS: Final = 17
 """Queries and keys: with fewer, most of a tile is padding."""
+_TIMES, _SMALL = 8, 1 << 20
+"""How often a tensor is computed that is worth memory beside a walk, and how many elements it may have."""
 _VIEWS: Final = frozenset({Ops.CAST, Ops.RESHAPE, Ops.PERMUTE})
 
 
@@ -126,6 +128,25 @@ def _widened(factor: UOp) -> Iterator[UOp]:
 def is_beside_a_walk(around: Around, result: UOp, node: UOp) -> bool:
     """Whether a kernel walks over products that a tensor is not made of: it makes nothing else."""
     return bool(around.again) and not _walked_below(around, result) <= _walked_below(around, node)
+
+
+def is_repeated_in_a_walk(around: Around, result: UOp, node: UOp, times: float) -> bool:
+    """Whether a walk would compute, for each head or image, what has nothing to do with its products (a mask of windows) and is small.
+
+    A walk has no loops of its own for the places that it is made of, and registers for little else than scores.
+    """
+    if not around.again or times < _TIMES or most(shape(node)) > _SMALL or node in around.again:
+        return False
+    return bool(_walked_below(around, result)) and not _walked_below(around, node) and _reads(around, node)
+
+
+def _reads(around: Around, node: UOp) -> bool:
+    """Whether a tensor is made of several in memory, or of one in several places: not of positions, nor by steps from one alone."""
+    known: dict[UOp, int] = {}
+    for each in node.toposort(lambda n: n not in around.realised):
+        reads = [known[source] for source in each.src if known.get(source)]
+        known[each] = 1 if each in around.realised else (sum(reads) if each.op in COMPUTED else max(reads, default=0))
+    return known[node] > 1
 
 
 def _walked_below(around: Around, node: UOp) -> set[UOp]:

@@ -18,9 +18,10 @@ from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import is_little
+from planish.optimize.gpu.joined import groups_apart
 from planish.optimize.gpu.stream import stream_elements
 from planish.optimize.lanes import vector_axes
-from planish.optimize.windows import Window, WindowSizes, window_of
+from planish.optimize.windows import WindowSizes, window_of
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -31,6 +32,10 @@ _PIXELS: Final = (8, 7, 6, 5, 4, 3, 2)
 """Pixels of a thread."""
 _WORD: Final = 4
 """Bytes of channels that a thread has."""
+_FEW: Final = 8
+"""Channels of a group that a thread has all of."""
+_SUMS: Final = 32
+"""Sums of a thread that has several outputs of a pixel."""
 _THREADS: Final = 256
 """Threads of a block, and those that a multiprocessor needs to be busy: with fewer, a thread has fewer pixels."""
 _LANES: Final = 64
@@ -52,21 +57,50 @@ def slide(draft: Draft, view: Nest) -> bool:
     moving = [r for r in window.pixels if r in WindowSizes(view, window, 1).pairs]
     together = [axis for axis in vector_axes(view, every=True) if axis not in moving]
     if moving and together and all(view.stride(window.place, r) != 1 for r in moving):
-        _tile(draft, view, window, moving, together[0])
+        wide = max(_WORD // window.place.src[0].dtype.base.itemsize, 1)
+        if wide > 1:
+            draft.take_first(Upcast, together[0], (wide, 2), "channels by one access")
+        _tile(draft, view, moving, together[0], _PIXELS)
     else:
         stream_elements(draft, view)
     return True
 
 
-def _tile(draft: Draft, view: Nest, window: Window, moving: Sequence[UOp], channels: UOp) -> None:
-    """Pixels and a word of channels for each thread; rows of pixels, and channels, for a block."""
-    wide = max(_WORD // window.place.src[0].dtype.base.itemsize, 1)
-    results = prod(map(size_of, view.outputs))
-    if wide > 1:
-        wide = draft.take_first(Upcast, channels, (wide, 2), "channels by one access")
-    enough = results // (wide * draft.target.workers * _THREADS)
+def slide_groups(draft: Draft, view: Nest) -> bool:
+    """The same for groups of few channels, of which a tensor core would have little to multiply: a thread has all outputs of a group."""
+    trial = draft.copy()
+    groups_apart(trial)
+    if len(trial.actions) == len(draft.actions):
+        return False
+    parted = Nest.of(trial.sink)
+    window = window_of(parted)
+    if window is None or len(window.channels) != 1 or not window.shared or window.weights is None:
+        return False
+    (outputs,), group = window.channels, window.shared[-1]
+    moving = [r for r in window.pixels if r in WindowSizes(parted, window, 1).pairs]
+    inputs = [r for r in window.reduced if parted.stride(window.image, r) == 1 and r not in moving]
+    taps = [r for r in window.reduced if r not in inputs]
+    if not moving or len(inputs) != 1 or not taps or max(map(size_of, (outputs, *inputs))) > _FEW:
+        return False
+    if parted.stride(window.place, outputs) != 1 or size_of(taps[-1]) > _TAPS:
+        return False
+    written_out = ((Unroll, inputs[0]), (Unroll, taps[-1]), (Upcast, outputs))
+    if not all(trial.take(kind, r, size_of(r), "channels of a group") for kind, r in written_out):
+        return False
+    most = max(_SUMS // size_of(outputs), 1)
+    _tile(trial, parted, moving, group, [n for n in _PIXELS if n <= most])
+    draft.adopt(trial)
+    return True
+
+
+def _tile(
+    draft: Draft, view: Nest, moving: Sequence[UOp], channels: UOp, pixels: Sequence[int]
+) -> None:
+    """Pixels for each thread, as many as leave enough of them; rows of pixels, and what is left of channels, for a block."""
+    done = prod(draft.upcast.values())
+    enough = prod(map(size_of, view.outputs)) // (done * draft.target.workers * _THREADS)
     *above, last = moving
-    _part(draft, Upcast, last, [n for n in _PIXELS if n <= enough], "pixels that share what they read")
+    _part(draft, Upcast, last, [n for n in pixels if n <= enough], "pixels that share what they read")
     lanes = draft.left(channels)
     across = [n for n in range(min(lanes, _LANES), 1, -1) if lanes % n == 0]
     across.sort(key=lambda n: n % _SECTOR != 0)

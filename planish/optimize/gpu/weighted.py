@@ -7,7 +7,7 @@ registers: scores of a block of keys, and sums as wide as the result, so that wi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final, cast
 
 from planish.actions.chain import Chained
@@ -18,6 +18,7 @@ from planish.actions.pad_to import PadTo
 from planish.actions.split import Split
 from planish.optimize.core_schedule import upto
 from planish.optimize.draft import Draft
+from planish.optimize.gpu.joined import joined
 from planish.uop.nest import name_of, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.ops import Ops
@@ -48,7 +49,7 @@ def walk_keys(draft: Draft, nest: Nest) -> bool:
         return False
     for inputs in dict.fromkeys(core.inputs for core in cores):
         alike = [core for core in cores if core.inputs is inputs]
-        for made in (draft, *_parted(draft, nest)):
+        for made in chain((draft,), _parted(draft, nest), joined(draft, alike[0])):
             for kind in _KINDS:
                 for found in kind.ways(made.sink, alike[0]):
                     if _walk(made, alike, found, kind):

@@ -34,6 +34,8 @@ from planish.uop.shape import Dim, shape
 
 _ACCESS: Final = 16
 """Bytes that a thread copies at once."""
+_FEW: Final = 8
+"""Channels of a group that a thread sums up by itself (`optimize/gpu/slides.py`)."""
 _TILED: Final = (2, 4)
 """Bytes of the floats whose products are done in tiles, by tensor cores or by threads."""
 _LEAST: Final = 1 << 22
@@ -58,17 +60,19 @@ class ChannelsLast:
     def operand(self, value: Value, axes: Sequence[int]) -> UOp:
         """An operand in the order of these axes (N, C, … or O, I, …), in memory with its channels last, or with the other axis that has no windows.
 
-        Few channels are filled up with zeros. Of weights that see one channel each (depthwise), those that they make are last.
+        Few channels are filled up with zeros. Of weights that see few channels each (depthwise, small groups), those that they make are last:
+        each thread has all of the others.
         """
         first, second, *space = axes
         channel, other = (first, second) if self.by_batch else (second, first)
         size = self.tensors.dims_of(value)[channel]
-        if size == 1 and not self.may_fill:
+        is_few = isinstance(size, int) and size <= _FEW and not self.may_fill and not self.by_batch
+        if is_few:
             channel, other = other, channel
-        order = (other, *space, channel)
+        order = (*space, other, channel) if is_few else (other, *space, channel)
         missing = self.whole(value, size)
         if not missing:
-            return permute(kept(self.tensors, value, order, (other,)), axes)
+            return permute(kept(self.tensors, value, order, () if is_few else (other,)), axes)
         x = full(self.tensors.values[value], self.tensors.dims_of(value))
         wider = pad(x, [(0, missing if axis == channel else 0) for axis in range(len(axes))])
         stored = x.table.make(Ops.CONTIGUOUS, x.dtype, (permute(wider, order),))
