@@ -142,11 +142,14 @@ def is_repeated_in_a_walk(around: Around, result: UOp, node: UOp, times: float) 
 
 def _reads(around: Around, node: UOp) -> bool:
     """Whether a tensor is made of several in memory, or of one in several places: not of positions, nor by steps from one alone."""
-    known: dict[UOp, int] = {}
+    reads: dict[UOp, int] = {}
     for each in node.toposort(lambda n: n not in around.realised):
-        reads = [known[source] for source in each.src if known.get(source)]
-        known[each] = 1 if each in around.realised else (sum(reads) if each.op in COMPUTED else max(reads, default=0))
-    return known[node] > 1
+        below = [reads[source] for source in each.src if source in reads]
+        if each in around.realised or (each.op is Ops.INDEX and len(each.src) == 1):
+            reads[each] = 1
+        else:
+            reads[each] = sum(below) if each.op in COMPUTED else max(below, default=0)
+    return reads[node] > 1
 
 
 def _walked_below(around: Around, node: UOp) -> set[UOp]:

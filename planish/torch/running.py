@@ -321,7 +321,7 @@ def with_numbers(module: fx.GraphModule) -> fx.Graph:
         with unset_fake_temporarily():  # it is compiled where torch only pretends to compute
             value = found.item()
         with graph.inserting_before(node):
-            how = {"dtype": found.dtype, "device": found.device}
+            how: dict[str, Any] = {"dtype": found.dtype, "device": found.device}
             number = graph.call_function(torch.ops.aten.full.default, ([], value), how)
         number.meta = dict(node.meta)
         node.replace_all_uses_with(number)

@@ -51,13 +51,15 @@ def slide(draft: Draft, view: Nest) -> bool:
     window = window_of(view)
     if window is None or window.channels or not window.reduced:
         return False
-    *_, tap = window.reduced  # rows of them are a loop: what is added to sums of registers is multiplied by the same instruction
+    *_, tap = (
+        window.reduced
+    )  # rows of them are a loop: what is added to sums of registers is multiplied by the same instruction
     if size_of(tap) > _TAPS or not draft.take(Unroll, tap, size_of(tap), "taps that share what they read"):
         return False
     moving = [r for r in window.pixels if r in WindowSizes(view, window, 1).pairs]
     together = [axis for axis in vector_axes(view, every=True) if axis not in moving]
     if moving and together and all(view.stride(window.place, r) != 1 for r in moving):
-        wide = max(_WORD // window.place.src[0].dtype.base.itemsize, 1)
+        wide = max(_WORD // window.place.dtype.itemsize, 1)
         if wide > 1:
             draft.take_first(Upcast, together[0], (wide, 2), "channels by one access")
         _tile(draft, view, moving, together[0], _PIXELS)
@@ -88,13 +90,18 @@ def slide_groups(draft: Draft, view: Nest) -> bool:
     if not all(trial.take(kind, r, size_of(r), "channels of a group") for kind, r in written_out):
         return False
     most = max(_SUMS // size_of(outputs), 1)
-    _tile(trial, parted, moving, group, [n for n in _PIXELS if n <= most])
+    _tile(trial, parted, moving, group, [n for n in _PIXELS if n <= most], _THREADS // 2)  # of many registers
     draft.adopt(trial)
     return True
 
 
 def _tile(
-    draft: Draft, view: Nest, moving: Sequence[UOp], channels: UOp, pixels: Sequence[int]
+    draft: Draft,
+    view: Nest,
+    moving: Sequence[UOp],
+    channels: UOp,
+    pixels: Sequence[int],
+    threads: int = _THREADS,
 ) -> None:
     """Pixels for each thread, as many as leave enough of them; rows of pixels, and what is left of channels, for a block."""
     done = prod(draft.upcast.values())
@@ -104,13 +111,17 @@ def _tile(
     lanes = draft.left(channels)
     across = [n for n in range(min(lanes, _LANES), 1, -1) if lanes % n == 0]
     across.sort(key=lambda n: n % _SECTOR != 0)
-    left = _THREADS // _part(draft, Local, channels, [*across[:1], _SECTOR * 4], "channels that lie together")
-    for axis in (*reversed(above), last, *(r for r in reversed(view.outputs) if r not in (*moving, channels))):
+    left = threads // _part(draft, Local, channels, [*across[:1], _SECTOR * 4], "channels that lie together")
+    for axis in (
+        *reversed(above),
+        last,
+        *(r for r in reversed(view.outputs) if r not in (*moving, channels)),
+    ):
         most = min(left, _ROWS) if axis in above else left
         left //= _part(draft, Local, axis, range(most, 1, -1), "pixels that read the same")
 
 
-def _part(draft: Draft, kind: type[Local] | type[Upcast], axis: UOp, amounts: Sequence[int], why: str) -> int:
+def _part(draft: Draft, kind: type[Local | Upcast], axis: UOp, amounts: Sequence[int], why: str) -> int:
     """A part of an axis: the most that divides it, else the most that leaves little idle; how much it is."""
     size = draft.left(axis)
     fair = [n for n in amounts if size % n == 0]

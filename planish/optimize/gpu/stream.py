@@ -10,6 +10,7 @@ from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import at_once, shared
 from planish.optimize.lanes import vector_axes
 from planish.uop.nest.kernel import Nest
+from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
 _BLOCK: Final = 256
@@ -53,7 +54,8 @@ def _nearest(view: Nest) -> list[UOp]:
         found = [abs(stride) for place in view.writes if (stride := view.stride(place, axis))]
         return min(found, default=_FAR)
 
-    return sorted(reversed(view.outputs), key=step)
+    innermost_first = view.outputs[::-1]
+    return sorted(innermost_first, key=step)
 
 
 def _looked_up(draft: Draft, view: Nest) -> int:
