@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from planish.actions.group import Group
 from planish.actions.local import Local
 from planish.actions.pad_to import PadTo
 from planish.actions.unroll import Unroll
@@ -22,9 +23,11 @@ from planish.optimize.gpu.joined import groups_apart
 from planish.optimize.gpu.stream import stream_elements
 from planish.optimize.lanes import vector_axes
 from planish.optimize.windows import WindowSizes, window_of
-from planish.uop.nest import size_of
+from planish.uop.nest import axes_of, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
+from planish.uop.ops import AxisType
+from planish.uop.ranges import kind_of
 
 _TAPS: Final = 16
 """Taps of a row, at most."""
@@ -32,6 +35,8 @@ _PIXELS: Final = (8, 7, 6, 5, 4, 3, 2)
 """Pixels of a thread."""
 _WORD: Final = 4
 """Bytes of channels that a thread has."""
+_LONG: Final = 128
+"""Taps of a window that several threads may share: the pixels of an image, of the gradient of weights."""
 _FEW: Final = 8
 """Channels of a group that a thread has all of."""
 _SUMS: Final = 32
@@ -51,18 +56,23 @@ def slide(draft: Draft, view: Nest) -> bool:
     window = window_of(view)
     if window is None or window.channels or not window.reduced:
         return False
-    *_, tap = (
-        window.reduced
-    )  # rows of them are a loop: what is added to sums of registers is multiplied by the same instruction
-    if size_of(tap) > _TAPS or not draft.take(Unroll, tap, size_of(tap), "taps that share what they read"):
+    # rows of taps are a loop: what is added to sums in registers is multiplied by the same instruction
+    *above, tap = window.reduced
+    many = prod(map(size_of, window.reduced)) >= _LONG
+    written_out = size_of(tap)
+    if written_out > _TAPS:
+        written_out = next((n for n in _PIXELS if size_of(tap) % n == 0), 0) if many else 0
+    if not written_out or not draft.take(Unroll, tap, written_out, "taps that share what they read"):
         return False
     moving = [r for r in window.pixels if r in WindowSizes(view, window, 1).pairs]
     together = [axis for axis in vector_axes(view, every=True) if axis not in moving]
     if moving and together and all(view.stride(window.place, r) != 1 for r in moving):
-        wide = max(_WORD // window.place.dtype.itemsize, 1)
+        wide = max(_WORD // window.image.dtype.itemsize, 1)
         if wide > 1:
             draft.take_first(Upcast, together[0], (wide, 2), "channels by one access")
-        _tile(draft, view, moving, together[0], _PIXELS)
+        _tile(draft, view, moving, together[0], _PIXELS, 2 * _THREADS if many else _THREADS, many=many)
+        if many and above:
+            _share(draft, view, above[-1])
     else:
         stream_elements(draft, view)
     return True
@@ -102,26 +112,39 @@ def _tile(
     channels: UOp,
     pixels: Sequence[int],
     threads: int = _THREADS,
+    *,
+    many: bool = False,
 ) -> None:
     """Pixels for each thread, as many as leave enough of them; rows of pixels, and what is left of channels, for a block."""
     done = prod(draft.upcast.values())
     enough = prod(map(size_of, view.outputs)) // (done * draft.target.workers * _THREADS)
     *above, last = moving
-    _part(draft, Upcast, last, [n for n in pixels if n <= enough], "pixels that share what they read")
+    _part(draft, Upcast, last, [n for n in pixels if many or n <= enough], "pixels that share what they read")
     lanes = draft.left(channels)
     across = [n for n in range(min(lanes, _LANES), 1, -1) if lanes % n == 0]
     across.sort(key=lambda n: n % _SECTOR != 0)
+    others = [last, *(r for r in reversed(view.outputs) if r not in (*moving, channels))]
+    if many:  # threads that share sums fill a block: channels leave one to every multiprocessor
+        blocks = prod(max(draft.left(r), 1) for r in (*others, channels))
+        across = [n for n in across if n % _SECTOR == 0 and blocks >= n * draft.target.workers] or across[-1:]
+        others = []
     left = threads // _part(draft, Local, channels, [*across[:1], _SECTOR * 4], "channels that lie together")
-    for axis in (
-        *reversed(above),
-        last,
-        *(r for r in reversed(view.outputs) if r not in (*moving, channels)),
-    ):
+    for axis in (*reversed(above), *others):
         most = min(left, _ROWS) if axis in above else left
         left //= _part(draft, Local, axis, range(most, 1, -1), "pixels that read the same")
 
 
-def _part(draft: Draft, kind: type[Local | Upcast], axis: UOp, amounts: Sequence[int], why: str) -> int:
+def _share(draft: Draft, view: Nest, rows: UOp) -> None:
+    """Threads that share long sums (of the gradient of weights), where there are few of them."""
+    results = prod(map(size_of, view.outputs)) // prod(draft.upcast.values())
+    block = prod(size_of(r) for r in axes_of(draft.sink) if kind_of(r) is AxisType.LOCAL)
+    wanted = min(4 * _THREADS * draft.target.workers // results, 2 * _THREADS // block)
+    _part(draft, Group, rows, range(wanted, 1, -1), "threads that share a sum")
+
+
+def _part(
+    draft: Draft, kind: type[Local | Upcast | Group], axis: UOp, amounts: Sequence[int], why: str
+) -> int:
     """A part of an axis: the most that divides it, else the most that leaves little idle; how much it is."""
     size = draft.left(axis)
     fair = [n for n in amounts if size % n == 0]
