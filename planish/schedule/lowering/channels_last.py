@@ -135,7 +135,7 @@ def image_parts(tensors: Tensors, inst: Inst) -> int:
     is_one = 1 < attrs.groups == kernel[rhs_axes[0]] and result[out_axes[0]] == 1
     if not is_one or not plain or not is_tiled(tensors, inst.operands) or not isinstance(images, int):
         return 0
-    if products_of(window) <= products_of(space) or images == 1:
+    if products_of(window) < products_of(space) or images == 1:
         return 0
     return max(n for n in range(1, min(images, _IMAGES) + 1) if images % n == 0)
 
