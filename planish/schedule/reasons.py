@@ -264,7 +264,10 @@ def _hides_costly(case: Case) -> bool:
 
 
 def _is_beside_scores(case: Case) -> bool:
-    return is_repeated_in_a_walk(case.fusion.around, case.fusion.roots[0], case.node, case.times)
+    fusion = case.fusion
+    return is_repeated_in_a_walk(
+        fusion.around, fusion.roots[0], case.node, case.times, fusion.elements.counts
+    )
 
 
 # -- the table -------------------------------------------------------------------------------------------------------

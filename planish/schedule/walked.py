@@ -9,7 +9,7 @@ takes to be written and read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple, cast
 
 from planish.schedule.elements import COMPUTED
@@ -130,23 +130,29 @@ def is_beside_a_walk(around: Around, result: UOp, node: UOp) -> bool:
     return bool(around.again) and not _walked_below(around, result) <= _walked_below(around, node)
 
 
-def is_repeated_in_a_walk(around: Around, result: UOp, node: UOp, times: float) -> bool:
+def is_repeated_in_a_walk(
+    around: Around, result: UOp, node: UOp, times: float, counts: Callable[[UOp], bool]
+) -> bool:
     """Whether a walk would compute, for each head or image, what has nothing to do with its products (a mask of windows) and is small.
 
-    A walk has no loops of its own for the places that it is made of, and registers for little else than scores.
+    `counts` tells positions from memory. A walk has no loops of its own for the places that it is made of, and registers for little else than scores.
     """
     if not around.again or times < _TIMES or most(shape(node)) > _SMALL or node in around.again:
         return False
-    return bool(_walked_below(around, result)) and not _walked_below(around, node) and _reads(around, node)
+    return (
+        bool(_walked_below(around, result))
+        and not _walked_below(around, node)
+        and _reads(around, node, counts)
+    )
 
 
-def _reads(around: Around, node: UOp) -> bool:
+def _reads(around: Around, node: UOp, counts: Callable[[UOp], bool]) -> bool:
     """Whether a tensor is made of several in memory, or of one in several places: not of positions, nor by steps from one alone."""
     reads: dict[UOp, int] = {}
     for each in node.toposort(lambda n: n not in around.realised):
         below = [reads[source] for source in each.src if source in reads]
         if each in around.realised or (each.op is Ops.INDEX and len(each.src) == 1):
-            reads[each] = 1
+            reads[each] = not counts(each)
         else:
             reads[each] = sum(below) if each.op in COMPUTED else max(below, default=0)
     return reads[node] > 1
