@@ -25,13 +25,13 @@ def file_name(name: str) -> str:
     return f"_{fit}"[: _LONGEST - 9] + f"-{digest}"
 
 
-def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Write a file beside its place and move it there, so that it is whole or absent. It is its user's alone, unless the mode says otherwise.
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file beside its place and move it there, so that it is whole or absent. It is its user's alone.
 
     (`tempfile` would do it too, and brings compression and random numbers with it: 5 ms of the first call of a process.)
     """
     beside = path.with_name(f".new-{os.urandom(8).hex()}")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -15,8 +15,6 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, Final
 
-from planish.kept_code import code_of
-
 __all__ = ["dataclass"]
 
 
@@ -55,7 +53,7 @@ def _init(cls: Any, fields: list[dataclasses.Field[Any]], frozen: bool, slots: b
     if hasattr(cls, "__post_init__"):
         lines.append(" self.__post_init__()")
     text = f"def __init__({', '.join(parameters)}):\n" + ("\n".join(lines) or " pass")
-    exec(code_of(text), known)  # noqa: S102 - names of fields, and nothing else
+    exec(text, known)  # noqa: S102 - names of fields, and nothing else
     made: Callable[..., None] = known["__init__"]
     made.__annotations__ = {field.name: field.type for field in fields if field.init} | {"return": None}
     made.__qualname__ = f"{cls.__qualname__}.__init__"

@@ -29,7 +29,6 @@ BASE = frozenset(
         "errors",
         "filenames",
         "forking",
-        "kept_code",
         "records",
         "scalars",
     }
@@ -51,8 +50,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "config": frozenset({"errors", "records"}),
     "collector": frozenset(),
     "filenames": frozenset(),
-    "kept_code": frozenset({"filenames"}),  # bytecode of texts that the package writes
-    "records": frozenset({"kept_code"}),
+    "records": frozenset(),
     "dlpack": frozenset({"dtypes", "errors", "records"}),  # capsules, whichever memory they are about
     "forking": frozenset(),
     "target": BASE | {"uop"},  # a machine as data, with its matchers for stages 17 and 19

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final, cast
 from planish import dtypes
 from planish.algebra.law import parameters_of
 from planish.errors import RewriteError
-from planish.kept_code import code_of
 from planish.uop.node import KIND_CODE, Number, UOp
 from planish.uop.ops import ALU, COMPARISONS, Ops
 from planish.uop.pattern import Pattern
@@ -309,7 +308,8 @@ class _Compiler:
 def _code_of(source: str) -> CodeType:
     """The code of a match function. Rules that differ in ops, numbers and functions alone, which are globals of it, share theirs."""
     # The source is written by `_Compiler` alone, from the rule tables.
-    return next(each for each in code_of(source).co_consts if isinstance(each, CodeType))
+    module = compile(source, "<rule>", "exec")
+    return next(each for each in module.co_consts if isinstance(each, CodeType))
 
 
 def _fixed_arity(pattern: Pattern, count: int) -> bool:

@@ -202,7 +202,6 @@ def test_no_pickle_but_between_our_own_processes() -> None:
         "compiler/parallel.py",
         "compiler/pickling.py",
         "viz/packing.py",
-        "kept_code.py",  # bytecode beside that of files, trusted as it is
     }
     package = ROOT.parent / "planish"
     found = set()

@@ -19,7 +19,6 @@ from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
-from planish import kept_code
 from planish.errors import DTypeError, PlanishError, ShapeError
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import IndexOutOfRange, mistake
@@ -133,7 +132,7 @@ def _is_of_ours(trace: TracebackType | None) -> bool:
 
 def _is_library(code: CodeType) -> bool:
     file = code.co_filename
-    is_made = file in ("<string>", kept_code.FILE) and code.co_name == "__init__"  # a record's: nobody's line
+    is_made = file == "<string>" and code.co_name == "__init__"  # by a dataclass: nobody's line
     return (
         is_made or file.startswith(_LIBRARIES) or (file.startswith(_STANDARD) and "site-packages" not in file)
     )
