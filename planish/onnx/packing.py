@@ -46,6 +46,8 @@ _TERMS: Final = 256
 pixels: with 256 terms it takes 0.95 of the time of the kernel as it was, with 64 terms 1.05.)"""
 _ADDED: Final = 4
 """How many times as many they have to be if another tensor is added to the results, which is read crosswise, too."""
+_FAR: Final = 8
+"""Strides beyond which pixels of a tile lie in lines, and pages, of their own: then a plain product reads them better."""
 _VECTORS: Final = 2
 """Vector registers across a panel: what tiles of registers are wide."""
 
@@ -135,6 +137,8 @@ def _convolve(
     lanes, each = machine.lanes(dtypes.float32), kernel.shape[0] // attrs.groups
     width = next((n * lanes for n in (_VECTORS, 1) if each % (n * lanes) == 0), 0) if lanes > 1 else 0
     terms = math.prod(kernel.shape[1:])
+    if max(attrs.strides, default=1) > _FAR:
+        width = 0
     if terms < _TERMS * (_ADDED if _is_added(inst.results[0]) else 1):
         width = 0
     layout = channels(width) if width else AS_IT_IS

@@ -133,6 +133,15 @@ def test_channels_of_a_register_tile_lie_side_by_side(outs: int, inputs: int, ta
         assert packed in shapes
 
 
+def test_windows_far_apart_read_weights_as_they_are():
+    kernel = kernel_of(64, 1, 1, 300)
+    loaded = model("1, 1, 1, 4000", kernel, "strides = [1, 256]")
+    x = RNG.standard_normal((1, 1, 1, 4000)).astype(np.float32)
+    expected = convolved(x, kernel, (0, 0, 0, 0))[:, :, :, ::256]
+    np.testing.assert_allclose(loaded.run(None, {"x": x})[0], expected, atol=2e-5)
+    assert (64, 1, 1, 300) in [value.type.dims for value in loaded.program().function.params[1:]]
+
+
 def test_named_sizes():
     kernel = kernel_of(64, 64, 3, 3)
     loaded = model("n, 64, h, w", kernel)
