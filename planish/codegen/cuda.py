@@ -39,6 +39,9 @@ from planish.llir.program import (
     Register,
 )
 
+_SHORT, _WRITTEN_OUT = 64, 4096
+"""Instructions of a function, and over all of its calls, up to which it is written out at each: what a thread computes for one element waits for
+itself at every step, unless those of others are done meanwhile."""
 FLAGS: Final = (
     "--std=c++17",
     "--fmad=false",
@@ -130,7 +133,10 @@ class _Writer(FetchWriter):
         params = ", ".join(f"{kind} x{n}" for n in range(len(operands)))
         body = "\n".join(inner.lines)
         name = symbols.function(function.op, function.dtype)
-        return f"static __noinline__ {kind} {name}({params}) {{\n{body}\n}}"
+        calls = sum(isinstance(i, ir.Compute) and i.op is function.op for i in self.program.body)
+        size = len(function.body.body)
+        how = "inline" if size <= _SHORT and calls * size <= _WRITTEN_OUT else "__noinline__"
+        return f"static {how} {kind} {name}({params}) {{\n{body}\n}}"
 
     def _leads(self, pointer: Register, written: Collection[Register]) -> bool:
         return any(

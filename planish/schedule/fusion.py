@@ -241,6 +241,12 @@ class Fusion:
         (place,) = places
         if not self.rows.may_lead(place) or not is_each_once(place, node, bool(self.around.again)):
             return False
+        if (
+            self.tensors.target.is_gpu
+            and not products <= {*self.around.again}
+            and place.ranges != self.nest.outputs
+        ):
+            return False  # loops around which a product is made would be those of its threads, and no others
         self.nest.lead(place.ranges)
         self.on_the_way[node] = place
         return True

@@ -300,6 +300,8 @@ class _Cut:
                     best = node
             elif node.op not in _KEEPS_ELEMENTS:
                 break
+            elif first.op is Ops.INDEX and self.tensors.target.is_gpu:
+                best = node  # what is gathered is stored in the order in which threads read it
         return self._as_read(best)
 
     def _as_read(self, node: UOp) -> UOp:

@@ -23,7 +23,7 @@ from planish.schedule.limits import (
     SMALL,
 )
 from planish.schedule.tensors import most
-from planish.schedule.walked import MOST_COLUMNS, may_walk
+from planish.schedule.walked import MOST_COLUMNS, is_repeated_in_a_walk, may_walk
 from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
@@ -263,6 +263,13 @@ def _hides_costly(case: Case) -> bool:
     return False
 
 
+def _is_beside_scores(case: Case) -> bool:
+    fusion = case.fusion
+    return is_repeated_in_a_walk(
+        fusion.around, fusion.roots[0], case.node, case.times, fusion.elements.counts
+    )
+
+
 # -- the table -------------------------------------------------------------------------------------------------------
 
 COMPUTED_HERE: Final = (
@@ -284,6 +291,7 @@ COMPUTED_HERE: Final = (
         with_epilogue=False,
     ),
     Reason("sums inside", "it is made of sums, which would be computed again and again", _is_summed_again),
+    Reason("beside scores", "a walk over products would compute it for each of them", _is_beside_scores),
     Reason(
         "costly",
         "it costs more than reading it, and is needed again",

@@ -62,6 +62,8 @@ def _is_product_of_rows(case: Case) -> bool:
     if not _is_part(case) or not (case.is_product or _is_sum_of_threads(case, inner)):
         return False
     few = count(place.ranges) * case.terms <= SMALL
+    if case.fusion.tensors.target.is_gpu and count(case.fusion.nest.outputs) > SMALL:
+        few = False  # whose blocks would each make it
     return not (few or (bool(inner) and _may_nest(case, count(inner))))
 
 
@@ -183,12 +185,17 @@ def _may_nest(case: Case, row: int) -> bool:
 def _is_walked(case: Case) -> bool:
     """Whether blocks of it are made on the way to another product, by tensor cores: to one, not to one on the way to a third."""
     fusion, node = case.fusion, case.node
-    if not case.is_product or not may_walk(fusion.tensors.target, node):
+    if not case.is_product or not may_walk(fusion.tensors.target, node) or _ends_a_walk(case):
         return False
     asked = [
         each for each in fusion.asked if each.op is Ops.REDUCE_AXIS and each not in fusion.around.realised
     ]
     return sum(fusion.around.graph.is_product(each) and depends(each, node) for each in asked) == 1
+
+
+def _ends_a_walk(case: Case) -> bool:
+    """Whether it is what another product is made on the way to: values of attention, which are projected afterwards."""
+    return case.node.src[0] in case.fusion.around.again
 
 
 def _is_no_row(case: Case) -> bool:

@@ -9,7 +9,7 @@ takes to be written and read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple, cast
 
 from planish.schedule.elements import COMPUTED
@@ -25,6 +25,8 @@ MOST_COLUMNS: Final = 256
 """Of a query, of a key and of a result: what the registers of a block hold."""
 _LEAST_ROWS: Final = 17
 """Queries and keys: with fewer, most of a tile is padding."""
+_TIMES, _SMALL = 8, 1 << 20
+"""How often a tensor is computed that is worth memory beside a walk, and how many elements it may have."""
 _VIEWS: Final = frozenset({Ops.CAST, Ops.RESHAPE, Ops.PERMUTE})
 
 
@@ -90,6 +92,11 @@ def made_again(target: Target, graph: TensorGraph, results: Collection[UOp]) -> 
             use = _uses(graph, node, results)
             if use is not None:
                 uses[node] = use
+    attention = {product for product, use in uses.items() if use.rows}
+    for product, use in list(uses.items()):
+        # neither what it reads nor what it makes is made on the way of another walk
+        if not attention.isdisjoint(use.outer) or any(product in uses[each].outer for each in attention):
+            del uses[product]
     while uses:  # what is made of two products is made again if both are
         others = {
             node
@@ -97,7 +104,9 @@ def made_again(target: Target, graph: TensorGraph, results: Collection[UOp]) -> 
             if product.op is Ops.REDUCE_AXIS and graph.is_product(product) and product not in uses
             for node in _above(graph, product)
         }
-        lost = [product for product, use in uses.items() if not others.isdisjoint(use.between)]
+        # (but for the one product with what else is multiplied: that is in memory)
+        ends = {use.outer[0].src[0] for use in uses.values() if len(use.outer) == 1}
+        lost = [product for product, use in uses.items() if not (others - ends).isdisjoint(use.between)]
         if not lost:
             break
         for product in lost:
@@ -121,8 +130,36 @@ def is_beside_a_walk(around: Around, result: UOp, node: UOp) -> bool:
     return bool(around.again) and not _walked_below(around, result) <= _walked_below(around, node)
 
 
+def is_repeated_in_a_walk(
+    around: Around, result: UOp, node: UOp, times: float, counts: Callable[[UOp], bool]
+) -> bool:
+    """Whether a walk would compute, for each head or image, what has nothing to do with its products (a mask of windows) and is small.
+
+    `counts` tells positions from memory. A walk has no loops of its own for the places that it is made of, and registers for little else than scores.
+    """
+    if not around.again or times < _TIMES or most(shape(node)) > _SMALL or node in around.again:
+        return False
+    return (
+        bool(_walked_below(around, result))
+        and not _walked_below(around, node)
+        and _reads(around, node, counts)
+    )
+
+
+def _reads(around: Around, node: UOp, counts: Callable[[UOp], bool]) -> bool:
+    """Whether a tensor is made of several in memory, or of one in several places: not of positions, nor by steps from one alone."""
+    reads: dict[UOp, int] = {}
+    for each in node.toposort(lambda n: n not in around.realised):
+        below = [reads[source] for source in each.src if source in reads]
+        if each in around.realised or (each.op is Ops.INDEX and len(each.src) == 1):
+            reads[each] = not counts(each)
+        else:
+            reads[each] = sum(below) if each.op in COMPUTED else max(below, default=0)
+    return reads[node] > 1
+
+
 def _walked_below(around: Around, node: UOp) -> set[UOp]:
-    """The products on the way to others that a tensor is made of, with nothing in memory in between, and no product but its own."""
+    """The products on the way to others that a tensor is made of, with nothing in memory in between, now or later, and no product but its own."""
     found: set[UOp] = set()
     own = around.graph.products_of(node, around.realised)
     stack, seen = [node], {node}
@@ -133,7 +170,8 @@ def _walked_below(around: Around, node: UOp) -> set[UOp]:
             continue
         for source in each.src:
             other = source.op is Ops.REDUCE_AXIS and source not in around.again and source not in own
-            is_end = source in around.realised or (other and around.graph.is_product(source))
+            is_end = source in around.realised or source in around.joining
+            is_end = is_end or (other and around.graph.is_product(source))
             if source not in seen and not is_end:
                 seen.add(source)
                 stack.append(source)

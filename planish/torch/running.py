@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from planish import compiler, ptir
 from planish.compiler.device_kinds import accelerator
@@ -310,12 +311,30 @@ def _result_form(writing: Import, node: fx.Node) -> Form:
     return Form(fake.dtype, tuple(writing.values[node].dims), order, ())
 
 
+def with_numbers(module: fx.GraphModule) -> fx.Graph:
+    """A graph whose constants of no axes on the CPU are numbers (what a program assigns to a slice): as inputs, each call would copy them to the GPU."""
+    graph = module.graph
+    for node in [each for each in graph.nodes if each.op == "get_attr"]:
+        found = attribute(module, str(node.target))
+        if not isinstance(found, torch.Tensor) or found.dim() or found.device.type != "cpu":
+            continue
+        with unset_fake_temporarily():  # it is compiled where torch only pretends to compute
+            value = found.item()
+        with graph.inserting_before(node):
+            how: dict[str, Any] = {"dtype": found.dtype, "device": found.device}
+            number = graph.call_function(torch.ops.aten.full.default, ([], value), how)
+        number.meta = dict(node.meta)
+        node.replace_all_uses_with(number)
+        graph.erase_node(node)
+    return graph
+
+
 class Runner:
     """A compiled graph: called with its inputs, it gives its outputs."""
 
     def __init__(self, module: fx.GraphModule, options: Options) -> None:
         self.module = module
-        graph = module.graph
+        graph = with_numbers(module)
         self.inputs = [node for node in graph.nodes if node.op == "placeholder"]
         output = next(node for node in graph.nodes if node.op == "output")
         self.results: list[Any] = (

@@ -67,16 +67,46 @@ def test_groups_of_a_computed_row_are_rows() -> None:
 
 @pytest.mark.parametrize("side", [63, 64])
 def test_softmax_of_channels(side: int) -> None:
-    """A row for a warp, two values for each thread; turned afterwards, rows that start anywhere by neighbouring threads."""
+    """Four rows for a warp, sixteen bytes for each thread and access; turned afterwards, rows that start anywhere by neighbouring threads."""
 
     def function(x: Any, w: Any, b: Any) -> Any:
         return nn.softmax(nn.conv2d(x, w, padding=1) + b, axis=1)
 
     found = choices(function, spec(16, 32, side, side), spec(64, 32, 3, 3), spec(64, 1, 1))
     (rows,) = (said for name, said in found if name.startswith("rows"))
-    assert "unroll(n, 2); group(n.outer, 32)" in rows
+    assert "unroll(n, 4); group(n.outer, 8)" in rows
+    assert "local(i, 16)" in rows
     assert found[-1][0].startswith("copy")
     assert ("local(k, 64)" in found[-1][1]) is (side == 63)
+
+
+def gated(x: Any, w: Any, a: Any, b: Any) -> Any:
+    """Channels by themselves, and a factor for each that all of its pixels decide (squeeze and excite)."""
+    y = nn.silu(nn.conv2d(x, w, padding=1, groups=w.shape[0]))
+    mean = pn.mean(y, axis=(2, 3))
+    gate = nn.sigmoid(nn.silu(mean @ a) @ b)
+    return y * gate[:, :, None, None]
+
+
+def test_factors_of_channels_are_made_before_they_are_multiplied_with() -> None:
+    """By the kernel of a product, stored once: who multiplies has all pixels on the grid, and neighbouring threads have channels."""
+    kind = pn.bfloat16
+    sizes = (64, 24, 24, 144), (144, 1, 3, 3), (144, 6), (6, 144)
+
+    def function(x: Any, *others: Any) -> Any:
+        return pn.permute_dims(gated(pn.permute_dims(x, (0, 3, 1, 2)), *others), (0, 2, 3, 1))
+
+    traced = pn.jit(function).lower(*(pn.TensorSpec(size, kind) for size in sizes)).function
+    lowered = compiler.lower(traced, "sm_90")
+    said = ["; ".join(map(str, choice.actions)) for choice in lowered.choices]
+    *_, product, last = said
+    assert "tensor_core" in product
+    assert last.startswith("upcast(l, 8); local(l.outer, 18)")
+    assert any(
+        "local(j.outer, 24); group(k, " in each for each in said
+    )  # sums of 144 channels, by sectors of them
+    stored = [i for i in lowered.programs[-1].body if type(i).__name__ == "Store"]
+    assert len(stored) == 1
 
 
 def test_means_before_a_softmax_are_kernels() -> None:

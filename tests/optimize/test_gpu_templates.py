@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import Any
@@ -53,6 +54,14 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "softmax of an odd length": (pn.nn.softmax, (data(4, 500),), "pad_to("),
     "softmax of few": (pn.nn.softmax, (data(6, 40),), "local("),
     "normalisation": (layer_norm, (data(4, 384),), "group("),
+    "normalisation of short rows": (layer_norm, (data(8, 96),), "group(l.outer, 8); "),
+    "softmax of odd short rows": (pn.nn.softmax, (data(6, 49),), "group(k, 8); "),
+    "sums of few columns": (lambda x: pn.sum(x, axis=0), (data(128, 72),), "local(i, 24); group(j, 32)"),
+    "short sums of few columns": (
+        lambda x: pn.sum(x, axis=1),
+        (data(2, 49, 40),),
+        "local(j, 40); pad_to(k, ",
+    ),
     "column sums": (lambda x: pn.sum(x, axis=0), (data(128, 64),), "local(i, 32); group(j, 32)"),
     "two sums of columns": (
         lambda x: (pn.sum(x, axis=0), pn.sum(x * x, axis=0)),
@@ -462,6 +471,8 @@ def test_columns_are_scanned_in_one_pass_that_fetches_ahead(name: str) -> None:
 NARROW: dict[str, tuple[Any, bool]] = {
     "softmax": (pn.nn.softmax, True),
     "sigmoid": (lambda x: 1.0 / (1.0 + pn.exp(-x)), True),
+    "gelu": (lambda x: 0.5 * x * (1.0 + pn.erf(x * 0.70710678)), True),
+    "silu": (lambda x: x / (1.0 + pn.exp(-x)), True),
     "difference": (lambda x: pn.exp(x) - 1.0, False),
     "logarithm": (lambda x: pn.log(1.0 + pn.exp(x)), False),
     "two results": (lambda x: (pn.exp(x), pn.exp(x).astype(pn.float32)), False),
@@ -483,6 +494,34 @@ def test_exponentials_that_are_rounded_to_16_bits_are_estimates(name: str) -> No
     given = x.astype(pn.bfloat16.numpy)
     for found, wanted in zip(lowered.interpreted()(given), compiler.compile(traced)(given), strict=True):
         np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=1e-2)
+
+
+ESTIMATED: dict[str, tuple[Any, Any]] = {
+    "1 + erf": (lambda x: 1.0 + pn.erf(x), lambda x: math.erfc(-x)),
+    "quotient": (lambda x: 3.0 / (pn.exp(x) + 1.0), lambda x: 3.0 / (math.exp(x) + 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATED)
+def test_estimates_are_off_by_less_than_rounding_hides(name: str) -> None:
+    """A part in 2**16 of the value, also where it is close to nothing: 16 bits of it are right to their last place."""
+    function, exact = ESTIMATED[name]
+    x = np.concatenate([np.linspace(-9, 9, 4001), [-0.0, np.inf, -np.inf, np.nan]]).astype(np.float32)
+    traced = pn.jit(lambda x: function(x).astype(pn.float16)).lower(pn.asarray(x)).function
+    lowered = compiler.lower(traced, "sm_90")
+    text = lowered.as_text("cuda")
+    assert "erf" not in text
+    assert " / " not in text
+    (found,) = lowered.interpreted()(x)
+    wanted = np.array([exact(float(each)) if abs(each) < 50 else np.nan for each in x])
+    inner = np.isfinite(wanted)
+    with np.errstate(over="ignore"):
+        last = np.spacing(wanted[inner].astype(np.float16)).astype(np.float64)
+    assert (
+        np.abs(found[inner].astype(np.float64) - wanted[inner])
+        <= 0.51 * last + 2.0**-16 * np.abs(wanted[inner])
+    ).all()
+    assert np.isnan(found[-1])
 
 
 def test_schedules_that_want_too_much_shared_memory_are_refused() -> None:

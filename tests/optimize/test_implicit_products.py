@@ -120,17 +120,61 @@ def test_results_are_written_along_pixels(side: int, monkeypatch: pytest.MonkeyP
 
 
 def test_pixels_of_a_thread_share_what_they_read() -> None:
-    """Of windows that share nothing else: four pixels of three by three taps read 18 vectors, and nine of weights."""
+    """Of windows that share nothing else: seven pixels of a row of three taps read nine words of channels, and three of weights."""
     specs = pn.TensorSpec((64, 28, 28, 256), pn.bfloat16), pn.TensorSpec((256, 3, 3, 1), pn.bfloat16)
     lowered = compiler.lower(pn.jit(nhwc(padding=1, groups=256)).lower(*specs).function, "sm_90")
-    assert str(lowered.choices[-1].actions[2]) == "upcast(k, 4)"
+    said = "; ".join(map(str, lowered.choices[-1].actions))
+    assert said == "unroll(n, 3); upcast(l, 2); upcast(k, 7); local(l.outer, 64); local(j, 4)"
     loads = [i for i in lowered.programs[-1].body if type(i).__name__ == "Load"]
-    assert len(loads) == 27
+    sums = 14  # of registers, which are loads of LLIR's too, in the loop over rows of taps and behind it
+    assert len(loads) == 9 + 3 + 2 * sums
+
+
+def test_groups_of_few_channels_are_sums_of_threads() -> None:
+    """A thread has all outputs of a group, and reads four channels by one access; weights lie as neighbouring threads want them."""
+    specs = pn.TensorSpec((64, 56, 56, 128), pn.bfloat16), pn.TensorSpec((128, 3, 3, 4), pn.bfloat16)
+    lowered = compiler.lower(pn.jit(nhwc(padding=1, groups=32)).lower(*specs).function, "sm_90")
+    said = "; ".join(map(str, lowered.choices[-1].actions))
+    assert said.startswith(
+        "split(l, 4); unroll(o, 4); unroll(n, 3); upcast(l.inner, 4); upcast(k, 8); local(l.outer, 32)"
+    )
+    wide = [i.result.dtype.lanes for i in lowered.programs[-1].body if type(i).__name__ == "Load"]
+    assert wide.count(4) == 10 + 3 * 4
+
+
+def by_weights(stride: int = 1) -> Any:
+    """The gradient of weights for each channel by itself, of images with their channels last."""
+
+    def loss(w: Any, x: Any) -> Any:
+        found = nn.conv2d(pn.permute_dims(x, (0, 3, 1, 2)), w, padding=1, groups=w.shape[0], stride=stride)
+        return pn.sum(found.astype(pn.float32) ** 2)
+
+    return pn.grad(loss)
+
+
+def test_gradients_of_weights_of_channels_by_themselves_are_summed_up_in_parts() -> None:
+    """A thread has all taps of a row, and some pixels of another, which share what they read; images are parts."""
+    specs = pn.TensorSpec((144, 1, 3, 3), pn.bfloat16), pn.TensorSpec((64, 56, 56, 144), pn.bfloat16)
+    lowered = compiler.lower(pn.jit(by_weights(2)).lower(*specs).function, "sm_90")
+    said = ["; ".join(map(str, choice.actions)) for choice in lowered.choices]
+    assert "unroll(n, 7); upcast(l, 2); upcast(k, 3); local(l.outer, 24); local(j, 3); group(m, 7)" in said, (
+        said
+    )
+    assert not any(kernel.name.startswith("copy_9216") for kernel in lowered.plan.kernels)
 
 
 SLIDES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "channels by themselves": (nhwc(padding=1, groups=16), (data(2, 8, 8, 16), data(16, 3, 3, 1))),
     "in rows": (lambda x, w: nn.conv2d(x, w, padding=1, groups=16), (data(2, 16, 8, 8), data(16, 1, 3, 3))),
+    "small groups": (nhwc(padding=1, groups=4), (data(2, 8, 8, 16), data(16, 3, 3, 4))),
+    "small groups with a stride": (
+        nhwc(padding=1, groups=4, stride=2),
+        (data(1, 9, 13, 8), data(8, 3, 3, 2)),
+    ),
+    "large windows": (nhwc(padding=3, groups=6), (data(1, 9, 11, 6), data(6, 7, 7, 1))),
+    "windows with a stride": (nhwc(padding=2, groups=8, stride=2), (data(2, 14, 14, 8), data(8, 5, 5, 1))),
+    "by weights": (by_weights(), (data(8, 1, 3, 3), data(2, 16, 16, 8))),
+    "by weights with a stride": (by_weights(2), (data(4, 1, 3, 3), data(3, 24, 28, 4))),
     "many taps": (nhwc(padding=2, groups=4), (data(1, 8, 8, 16), data(16, 5, 5, 4))),
     "pool": (lambda x: nn.max_pool2d(x, 3, 2, 1), (data(2, 16, 9, 9),)),
 }

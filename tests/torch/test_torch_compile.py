@@ -436,6 +436,31 @@ def test_numbers_on_the_cpu_that_only_a_gpu_sees_are_not_handed_back() -> None:
     assert {node.name for node in unlowered(graph)} == {"lift_fresh_copy", "rand", "add_2"}
 
 
+def test_constants_without_axes_are_numbers(monkeypatch):
+    """What a program assigns to a slice is a tensor of the CPU to torch: no call brings it anywhere."""
+    from planish.torch import running
+
+    seen = []
+    whole = running.Runner.__init__
+
+    def watched(self, *given):
+        whole(self, *given)
+        seen.append(self)
+
+    monkeypatch.setattr(running.Runner, "__init__", watched)
+
+    def function(x):
+        y = x.new_zeros(4, 4)
+        for number in range(2):
+            y[number * 2 :, :3] = number + 1
+        return x * y
+
+    x = torch.randn(4, 4)
+    torch.testing.assert_close(planish.torch.compile(function)(x), function(x))
+    assert not seen[0].constants
+    assert seen[0].direct is not None
+
+
 def test_results_that_are_others_in_another_shape_are_views():
     def function(x):
         y = torch.sin(x)

@@ -16,7 +16,7 @@ from planish.optimize.gpu.products import tile_product
 from planish.optimize.gpu.rows import share_rows
 from planish.optimize.gpu.scans import scan
 from planish.optimize.gpu.scattered import claim_rows
-from planish.optimize.gpu.slides import slide
+from planish.optimize.gpu.slides import slide, slide_groups
 from planish.optimize.gpu.stream import stream_elements
 from planish.optimize.gpu.sums import share_sums
 from planish.optimize.gpu.thin import thin_product
@@ -54,6 +54,7 @@ GPU: Final[Sequence[Template]] = (
     only("few rows of stored bytes by cores", rows_by_cores),
     only("few rows of stored bytes", partial(thin_product, stored=True)),
     only("one row across", sum_across),
+    only("windows of few channels", slide_groups),
     only("warpgroups", _warpgroups),
     with_warps,
     with_tensor_cores,

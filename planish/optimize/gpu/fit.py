@@ -26,13 +26,15 @@ WARP: Final = 32
 
 
 def shared(draft: Draft, axis: UOp, amounts: Sequence[int]) -> int:
-    """A part of an axis for the threads of a block: the most that wastes little, else a warp of a long one."""
+    """A part of an axis for the threads of a block: the most that wastes little, else what divides it, else a warp of a long one."""
     size = draft.left(axis)
     if not size and draft.outermost(axis) is not None:
         return _masked(draft, axis, amounts)
     fair = [n for n in amounts if size and is_little(-size % n, size)]
-    if size >= WARP and (not fair or fair[0] < WARP):
-        fair = [n for n in (WARP, *fair) if n in amounts]
+    if not fair or fair[0] < min(size, WARP):
+        least, most = min(size, WARP) // 2, min(size, max(amounts, default=1))
+        whole = [n for n in range(most, max(least, 1), -1) if size % n == 0]
+        fair = [*whole, *((WARP,) if size >= WARP and WARP in amounts else ()), *fair]
     for n in fair:
         trial = draft.copy()
         if (size % n == 0 or trial.take(PadTo, axis, n)) and trial.take(Local, axis, n):

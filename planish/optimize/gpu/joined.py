@@ -67,7 +67,7 @@ def _as_they_lie(axes: Iterable[UOp], value: UOp) -> tuple[UOp, ...]:
 def joined(given: Draft, core: Core) -> Iterator[Draft]:
     """The kernel with the axes of a product joined, for every pair of factors that has some to join, or shares one in groups."""
     draft = given.copy()
-    _groups_apart(draft)
+    groups_apart(draft)
     is_cut = len(draft.actions) > len(given.actions)
     seen: set[tuple[UOp, UOp]] = set()
     for product in nearly(draft.sink, core):
@@ -82,7 +82,7 @@ def joined(given: Draft, core: Core) -> Iterator[Draft]:
             yield trial
 
 
-def _groups_apart(draft: Draft) -> None:
+def groups_apart(draft: Draft) -> None:
     """Cut an axis of which a factor depends on a quotient only.
 
     The outputs of a group of channels read the same ones; a place of a transposed convolution is some steps and a phase.

@@ -99,7 +99,9 @@ def share_rows(draft: Draft, view: Nest) -> bool:
 def _together(draft: Draft, axes: Sequence[UOp], most: int) -> None:
     """Rows that share a block: of the axis that has the most of them, then of others; of one that has no size yet, masked."""
     while most > 1:
-        fair = [(n, r) for r in axes for n in _SEVERAL if n <= most and draft.left(r) and draft.left(r) % n == 0]
+        fair = [
+            (n, r) for r in axes for n in _SEVERAL if n <= most and draft.left(r) and draft.left(r) % n == 0
+        ]
         if not fair:
             break
         n, axis = max(fair, key=lambda pair: pair[0])
@@ -132,7 +134,9 @@ def _team(draft: Draft, size: int, most: int) -> Team | None:
             if EACH * way.wide * way.threads <= size <= _EACH_MOST * way.threads
             and is_little(-size % (way.wide * way.threads), size, _IDLE)
         ),
-        None if size < SHORT else Team(WARP, next(n for n in (most, 4, 2, 1) if size % n == 0 and n * WARP <= max(size, WARP))),
+        None
+        if size < SHORT
+        else Team(WARP, next(n for n in (most, 4, 2, 1) if size % n == 0 and n * WARP <= max(size, WARP))),
     )
 
 

@@ -12,18 +12,22 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from planish.actions.group import Group
 from planish.actions.local import Local
 from planish.actions.pad_to import PadTo
 from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import is_little
+from planish.optimize.gpu.joined import groups_apart
 from planish.optimize.gpu.stream import stream_elements
 from planish.optimize.lanes import vector_axes
-from planish.optimize.windows import Window, WindowSizes, window_of
-from planish.uop.nest import size_of
+from planish.optimize.windows import WindowSizes, window_of
+from planish.uop.nest import axes_of, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
+from planish.uop.ops import AxisType
+from planish.uop.ranges import kind_of
 
 _TAPS: Final = 16
 """Taps of a row, at most."""
@@ -31,6 +35,12 @@ _PIXELS: Final = (8, 7, 6, 5, 4, 3, 2)
 """Pixels of a thread."""
 _WORD: Final = 4
 """Bytes of channels that a thread has."""
+_LONG: Final = 128
+"""Taps of a window that several threads may share: the pixels of an image, of the gradient of weights."""
+_FEW: Final = 8
+"""Channels of a group that a thread has all of."""
+_SUMS: Final = 32
+"""Sums of a thread that has several outputs of a pixel."""
 _THREADS: Final = 256
 """Threads of a block, and those that a multiprocessor needs to be busy: with fewer, a thread has fewer pixels."""
 _LANES: Final = 64
@@ -46,37 +56,95 @@ def slide(draft: Draft, view: Nest) -> bool:
     window = window_of(view)
     if window is None or window.channels or not window.reduced:
         return False
-    *_, tap = window.reduced  # rows of them are a loop: what is added to sums of registers is multiplied by the same instruction
-    if size_of(tap) > _TAPS or not draft.take(Unroll, tap, size_of(tap), "taps that share what they read"):
+    # rows of taps are a loop: what is added to sums in registers is multiplied by the same instruction
+    *above, tap = window.reduced
+    many = prod(map(size_of, window.reduced)) >= _LONG
+    written_out = size_of(tap)
+    if written_out > _TAPS:
+        written_out = next((n for n in _PIXELS if size_of(tap) % n == 0), 0) if many else 0
+    if not written_out or not draft.take(Unroll, tap, written_out, "taps that share what they read"):
         return False
     moving = [r for r in window.pixels if r in WindowSizes(view, window, 1).pairs]
     together = [axis for axis in vector_axes(view, every=True) if axis not in moving]
     if moving and together and all(view.stride(window.place, r) != 1 for r in moving):
-        _tile(draft, view, window, moving, together[0])
+        wide = max(_WORD // window.image.dtype.itemsize, 1)
+        if wide > 1:
+            draft.take_first(Upcast, together[0], (wide, 2), "channels by one access")
+        _tile(draft, view, moving, together[0], _PIXELS, 2 * _THREADS if many else _THREADS, many=many)
+        if many and above:
+            _share(draft, view, above[-1])
     else:
         stream_elements(draft, view)
     return True
 
 
-def _tile(draft: Draft, view: Nest, window: Window, moving: Sequence[UOp], channels: UOp) -> None:
-    """Pixels and a word of channels for each thread; rows of pixels, and channels, for a block."""
-    wide = max(_WORD // window.place.src[0].dtype.base.itemsize, 1)
-    results = prod(map(size_of, view.outputs))
-    if wide > 1:
-        wide = draft.take_first(Upcast, channels, (wide, 2), "channels by one access")
-    enough = results // (wide * draft.target.workers * _THREADS)
+def slide_groups(draft: Draft, view: Nest) -> bool:
+    """The same for groups of few channels, of which a tensor core would have little to multiply: a thread has all outputs of a group."""
+    trial = draft.copy()
+    groups_apart(trial)
+    if len(trial.actions) == len(draft.actions):
+        return False
+    parted = Nest.of(trial.sink)
+    window = window_of(parted)
+    if window is None or len(window.channels) != 1 or not window.shared or window.weights is None:
+        return False
+    (outputs,), group = window.channels, window.shared[-1]
+    moving = [r for r in window.pixels if r in WindowSizes(parted, window, 1).pairs]
+    inputs = [r for r in window.reduced if parted.stride(window.image, r) == 1 and r not in moving]
+    taps = [r for r in window.reduced if r not in inputs]
+    if not moving or len(inputs) != 1 or not taps or max(map(size_of, (outputs, *inputs))) > _FEW:
+        return False
+    if parted.stride(window.place, outputs) != 1 or size_of(taps[-1]) > _TAPS:
+        return False
+    written_out = ((Unroll, inputs[0]), (Unroll, taps[-1]), (Upcast, outputs))
+    if not all(trial.take(kind, r, size_of(r), "channels of a group") for kind, r in written_out):
+        return False
+    most = max(_SUMS // size_of(outputs), 1)
+    _tile(trial, parted, moving, group, [n for n in _PIXELS if n <= most], _THREADS // 2)  # of many registers
+    draft.adopt(trial)
+    return True
+
+
+def _tile(
+    draft: Draft,
+    view: Nest,
+    moving: Sequence[UOp],
+    channels: UOp,
+    pixels: Sequence[int],
+    threads: int = _THREADS,
+    *,
+    many: bool = False,
+) -> None:
+    """Pixels for each thread, as many as leave enough of them; rows of pixels, and what is left of channels, for a block."""
+    done = prod(draft.upcast.values())
+    enough = prod(map(size_of, view.outputs)) // (done * draft.target.workers * _THREADS)
     *above, last = moving
-    _part(draft, Upcast, last, [n for n in _PIXELS if n <= enough], "pixels that share what they read")
+    _part(draft, Upcast, last, [n for n in pixels if many or n <= enough], "pixels that share what they read")
     lanes = draft.left(channels)
     across = [n for n in range(min(lanes, _LANES), 1, -1) if lanes % n == 0]
     across.sort(key=lambda n: n % _SECTOR != 0)
-    left = _THREADS // _part(draft, Local, channels, [*across[:1], _SECTOR * 4], "channels that lie together")
-    for axis in (*reversed(above), last, *(r for r in reversed(view.outputs) if r not in (*moving, channels))):
+    others = [last, *(r for r in reversed(view.outputs) if r not in (*moving, channels))]
+    if many:  # threads that share sums fill a block: channels leave one to every multiprocessor
+        blocks = prod(max(draft.left(r), 1) for r in (*others, channels))
+        across = [n for n in across if n % _SECTOR == 0 and blocks >= n * draft.target.workers] or across[-1:]
+        others = []
+    left = threads // _part(draft, Local, channels, [*across[:1], _SECTOR * 4], "channels that lie together")
+    for axis in (*reversed(above), *others):
         most = min(left, _ROWS) if axis in above else left
         left //= _part(draft, Local, axis, range(most, 1, -1), "pixels that read the same")
 
 
-def _part(draft: Draft, kind: type[Local] | type[Upcast], axis: UOp, amounts: Sequence[int], why: str) -> int:
+def _share(draft: Draft, view: Nest, rows: UOp) -> None:
+    """Threads that share long sums (of the gradient of weights), where there are few of them."""
+    results = prod(map(size_of, view.outputs)) // prod(draft.upcast.values())
+    block = prod(size_of(r) for r in axes_of(draft.sink) if kind_of(r) is AxisType.LOCAL)
+    wanted = min(4 * _THREADS * draft.target.workers // results, 2 * _THREADS // block)
+    _part(draft, Group, rows, range(wanted, 1, -1), "threads that share a sum")
+
+
+def _part(
+    draft: Draft, kind: type[Local | Upcast | Group], axis: UOp, amounts: Sequence[int], why: str
+) -> int:
     """A part of an axis: the most that divides it, else the most that leaves little idle; how much it is."""
     size = draft.left(axis)
     fair = [n for n in amounts if size % n == 0]

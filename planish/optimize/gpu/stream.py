@@ -10,12 +10,17 @@ from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import at_once, shared
 from planish.optimize.lanes import vector_axes
 from planish.uop.nest.kernel import Nest
+from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
 _BLOCK: Final = 256
 """Threads of a block."""
 _BLOCK_AXES: Final = 3
 _AMOUNTS: Final = (256, 128, 64, 32, 16, 8, 4, 3, 2)
+
+
+_FAR: Final = 1 << 62
+"""Where no step leads."""
 
 
 _LOOKED_UP: Final = (128, 64, 32)
@@ -34,12 +39,23 @@ def stream_elements(draft: Draft, view: Nest) -> None:
         else:  # a size that is told when the code runs may be a multiple of something
             any(draft.take(Upcast, axis, n, "neighbours by one access") for n in amounts)
     left, used = _BLOCK // _looked_up(draft, view), 0
-    for axis in reversed(view.outputs):
+    for axis in _nearest(view):
         if left < 2 or used == _BLOCK_AXES:
             return
         taken = shared(draft, axis, [n for n in _AMOUNTS if n <= left])
         used += taken > 1
         left //= taken
+
+
+def _nearest(view: Nest) -> list[UOp]:
+    """The axes of the outputs, those first along which results lie closest: whatever the order of loops, neighbouring threads store together."""
+
+    def step(axis: UOp) -> int:
+        found = [abs(stride) for place in view.writes if (stride := view.stride(place, axis))]
+        return min(found, default=_FAR)
+
+    innermost_first = view.outputs[::-1]
+    return sorted(innermost_first, key=step)
 
 
 def _looked_up(draft: Draft, view: Nest) -> int:

@@ -7,7 +7,7 @@ registers: scores of a block of keys, and sums as wide as the result, so that wi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final, cast
 
 from planish.actions.chain import Chained
@@ -18,6 +18,7 @@ from planish.actions.pad_to import PadTo
 from planish.actions.split import Split
 from planish.optimize.core_schedule import upto
 from planish.optimize.draft import Draft
+from planish.optimize.gpu.joined import joined
 from planish.uop.nest import name_of, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.ops import Ops
@@ -48,7 +49,7 @@ def walk_keys(draft: Draft, nest: Nest) -> bool:
         return False
     for inputs in dict.fromkeys(core.inputs for core in cores):
         alike = [core for core in cores if core.inputs is inputs]
-        for made in (draft, *_parted(draft, nest)):
+        for made in chain((draft,), _parted(draft, nest), joined(draft, alike[0])):
             for kind in _KINDS:
                 for found in kind.ways(made.sink, alike[0]):
                     if _walk(made, alike, found, kind):
@@ -74,10 +75,14 @@ def _walk(draft: Draft, cores: list[Core], found: Walked, kind: type[KeyWalk[Any
         return False
     several = len(found.inner) > 1
     keys_at_once, groups_at_once = (_KEYS_OF_TWO, _GROUPS_OF_TWO) if several else (_KEYS, _GROUPS)
+    walked = size_of(found.outer.k)
     for groups in groups_at_once[width] if queries > _ROWS else (1,):
-        for keys in keys_at_once[width]:
+        # few keys are one block, of the least that has room for them: there is nothing to be brought ahead
+        whole = sorted(n for n in keys_at_once[width] if 0 < walked <= n)
+        for keys in dict.fromkeys((*whole, *keys_at_once[width])):
             core = next((each for each in cores if each.n == keys and _reads(each, found)), None)
-            for engine, buffers in product(_ENGINES, range(_MOST_BUFFERS, 0, -1)):
+            most = min(_MOST_BUFFERS, -(-walked // keys) or _MOST_BUFFERS)
+            for engine, buffers in product(_ENGINES, range(most, 0, -1)):
                 if core is not None and _take(
                     draft, found, kind.of(core, found, groups, buffers, engine), width
                 ):

@@ -34,6 +34,10 @@ from planish.uop.shape import Dim, shape
 
 _ACCESS: Final = 16
 """Bytes that a thread copies at once."""
+_FEW: Final = 8
+"""Channels of a group that a thread sums up by itself (`optimize/gpu/slides.py`)."""
+_IMAGES: Final = 64
+"""Parts of images, at most."""
 _TILED: Final = (2, 4)
 """Bytes of the floats whose products are done in tiles, by tensor cores or by threads."""
 _LEAST: Final = 1 << 22
@@ -58,17 +62,19 @@ class ChannelsLast:
     def operand(self, value: Value, axes: Sequence[int]) -> UOp:
         """An operand in the order of these axes (N, C, … or O, I, …), in memory with its channels last, or with the other axis that has no windows.
 
-        Few channels are filled up with zeros. Of weights that see one channel each (depthwise), those that they make are last.
+        Few channels are filled up with zeros. Of weights that see few channels each (depthwise, small groups), those that they make are last:
+        each thread has all of the others.
         """
         first, second, *space = axes
         channel, other = (first, second) if self.by_batch else (second, first)
         size = self.tensors.dims_of(value)[channel]
-        if size == 1 and not self.may_fill:
+        is_few = isinstance(size, int) and size <= _FEW and not self.may_fill and not self.by_batch
+        if is_few:
             channel, other = other, channel
-        order = (other, *space, channel)
+        order = (*space, other, channel) if is_few else (other, *space, channel)
         missing = self.whole(value, size)
         if not missing:
-            return permute(kept(self.tensors, value, order, (other,)), axes)
+            return permute(kept(self.tensors, value, order, () if is_few else (other,)), axes)
         x = full(self.tensors.values[value], self.tensors.dims_of(value))
         wider = pad(x, [(0, missing if axis == channel else 0) for axis in range(len(axes))])
         stored = x.table.make(Ops.CONTIGUOUS, x.dtype, (permute(wider, order),))
@@ -111,7 +117,27 @@ def of_convolution(tensors: Tensors, inst: Inst) -> ChannelsLast | None:
         x = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
         if _is_memory(x) and innermost(x) != lhs_axes[1]:
             return None
+    if image_parts(tensors, inst):
+        return None
     return ChannelsLast(tensors, attrs.groups == 1, products_of(window) > products_of(space))
+
+
+def image_parts(tensors: Tensors, inst: Inst) -> int:
+    """Parts of the images that the gradient of weights for each channel by itself (depthwise) is summed up in; 0 if it is no such convolution.
+
+    One sum for each tap and channel has nothing for a tensor core, and taps and channels alone are too few for all threads.
+    """
+    attrs = cast("ConvolutionAttrs", inst.attrs)
+    _, rhs_axes, out_axes = convolution_axes(attrs, inst.operands[0].type.rank)
+    kernel, result = tensors.dims_of(inst.operands[1]), tensors.dims_of(inst.results[0])
+    window, space = [kernel[axis] for axis in rhs_axes[2:]], [result[axis] for axis in out_axes[2:]]
+    images, plain = kernel[rhs_axes[1]], all(each == 1 for each in attrs.lhs_dilation)
+    is_one = 1 < attrs.groups == kernel[rhs_axes[0]] and result[out_axes[0]] == 1
+    if not is_one or not plain or not is_tiled(tensors, inst.operands) or not isinstance(images, int):
+        return 0
+    if products_of(window) < products_of(space) or images == 1:
+        return 0
+    return max(n for n in range(1, min(images, _IMAGES) + 1) if images % n == 0)
 
 
 def of_factor(

@@ -175,13 +175,17 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
         size if found is None else times(found.steps, found.dilation)
         for found, size in zip(phases, space, strict=True)
     ]
-    if last is None:
+    parts = (
+        channels_last.image_parts(tensors, inst)
+        if last is None
+        else last.parts(whole[:rank], whole[rank:], x.dtype.itemsize)
+    )
+    if not parts:
         total = _sum_of_products(*sides, summed, attrs.accum_dtype, attrs.out_dtype)
         made, lies = (batch, outputs, *sizes), tuple(range(len(out_axes)))
     else:  # outputs of a pixel, and channels of a tap, side by side
         order = (0, *range(3, rank), 1, 2, *range(rank + 1, len(whole)), rank)
         left, right = (permute(side, order) for side in sides)
-        parts = last.parts(whole[:rank], whole[rank:], x.dtype.itemsize)
         total = _sum_of_products(left, right, summed, attrs.accum_dtype, attrs.out_dtype, parts)
         made, lies = (batch, *sizes, outputs), (0, len(out_axes) - 1, *range(1, len(out_axes) - 1))
     if last is None and any(found is not None for found in phases):
