@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from planish import dtypes
 from planish.actions.key_walk import KeyWalk
 from planish.actions.walk import SCORES, SUMS, Walk
 from planish.uop.chained import Chain, chained
@@ -30,7 +31,8 @@ _LOG2E: Final = math.log2(math.e)
 
 def _estimated(value: UOp) -> UOp:
     """A value whose exponentials are powers of two as a machine has them."""
-    exchange = {n: (n.src[0] * _LOG2E).alu(Ops.EXP2_ESTIMATE) for n in value.toposort() if n.op is Ops.EXP}
+    powers = (n for n in value.toposort() if n.op is Ops.EXP and n.dtype is dtypes.float32)
+    exchange = {n: (n.src[0] * _LOG2E).alu(Ops.EXP2_ESTIMATE) for n in powers}
     return substitute(value, exchange)
 
 

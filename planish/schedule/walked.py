@@ -104,8 +104,8 @@ def made_again(target: Target, graph: TensorGraph, results: Collection[UOp]) -> 
             if product.op is Ops.REDUCE_AXIS and graph.is_product(product) and product not in uses
             for node in _above(graph, product)
         }
-        # (but for products with what else is multiplied: that is in memory)
-        ends = {outer.src[0] for use in uses.values() for outer in use.outer}
+        # (but for the one product with what else is multiplied: that is in memory)
+        ends = {use.outer[0].src[0] for use in uses.values() if len(use.outer) == 1}
         lost = [product for product, use in uses.items() if not (others - ends).isdisjoint(use.between)]
         if not lost:
             break
