@@ -213,7 +213,7 @@ def test_depthwise_weights_are_columns() -> None:
 
     images = spec(32, 56, 56, 64)
     found = choices(function, images, spec(64, 1, 3, 3), images)
-    assert [name.rpartition("_")[0] for name, _ in found] == ["reduce_8x3x3x64", "reduce_64x3x3"], found
+    assert [name.rpartition("_")[0] for name, _ in found] == ["reduce_32x3x3x64", "reduce_64x3x3"], found
     assert "group(" in found[0][1]
 
 
