@@ -35,7 +35,7 @@ _IDLE: Final = (1, 6)
 """How many of them may be idle."""
 _SHORTEST: Final = 24
 """Elements of a row that several threads share: of fewer, one does all."""
-_MANY: Final = 64
+_MANY: Final = 2
 """Elements for each multiprocessor, of short rows: of fewer, it does not matter who does them."""
 _SEVERAL: Final = (32, 16, 8, 4, 2)
 """Rows of a block."""
