@@ -11,6 +11,7 @@ import pytest
 import planish as pn
 from planish import compiler, nn
 from planish.config import settings
+from planish.llir.memory_forms import Load
 from planish.schedule.lowering import channels_last
 
 RNG = np.random.default_rng(5)
@@ -138,7 +139,7 @@ def test_groups_of_few_channels_are_sums_of_threads() -> None:
     assert said.startswith(
         "split(l, 4); unroll(o, 4); unroll(n, 3); upcast(l.inner, 4); upcast(k, 8); local(l.outer, 32)"
     )
-    wide = [i.result.dtype.lanes for i in lowered.programs[-1].body if type(i).__name__ == "Load"]
+    wide = [i.result.dtype.lanes for i in lowered.programs[-1].body if isinstance(i, Load)]
     assert wide.count(4) == 10 + 3 * 4
 
 

@@ -35,8 +35,8 @@ _IDLE: Final = (1, 6)
 """How many of them may be idle."""
 _SHORTEST: Final = 24
 """Elements of a row that several threads share: of fewer, one does all."""
-_MANY: Final = 2
-"""Elements for each multiprocessor, of short rows: of fewer, it does not matter who does them."""
+_MANY: Final = 1024
+"""Elements of all short rows together: of fewer, it does not matter who does them."""
 _SEVERAL: Final = (32, 16, 8, 4, 2)
 """Rows of a block."""
 _FILLED: Final = 128
@@ -72,7 +72,7 @@ def share_rows(draft: Draft, view: Nest) -> bool:
     if not size:
         return _masked_rows(draft, view, reduced)
     elements = prod(size_of(r) or 1 for r in view.outputs)
-    if size < _SHORTEST or (size < SHORT and elements < _MANY * draft.target.workers):
+    if size < _SHORTEST or (size < SHORT and elements < _MANY):
         return False
     found = _team(draft, size, at_once(draft, view))
     if found is None:
