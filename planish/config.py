@@ -59,6 +59,12 @@ class Settings:
         default=False, metadata={"doc": "allow reassociating and folding float arithmetic"}
     )
     contract: bool = field(default=False, metadata={"doc": "allow a*b+c to become one fused multiply-add"})
+    winograd: bool = field(
+        default=True,
+        metadata={
+            "doc": "ONNX: let convolutions with constant weights take fewer products, with errors up to a few times those of the plain sum"
+        },
+    )
     deterministic: bool = field(
         default=False,
         metadata={
@@ -170,6 +176,7 @@ class Changes(TypedDict, total=False):
     beam_budget: int
     fastmath: bool
     contract: bool
+    winograd: bool
     deterministic: bool
     devectorize: Devectorize
     allow_half8: bool

@@ -40,6 +40,7 @@ __all__ = ["LATER", "disk_cache", "key", "key_of", "load", "revive", "save", "st
 _RELEVANT: Final = (
     "fastmath",
     "contract",
+    "winograd",
     "devectorize",
     "allow_half8",
     "beam",

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Final
 
 from planish import dtypes
+from planish.config import current
 from planish.onnx.interpolation import Interpolation, interpolation
 from planish.ptir import ops
 from planish.ptir.function import Inst, Value
@@ -34,7 +35,11 @@ _KERNELS: Final = 4
 def best_axis(inst: Inst, machine: Target) -> int | None:
     """The axis of the image along which a convolution had better be done so; None if it had not."""
     attrs, (image, kernel) = inst.attrs, inst.operands
-    if not isinstance(attrs, ConvolutionAttrs) or not _is_plain(attrs, image, kernel):
+    if (
+        not current().winograd
+        or not isinstance(attrs, ConvolutionAttrs)
+        or not _is_plain(attrs, image, kernel)
+    ):
         return None
     axes = range(2, image.type.rank - 1)  # rows: along the last axis everything would be moved
     shares = {axis: _share(inst, attrs, axis, machine) for axis in axes}

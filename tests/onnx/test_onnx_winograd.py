@@ -114,6 +114,18 @@ def test_what_stays_a_plain_sum(inputs: int, outs: int, attributes: str):
     assert groups(loaded) == [1]
 
 
+def test_plain_sums_on_request():
+    """Where a row is not finite, the rows that no window of it reaches are."""
+    kernel = kernel_of(64, 48, 3, 3)
+    x = RNG.standard_normal((1, 48, 24, 24)).astype(np.float32)
+    x[:, :, 12] = np.inf
+    with settings(winograd=False):
+        loaded = model("1, 48, 24, 24", kernel)
+        result = loaded.run(None, {"x": x})[0]
+        assert groups(loaded) == [1]
+    assert np.isfinite(np.delete(result, [11, 12, 13], axis=2)).all()
+
+
 @pytest.mark.parametrize(
     ("outs", "inputs", "taps", "width"),
     [(64, 256, 1, 32), (48, 256, 1, 16), (40, 256, 1, 0), (64, 64, 1, 0), (64, 64, 3, 32)],
