@@ -302,10 +302,7 @@ def test_fractional_pooling_takes_its_windows_from_the_samples(shape):
 
 
 @pytest.mark.parametrize("shape", [(2, 12, 9, 8), (3, 8, 100)])
-def test_groups_of_channels_that_lie_last_are_normalised_pixels_first(shape, monkeypatch):
-    from planish.torch.ops import normalization
-
-    monkeypatch.setattr(normalization, "channels_lie_last", lambda at: True)
+def test_groups_of_channels_are_normalised(shape):
     torch.manual_seed(0)
     model, x = torch.nn.GroupNorm(4, shape[1]), torch.randn(shape) + 3
     torch.nn.init.normal_(model.weight)
