@@ -241,11 +241,8 @@ class Fusion:
         (place,) = places
         if not self.rows.may_lead(place) or not is_each_once(place, node, bool(self.around.again)):
             return False
-        if (
-            self.tensors.target.is_gpu
-            and not products <= {*self.around.again}
-            and place.ranges != self.nest.outputs
-        ):
+        inside = place.ranges != self.nest.outputs and not products <= {*self.around.again}
+        if inside and self.tensors.target.is_gpu:
             return False  # loops around which a product is made would be those of its threads, and no others
         self.nest.lead(place.ranges)
         self.on_the_way[node] = place
@@ -426,7 +423,7 @@ class Fusion:
         for known, other in self.unknown.items():
             if other == key:
                 return known
-        dtype = _stored(key.node.dtype)
+        dtype = dtypes.int64 if key.node.dtype.is_index else key.node.dtype  # indices have none in memory
         memory = self.table.make(Ops.BUFFER, dtype.ptr(1), (), _STAND_IN + len(self.unknown))
         found = self.table.make(Ops.INDEX, dtype, element(memory.index(), key.place.indices))
         self.unknown[found] = key
@@ -498,8 +495,3 @@ class Fusion:
         while any(node in values for node in sink.toposort()):
             sink = substitute(sink, values)
         return sink
-
-
-def _stored(dtype: DType) -> DType:
-    """The dtype in memory: index values have none of their own."""
-    return dtypes.int64 if dtype.is_index else dtype
