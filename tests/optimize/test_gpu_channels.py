@@ -204,7 +204,7 @@ def test_few_weights_of_many_pixels_are_summed_up_in_parts() -> None:
     assert sums[0].startswith("reduce_32x64x3x3x64_"), found
 
 
-def test_depthwise_weights_are_columns() -> None:
+def test_gradients_of_depthwise_weights_are_shared() -> None:
     """Their gradients add up products of channels that lie together: nothing is copied for it, and threads share every sum."""
 
     def function(x: Any, v: Any, y: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Final
 from planish import dtypes
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.across import sum_across
-from planish.optimize.gpu.columns import share_columns, share_few_columns
+from planish.optimize.gpu.columns import share_columns
 from planish.optimize.gpu.decode import rows_by_cores
 from planish.optimize.gpu.joined import joined
 from planish.optimize.gpu.products import tile_product
@@ -60,7 +60,6 @@ GPU: Final[Sequence[Template]] = (
     with_tensor_cores,
     only("scans", scan),
     only("few rows", partial(thin_product, stored=False)),
-    only("few columns", share_few_columns),
     only("windows", slide),
     only("rows", share_rows),
     only("columns", share_columns),

@@ -5,7 +5,6 @@ Neighbouring threads have neighbouring columns, so that they read together; the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from math import gcd, prod
 from typing import Final
 
@@ -15,7 +14,7 @@ from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import EACH, SHORT, WARP, at_once, fitted
 from planish.optimize.gpu.products import is_product
-from planish.uop.nest import closed_by, size_of
+from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -26,8 +25,6 @@ _BUSY: Final = 512
 """Threads of each multiprocessor that keep memory busy."""
 _SOME: Final = 8
 """Terms of a sum that threads share where they would else be too few for that."""
-_LONG: Final = 1024
-"""Terms of a sum that is shared, whatever else could be done with its operands."""
 _LANES: Final = 64
 """Neighbouring columns of a block where there are not whole warps of them: whole sectors (eight words) are."""
 _SECTOR: Final = 8
@@ -40,23 +37,9 @@ _WORD: Final = 4
 """Bytes that a thread reads of a row: a warp then reads whole lines."""
 
 
-def share_few_columns(draft: Draft, view: Nest) -> bool:
-    """Few sums of many terms (products of each channel: the gradient of a depthwise kernel), of which all that is read lies along columns."""
-    count = prod(size_of(r) or 1 for r in view.outputs)
-    if count >= _BUSY * draft.target.workers or not view.reductions:
-        return False
-    terms = min(prod(size_of(r) or 1 for r in closed_by(each)) for each in view.reductions)
-    return terms >= _LONG and _shared(draft, view, along=all)
-
-
 def share_columns(draft: Draft, view: Nest) -> bool:
     """Reductions across neighbours: a warp of columns, and several threads to each; of several loops the same threads."""
-    return not is_product(view) and _shared(draft, view, along=any)
-
-
-def _shared(draft: Draft, view: Nest, along: Callable[[Iterable[bool]], bool]) -> bool:
-    """`along`: whether all or some of what is read has to lie along columns."""
-    if not view.reductions or view.rows or view.scans:
+    if not view.reductions or view.rows or view.scans or is_product(view):
         return False
     count = prod(size_of(r) or 1 for r in view.outputs)
     least = WARP if count >= _BUSY * draft.target.workers else _SECTOR
@@ -64,14 +47,13 @@ def _shared(draft: Draft, view: Nest, along: Callable[[Iterable[bool]], bool]) -
         r
         for r in view.outputs
         if size_of(r) >= least
-        and all(along(view.stride(p, r) == 1 for p in view.inside(each)) for each in view.reductions)
+        and all(any(view.stride(p, r) == 1 for p in view.inside(each)) for each in view.reductions)
     ]
     if not neighbours:
         return False
     column = neighbours[-1]
-    wide = gcd(
-        max(at_once(draft, view) // _WORD, 1), size_of(column)
-    )  # a thread reads four bytes, a warp whole lines
+    # a thread reads four bytes, a warp whole lines
+    wide = gcd(max(at_once(draft, view) // _WORD, 1), size_of(column))
     count //= wide
     axes = [_term(each, idle=count < _BUSY * draft.target.workers) for each in view.reductions]
     shared = [axis for axis in dict.fromkeys(axes) if axis is not None]
