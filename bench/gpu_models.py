@@ -1,9 +1,10 @@
 """Models of PyTorch on one GPU, through `torch.compile(backend="planish")`, by the time of torch.compile's own backend.
 
-    python bench/gpu_models.py [--only PATTERNS] [--dtype bf16] [--eager] [--profile]
+    python bench/gpu_models.py [--only PATTERNS] [--dtype bf16] [--eager] [--profile] [--others]
 
 Every row is measured in the same run, by events around back-to-back calls, the sides in turns, medians. Forward: what the model gives
-without gradients; step: forward, a loss, and backward. Results are held against the same model in float64 by norm.
+without gradients; step: forward, a loss, and backward. Results are held against the same model in float64 by norm. `--others` takes
+models of torchvision and transformers, with random weights, where those packages are installed.
 """
 
 from __future__ import annotations
@@ -145,6 +146,63 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[torch.dtype], Any]]] 
 }
 
 
+def _vision(name: str) -> Callable[[], nn.Module]:
+    def make() -> nn.Module:
+        import torchvision
+
+        made: nn.Module = getattr(torchvision.models, name)(weights=None)
+        return made
+
+    return make
+
+
+class Answer(nn.Module):
+    """A model of transformers by its first result alone."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Any) -> Any:
+        return self.model(ids, use_cache=False)[0]
+
+
+def _language(name: str, **options: Any) -> Callable[[], nn.Module]:
+    def make() -> nn.Module:
+        import transformers
+
+        config = getattr(transformers, f"{name}Config")(**options)
+        return Answer(getattr(transformers, f"{name}Model")(config))
+
+    return make
+
+
+def _tokens(count: int, length: int) -> Callable[[torch.dtype], Any]:
+    return lambda dtype: torch.randint(1000, (count, length), device="cuda")
+
+
+LLAMA = {
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+}
+OTHERS: dict[str, tuple[Callable[[], nn.Module], Callable[[torch.dtype], Any]]] = {
+    **{
+        name: (_vision(name), _images(64))
+        for name in (
+            "convnext_tiny", "swin_t", "efficientnet_b0", "mobilenet_v3_large", "regnet_y_1_6gf", "resnext50_32x4d", "densenet121", "vgg16",
+            "shufflenet_v2_x1_0", "squeezenet1_1", "mnasnet1_0", "googlenet",
+        )
+    },
+    "BERT": (_language("Bert"), _tokens(16, 512)),
+    "Llama, 4 layers": (_language("Llama", **LLAMA), _tokens(4, 1024)),
+    "Qwen3, 4 layers": (_language("Qwen3", **LLAMA, head_dim=64), _tokens(4, 1024)),
+    "DistilBERT": (_language("DistilBert"), _tokens(16, 512)),
+}  # fmt: skip
+
+
 def turns(calls: list[Callable[[], Any]], repeat: int = 5, rounds: int = 5) -> list[float]:
     """Milliseconds of each call, measured in turns, medians."""
     found: list[list[float]] = [[] for _ in calls]
@@ -164,11 +222,16 @@ def turns(calls: list[Callable[[], Any]], repeat: int = 5, rounds: int = 5) -> l
     return [statistics.median(each) for each in found]
 
 
+def _answer(result: Any) -> Any:
+    """What a model is for: GoogLeNet gives helpers beside it while it is trained."""
+    return result[0] if isinstance(result, tuple) else result
+
+
 def step(model: Callable[[Any], Any], parameters: list[Any], x: Any) -> Any:
     """Forward and backward; what is summed up has values of about one."""
     for each in parameters:
         each.grad = None
-    loss = model(x).float().square().mean()
+    loss = _answer(model(x)).float().square().mean()
     loss.backward()
     return loss.detach()
 
@@ -189,7 +252,7 @@ def profile(call: Callable[[], Any], most: int = 14) -> None:
 
 
 def measure(name: str, kind: str, dtype: torch.dtype, *, eager: bool, profiled: bool) -> float:
-    make, data = MODELS[name]
+    make, data = (MODELS | OTHERS)[name]
     torch.manual_seed(0)
     model = make().cuda().to(dtype)
     model.train(kind == "step")
@@ -206,7 +269,7 @@ def measure(name: str, kind: str, dtype: torch.dtype, *, eager: bool, profiled: 
             if kind == "step":
                 return step(side, weights, x)
             with torch.no_grad():
-                return side(x)
+                return _answer(side(x))
 
         begun = time.perf_counter()
         results.append(call())
@@ -216,7 +279,9 @@ def measure(name: str, kind: str, dtype: torch.dtype, *, eager: bool, profiled: 
     with torch.no_grad():
         exact_model = copy.deepcopy(model).double()
         given = x.double() if x.is_floating_point() else x
-        exact = exact_model(given).square().mean() if kind == "step" else exact_model(given[:4])
+        exact = (
+            _answer(exact_model(given)).square().mean() if kind == "step" else _answer(exact_model(given[:4]))
+        )
         wrong = [
             float((r[: len(exact)] if r.ndim else r).double().sub(exact).norm() / exact.norm())
             for r in results
@@ -241,6 +306,9 @@ def main() -> None:
     parser.add_argument("--dtype", default="bf16")
     parser.add_argument("--eager", action="store_true", help="eager torch in place of torch.compile")
     parser.add_argument("--profile", action="store_true", help="the kernels that take longest")
+    parser.add_argument(
+        "--others", action="store_true", help="models of torchvision and transformers instead"
+    )
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     if not torch.cuda.is_available():
@@ -249,7 +317,7 @@ def main() -> None:
     dtype = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[args.dtype]
     torch.backends.cudnn.benchmark = True
     found: dict[str, float] = {}
-    for name in MODELS:
+    for name in OTHERS if args.others else MODELS:
         for kind in ("forward", "step"):
             if any(re.search(each, f"{name} {kind}") for each in args.only.split(",")):
                 try:

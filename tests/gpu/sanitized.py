@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import ml_dtypes
 import numpy as np
 
 import planish as pn
@@ -125,6 +126,16 @@ KERNELS: Final[dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "loop": (lambda x: pn.while_loop(lambda v: pn.sum(v) < 100.0, lambda v: v + 1.0, x), (data(64),)),
 }
 """Functions that are kernels of every template, small, with edges that do not divide."""
+_CORE: Final = "tensor_core(wgmma_m64n64_bf16_f32_kk, i, j, k, buffers=4, engine=true"
+SCHEDULED: Final = {
+    "a sum of two blocks": f"{_CORE}, parts=2)",
+    "a sum of four blocks": f"{_CORE}, parts=4)",
+    "a ring in rounds": f"{_CORE})",
+    "blocks that stay": f"{_CORE}, stay=3)",
+}
+"""What is chosen for large products alone, said of a small one."""
+_HALVES: Final = (data(256, 512).astype(ml_dtypes.bfloat16), data(192, 512).astype(ml_dtypes.bfloat16))
+KERNELS |= {name: (lambda a, b: a @ b.T, _HALVES) for name in SCHEDULED}
 
 
 def run(pattern: str) -> None:
@@ -134,7 +145,7 @@ def run(pattern: str) -> None:
             continue
         want = np.asarray(pn.jit(function)(*map(pn.asarray, arrays))).astype(np.float64)
         there = [pn.asarray(array, device="cuda") for array in arrays]
-        compiled = pn.jit(function, device="cuda")
+        compiled = pn.jit(function, device="cuda", schedule=SCHEDULED.get(name))
         for _ in range(2):  # launched, then as a graph
             found = np.asarray(compiled(*there)).astype(np.float64)
             away = np.linalg.norm(found - want) / (np.linalg.norm(want) + 1e-30)
