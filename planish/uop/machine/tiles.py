@@ -132,9 +132,11 @@ class Tiles(Accesses):
         count = prod(self.values[axis].size for axis in axes)
         if count % width:
             self._fail(node, "crash", f"{count} threads are not groups of {width}")
-        value = self._threads_last(self.full(self.values[x], x.dtype), axes, count, width)
+        value = self.full(self.values[x], x.dtype)
+        value = self._threads_last(value if x.dtype.lanes > 1 else value[..., None], axes, count, width)
         value = np.moveaxis(combined(how, node.dtype.scalar, np.moveaxis(value, -2, 0)), 0, -2)
         result = self._threads_back(value, axes)
+        result = result if x.dtype.lanes > 1 else result[..., 0]
         # a range is closed here: the result has one position along it
         return result.take([0], self.axes[own[0]]) if own else result
 
