@@ -21,7 +21,7 @@ ROWS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("shape", [(3, 64), (4, 64)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 24), (4, 24), (8, 40), (3, 64), (4, 64)], ids=str)
 @pytest.mark.parametrize("name", ROWS)
 def test_every_stage_of_rows_that_share_a_warp(name: str, shape: tuple[int, int]) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
