@@ -7,7 +7,6 @@ through it once. Short rows share a block.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Final, NamedTuple
 
 from planish.actions.group import Group
@@ -35,8 +34,6 @@ _IDLE: Final = (1, 6)
 """How many of them may be idle."""
 _SHORTEST: Final = 24
 """Elements of a row that several threads share: of fewer, one does all."""
-_MANY: Final = 1024
-"""Elements of all short rows together: of fewer, it does not matter who does them."""
 _SEVERAL: Final = (32, 16, 8, 4, 2)
 """Rows of a block."""
 _FILLED: Final = 128
@@ -71,8 +68,7 @@ def share_rows(draft: Draft, view: Nest) -> bool:
     size = size_of(reduced[0])
     if not size:
         return _masked_rows(draft, view, reduced)
-    elements = prod(size_of(r) or 1 for r in view.outputs)
-    if size < _SHORTEST or (size < SHORT and elements < _MANY):
+    if size < _SHORTEST:
         return False
     found = _team(draft, size, at_once(draft, view))
     if found is None:
