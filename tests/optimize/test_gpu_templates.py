@@ -608,6 +608,43 @@ def test_sums_of_channels_are_cut_where_channels_lie_together() -> None:
     assert max(threads) >= 132 * 256
 
 
+CHANNELS = {
+    "sums": lambda x: pn.sum(x, axis=(0, 2, 3)),
+    "means and squares": lambda x: pn.stack([pn.mean(x, axis=(0, 2, 3)), pn.mean(x * x, axis=(0, 2, 3))]),
+    "largest": lambda x: pn.max(x, axis=(0, 2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+@pytest.mark.parametrize("dims", [(16, 5, 7, 7), (32, 3, 6, 8), (4, 6, 20, 20), (7, 2, 30, 1)])
+def test_threads_share_pictures_and_pixels(name: str, dims: tuple[int, ...]) -> None:
+    x = data(*dims)
+    traced = pn.jit(CHANNELS[name]).lower(pn.asarray(x)).function
+    with settings(check="spec"):
+        lowered = compiler.lower(traced, "sm_90")
+    (found,), (wanted,) = lowered.interpreted()(x), compiler.compile(traced)(x)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "dims", [(64, 24, 56, 56), (64, 96, 28, 28), (64, 512, 7, 7), (64, 72, 56, 56), (64, 64, 56, 56)]
+)
+@pytest.mark.parametrize("last", [False, True])
+def test_no_sum_of_channels_is_left_to_few_threads(dims: tuple[int, ...], last: bool) -> None:
+    """By what a thread does: all of them together have about as much to read as keeps memory busy."""
+
+    def statistics(x: Any) -> Any:
+        wide = (pn.permute_dims(x, (0, 3, 1, 2)) if last else x).astype(pn.float32)
+        return pn.sum(wide, axis=(0, 2, 3)), pn.sum(wide * wide, axis=(0, 2, 3))
+
+    n, c, h, w = dims
+    spec = pn.TensorSpec((n, h, w, c) if last else dims, pn.bfloat16)
+    lowered = compiler.lower(pn.jit(statistics).lower(spec).function, "sm_90")
+    grid = grid_of(lowered.programs[0])
+    threads = prod(map(int, grid.blocks)) * prod(map(int, grid.threads))
+    assert n * c * h * w / threads <= 1024
+
+
 def test_norms_of_rows_are_made_before_blocks_claim_them() -> None:
     """The gradient of an embedding below a norm: one block would make all norms, in the order of the list."""
     gradient = pn.grad(lambda w, i, x: pn.sum(pn.nn.rms_norm(pn.take(w, i, axis=0), (256,)) * x))
