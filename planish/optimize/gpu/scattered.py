@@ -16,7 +16,7 @@ from planish.actions.local import Local
 from planish.actions.pad_to import PadTo
 from planish.actions.unroll import Unroll
 from planish.optimize.draft import Draft
-from planish.optimize.gpu.fit import WARP
+from planish.optimize.gpu.fit import EACH, WARP
 from planish.optimize.gpu.stream import stream_elements
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
@@ -65,7 +65,7 @@ def _whole_warps(draft: Draft, streamed: Draft, view: Nest) -> Iterator[Draft]:
 def _claimed(draft: Draft, threads: Draft, view: Nest, chosen: list[UOp]) -> bool:
     """As many blocks as there are rows for, and as run at once."""
     others = prod(max(threads.left(r), 1) for r in view.outputs if r not in view.ordered)
-    if others >= draft.target.workers:
+    if EACH * others >= draft.target.workers:
         return False
     team = _TEAM if threads_of(threads.sink) == 1 else 1
     blocks = 1 << (_ROUNDS * draft.target.workers // others).bit_length() - 1
