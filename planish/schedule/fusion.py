@@ -256,10 +256,24 @@ class Fusion:
 
     def _holds_up(self, node: UOp, place: ElementPlace) -> bool:
         """Whether storing a result of fewer axes would give a large kernel its loops, and no sum that has to be outside of some asks for that."""
+        if any(True for _ in self.sums_around(place)):
+            return True
         small = BLOCK_ELEMENTS if self.tensors.target.is_gpu else SMALL
         return (
             place.ranges != self.nest.outputs and count(self.nest.outputs) > small and not self.reduces(node)
         )
+
+    def sums_around(self, place: ElementPlace) -> Iterator[UOp]:
+        """Of a GPU: the long sums of the kernel, no products, that are made for more of its loops than those of a place. Their blocks have all of these loops."""
+        if not self.tensors.target.is_gpu or place.ranges == self.nest.outputs:
+            return
+        for each, asked in self.asked.items():
+            if each.op is not Ops.REDUCE_AXIS or each in self.around.realised or each in self.needs:
+                continue
+            outputs = [at.ranges & self.nest.outputs for at in asked]
+            is_long = most(shape(each.src[0])) > SMALL and not self.around.graph.is_product(each)
+            if is_long and all(place.ranges < ranges for ranges in outputs):
+                yield each
 
     def _products(self, node: UOp) -> frozenset[UOp]:
         """The products of matrices that a tensor is made of, as far as they are not in memory."""

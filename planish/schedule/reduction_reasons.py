@@ -108,6 +108,12 @@ def _is_across(case: Case) -> bool:
     return axis is not None and axis not in cast("ReduceAxes", case.node.arg).axes
 
 
+def _is_made_by_every_part(case: Case) -> bool:
+    """Whether blocks of a GPU that each make a part of a long sum would all make this one first: a mean, of which squares are summed in parts."""
+    fusion, (place,) = case.fusion, case.places
+    return not case.is_product and any(depends(each, case.node) for each in fusion.sums_around(place))
+
+
 def _is_small_beside(case: Case) -> bool:
     """Whether a sum has far fewer terms than there are elements that need it (a norm of channels, from parts): made first, it costs nothing."""
     (place,), outputs = case.places, count(case.fusion.nest.outputs)
@@ -252,6 +258,11 @@ REDUCED_ONCE: Final = (
     Reason("scanned", "a scan would make such a sum in each of its steps", _is_scanned),
     Reason("few rows", "the rows are too few for all cores, and long", _has_few_rows),
     Reason("across", "long sums across what lies together in memory", _is_across),
+    Reason(
+        "made by every part",
+        "blocks that make parts of another sum would each make it",
+        _is_made_by_every_part,
+    ),
     Reason("second product", "the kernel has another product of matrices", _is_second_product),
     Reason(
         "beside a product",

@@ -355,3 +355,25 @@ def test_sums_of_few_elements_and_many_terms_are_made_before_they_are_scattered(
         names = [kernel.name for kernel in compiler.lower(traced, target).plan.kernels]
         assert any(name.startswith("reduce") for name in names)
         assert any(name.startswith("scatter") for name in names)
+
+
+def test_a_mean_is_made_before_squares_are_summed_in_parts() -> None:
+    """Blocks that sum up a part each would all make the mean first, or be one where it is stored on the way."""
+    for function, spec in (
+        (lambda x: pn.std(x), pn.TensorSpec((4096, 1000), pn.float32)),
+        (lambda x: pn.var(x, axis=(0, 2, 3), keepdims=True) + x, pn.TensorSpec((32, 64, 56, 56), pn.float32)),
+    ):
+        for program in compiler.lower(pn.jit(function).lower(spec).function, "sm_90").programs:
+            grid = grid_of(program)
+            threads = prod(map(int, grid.blocks)) * prod(map(int, grid.threads))
+            read = max(parameter.elements for parameter in program.params)
+            assert read / threads <= 512, program.name
+
+
+def test_a_softmax_of_channels_is_not_made_for_each_of_them() -> None:
+    """Threads have pixels, with all of their channels: no thread sums up what another one does."""
+    spec = pn.TensorSpec((32, 64, 56, 56), pn.bfloat16)
+    traced = pn.jit(lambda x: pn.nn.softmax(x, axis=1)).lower(spec).function
+    (program,) = compiler.lower(traced, "sm_90").programs
+    grid = grid_of(program)
+    assert prod(map(int, grid.blocks)) * prod(map(int, grid.threads)) <= 32 * 56 * 56

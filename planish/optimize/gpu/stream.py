@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final
 
 from planish.actions.local import Local
@@ -9,6 +10,7 @@ from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import at_once, shared
 from planish.optimize.lanes import vector_axes
+from planish.uop.nest import closed_by, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -19,6 +21,8 @@ _BLOCK_AXES: Final = 3
 _AMOUNTS: Final = (256, 128, 64, 32, 16, 8, 4, 3, 2)
 
 
+_FEW: Final = 8
+"""Terms of a sum that every thread may make."""
 _FAR: Final = 1 << 62
 """Where no step leads."""
 
@@ -39,12 +43,20 @@ def stream_elements(draft: Draft, view: Nest) -> None:
         else:  # a size that is told when the code runs may be a multiple of something
             any(draft.take(Upcast, axis, n, "neighbours by one access") for n in amounts)
     left, used = _BLOCK // _looked_up(draft, view), 0
-    for axis in _nearest(view):
+    for axis in _alone(draft, view, _nearest(view)):
         if left < 2 or used == _BLOCK_AXES:
             return
         taken = shared(draft, axis, [n for n in _AMOUNTS if n <= left])
         used += taken > 1
         left //= taken
+
+
+def _alone(draft: Draft, view: Nest, axes: list[UOp]) -> list[UOp]:
+    """Of axes, those for which threads make no sum again that others make, if these are enough for all multiprocessors."""
+    long = [each for each in view.reductions if prod(size_of(r) or _FEW + 1 for r in closed_by(each)) > _FEW]
+    own = [axis for axis in axes if all(axis in each.ranges for each in long)]
+    is_enough = prod(size_of(axis) or 1 for axis in own) >= _BLOCK * draft.target.workers
+    return own if is_enough else axes
 
 
 def _nearest(view: Nest) -> list[UOp]:

@@ -30,18 +30,20 @@ from planish.target import TARGETS, Target
 from planish.uop.laws import memory_of
 from planish.uop.nest import closed_by
 from planish.uop.nest.kernel import Nest
-from planish.uop.nest.memory import local_bytes
+from planish.uop.nest.memory import local_bytes, threads_of
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import substitute
 
-_RECOMPUTED: Final = 64
-"""The longest reduction that every block may compute anew."""
+_RECOMPUTED, _FREE = 64, 8
+"""The longest reductions that every block may compute anew, if it is idle otherwise, and in any case."""
+_RESIDENT: Final = 2048
+"""Threads that a multiprocessor has at once."""
 _SCALAR: Final = TARGETS["scalar"]
 
 
-def _is_short(node: UOp) -> bool:
-    return prod(r.vmax + 1 for r in closed_by(node)) <= _RECOMPUTED
+def _terms(node: UOp) -> int:
+    return prod(r.vmax + 1 for r in closed_by(node))
 
 
 def _is_copy(node: UOp) -> bool:
@@ -56,13 +58,13 @@ def _is_copy(node: UOp) -> bool:
     )
 
 
-def to_grid(sink: UOp) -> UOp:
-    """The kernel with its output loops as blocks of a grid, as far as that costs nothing."""
+def to_grid(sink: UOp, workers: int = 1 << 62) -> UOp:
+    """The kernel with its output loops as blocks of a grid, as far as that costs nothing, or short sums that idle threads make again."""
     facts = Nest.of(sink)
-    costly = [
-        n for n in facts.nodes if n.op in {Ops.REDUCE, Ops.BUFFERIZE} and not _is_short(n) and not _is_copy(n)
-    ]
-    chosen = [
+    kept = [n for n in facts.nodes if n.op in {Ops.REDUCE, Ops.BUFFERIZE} and not _is_copy(n)]
+    kept = [n for n in kept if _terms(n) > _FREE]
+    costly = [n for n in kept if _terms(n) > _RECOMPUTED]
+    free = [
         r
         for r in facts.axes(AxisType.LOOP)
         if r not in facts.ordered
@@ -70,6 +72,9 @@ def to_grid(sink: UOp) -> UOp:
         and all(r in closed_by(end) for end in facts.outer_ends)
         and all(r in node.ranges for node in costly)
     ]
+    chosen = [r for r in free if all(r in node.ranges for node in kept)]
+    if prod(r.vmax + 1 for r in free) * threads_of(sink) <= _RESIDENT * workers:
+        chosen = free
     exchange = {r: r.replace(arg=cast("Axis", r.arg)._replace(kind=AxisType.GLOBAL)) for r in chosen}
     return substitute(sink, exchange)
 
@@ -86,4 +91,4 @@ def apply_opts(sink: UOp, actions: Sequence[Action] = (), target: Target = _SCAL
             f"{needed} bytes of LOCAL memory are more than {target.local_bytes}",
             remedy="give each thread the elements that it reads of a row, or keep a shorter one",
         )
-    return to_grid(sink)
+    return to_grid(sink, target.workers)

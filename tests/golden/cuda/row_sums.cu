@@ -43,80 +43,71 @@ static inline int32_t shl_i32(int32_t x, int32_t by) {
   return (uint64_t)by < 32 ? (int32_t)((uint64_t)x << by) : 0;  // beyond the width every bit moves out
 }
 
-extern "C" __global__ void __launch_bounds__(128) reduce_64_aa2bfb(float *__restrict__ arg0, const float *__restrict__ arg1) {
-  __shared__ __align__(64) uint8_t arena[16];
+extern "C" __global__ void __launch_bounds__(64) reduce_64_aa2bfb(float *__restrict__ arg0, const float *__restrict__ arg1) {
+  __shared__ __align__(64) uint8_t arena[8];
   float *const local0 = (float *)(arena + 0);
   float acc1[1];
   float acc0[1];
   int32_t r0 = (int32_t)blockIdx.x;
-  int32_t r1 = (int32_t)threadIdx.z;
-  float * r2 = acc0 + 0;
-  int32_t r3 = shl_i32(r0, 10);
-  int32_t r4 = (int32_t)threadIdx.x;
-  int32_t r5 = shl_i32(r4, 2);
-  int32_t r6 = (int32_t)((uint32_t)r3 + (uint32_t)r5);
-  int32_t r7 = (int32_t)threadIdx.y;
-  int32_t r8 = shl_i32(r7, 7);
-  int32_t r9 = (int32_t)((uint32_t)r6 + (uint32_t)r8);
-  int32_t r10 = shl_i32(r1, 9);
-  int32_t r11 = (int32_t)((uint32_t)r9 + (uint32_t)r10);
-  *r2 = 0.0f;
+  float * r1 = acc0 + 0;
+  int32_t r2 = shl_i32(r0, 9);
+  int32_t r3 = (int32_t)threadIdx.x;
+  int32_t r4 = shl_i32(r3, 2);
+  int32_t r5 = (int32_t)((uint32_t)r2 + (uint32_t)r4);
+  int32_t r6 = (int32_t)threadIdx.y;
+  int32_t r7 = shl_i32(r6, 7);
+  int32_t r8 = (int32_t)((uint32_t)r5 + (uint32_t)r7);
+  *r1 = 0.0f;
   #pragma unroll 2
-  for (int32_t r12 = 0; r12 < 2; r12++) {
-    int32_t r13 = shl_i32(r12, 8);
-    int32_t r14 = (int32_t)((uint32_t)r11 + (uint32_t)r13);
-    float * r15 = (float *)(arg1 + r14);
-    vec<float, 4> r16 = *(const vec<float, 4> *)r15;
-    float * r17 = acc0 + 0;
-    float r18 = *r17;
-    float r19 = r16.at[3];
-    float r20 = r16.at[1];
-    float r21 = r16.at[2];
-    float r22 = r16.at[0];
-    float r23 = fmaf(r22, 2.0f, r18);
-    float r24 = fmaf(r21, 2.0f, r23);
-    float r25 = fmaf(r20, 2.0f, r24);
-    float r26 = fmaf(r19, 2.0f, r25);
-    *r17 = r26;
+  for (int32_t r9 = 0; r9 < 2; r9++) {
+    int32_t r10 = shl_i32(r9, 8);
+    int32_t r11 = (int32_t)((uint32_t)r8 + (uint32_t)r10);
+    float * r12 = (float *)(arg1 + r11);
+    vec<float, 4> r13 = *(const vec<float, 4> *)r12;
+    float * r14 = acc0 + 0;
+    float r15 = *r14;
+    float r16 = r13.at[3];
+    float r17 = r13.at[1];
+    float r18 = r13.at[2];
+    float r19 = r13.at[0];
+    float r20 = fmaf(r19, 2.0f, r15);
+    float r21 = fmaf(r18, 2.0f, r20);
+    float r22 = fmaf(r17, 2.0f, r21);
+    float r23 = fmaf(r16, 2.0f, r22);
+    *r14 = r23;
   }
-  float * r27 = acc0 + 0;
-  float r28 = *r27;
-  float * r29 = acc1 + 0;
-  int32_t r30 = shl_i32(r7, 1);
-  int32_t r31 = (int32_t)((uint32_t)r1 + (uint32_t)r30);
-  float * r32 = local0 + r31;
-  float r33 = r28;
-  float r33_from16 = from_thread(r33, 16);
-  r33 = (r33 + r33_from16);
-  float r33_from8 = from_thread(r33, 8);
-  r33 = (r33 + r33_from8);
-  float r33_from4 = from_thread(r33, 4);
-  r33 = (r33 + r33_from4);
-  float r33_from2 = from_thread(r33, 2);
-  r33 = (r33 + r33_from2);
-  float r33_from1 = from_thread(r33, 1);
-  r33 = (r33 + r33_from1);
-  bool r34 = (r4 == 0);
-  if (r34) *r32 = r33;
+  float * r24 = acc0 + 0;
+  float r25 = *r24;
+  float * r26 = acc1 + 0;
+  float * r27 = local0 + r6;
+  float r28 = r25;
+  float r28_from16 = from_thread(r28, 16);
+  r28 = (r28 + r28_from16);
+  float r28_from8 = from_thread(r28, 8);
+  r28 = (r28 + r28_from8);
+  float r28_from4 = from_thread(r28, 4);
+  r28 = (r28 + r28_from4);
+  float r28_from2 = from_thread(r28, 2);
+  r28 = (r28 + r28_from2);
+  float r28_from1 = from_thread(r28, 1);
+  r28 = (r28 + r28_from1);
+  bool r29 = (r3 == 0);
+  if (r29) *r27 = r28;
   __syncthreads();
-  *r29 = 0.0f;
+  *r26 = 0.0f;
   #pragma unroll 2
-  for (int32_t r35 = 0; r35 < 2; r35++) {
-    float * r36 = acc1 + 0;
-    float r37 = *r36;
-    int32_t r38 = shl_i32(r35, 1);
-    int32_t r39 = (int32_t)((uint32_t)r1 + (uint32_t)r38);
-    float * r40 = local0 + r39;
-    float r41 = *r40;
-    float r42 = (r37 + r41);
-    *r36 = r42;
+  for (int32_t r30 = 0; r30 < 2; r30++) {
+    float * r31 = acc1 + 0;
+    float r32 = *r31;
+    float * r33 = local0 + r30;
+    float r34 = *r33;
+    float r35 = (r32 + r34);
+    *r31 = r35;
   }
-  float * r43 = acc1 + 0;
-  float r44 = *r43;
-  int32_t r45 = shl_i32(r0, 1);
-  int32_t r46 = (int32_t)((uint32_t)r45 + (uint32_t)r1);
-  float * r47 = (float *)(arg0 + r46);
-  bool r48 = (r7 == 0);
-  bool r49 = (r48 && r34);
-  if (r49) *r47 = r44;
+  float * r36 = acc1 + 0;
+  float r37 = *r36;
+  float * r38 = (float *)(arg0 + r0);
+  bool r39 = (r6 == 0);
+  bool r40 = (r39 && r29);
+  if (r40) *r38 = r37;
 }
