@@ -186,7 +186,7 @@ def _judged(line: str, values: Mapping[str, Array], most: int) -> Array | None:
     try:
         with np.errstate(all="ignore"):
             value = np.asarray(eval(line, {"xp": np, **values}))
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, RuntimeWarning):
         return None
     if value.size > most or value.ndim > 4:
         return None
