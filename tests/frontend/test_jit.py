@@ -322,6 +322,20 @@ def test_a_number_that_does_not_fit_is_refused_as_it_is_outside(options):
     assert add(pn.asarray(small.astype(np.int16)), -300).tolist() == [-299, -100]
 
 
+def test_a_number_with_a_dtype_is_weak_no_more():
+    small, half = pn.asarray(np.array([100], np.int8)), pn.asarray(np.array([1.0], np.float16))
+
+    def used(small, half, n, rate):
+        wide, exact = pn.asarray(n, dtype=pn.int64), pn.asarray(rate, dtype=pn.float64)
+        cast = rate.astype(pn.float64) if isinstance(rate, pn.Tensor) else exact
+        return small + wide, half + exact, cast, half + pn.asarray(rate), pn.asarray(n)
+
+    inside, outside = pn.jit(used)(small, half, 100, 0.1), used(small, half, 100, 0.1)
+    for got, wanted in zip(inside, outside, strict=True):
+        assert got.dtype is wanted.dtype
+        assert got.numpy().tolist() == wanted.numpy().tolist()
+
+
 def test_what_python_does_to_numbers_leaves_them_weak():
     x = tensor(3, dtype=np.float16)
     made = pn.jit(lambda x, n: (x * -n, x * abs(n), x + n // 2, x + n**2, pn.full((2,), n), n < 3))(x, 3)

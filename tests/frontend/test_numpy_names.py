@@ -257,3 +257,10 @@ def test_ldexp_with_any_exponent(dtype: Any) -> None:
     with np.errstate(over="ignore", under="ignore"):
         wanted = np.ldexp(x, exponents.astype(np.int32))
     np.testing.assert_array_equal(pn.ldexp(pn.asarray(x), pn.asarray(exponents)).numpy(), wanted)
+
+
+@pytest.mark.parametrize("bound", [np.nan, np.float32(np.nan), np.array([np.nan, 1.5, 7.0])], ids=repr)
+def test_a_bound_that_is_no_number_makes_none(bound: Any) -> None:
+    x = np.array([1.0, 2.0, 5.0])
+    for bounds in ((bound, None), (None, bound), (bound, 9.0)):
+        np.testing.assert_array_equal(pn.clip(pn.asarray(x), *bounds).numpy(), np.clip(x, *bounds))

@@ -77,3 +77,17 @@ def test_a_comparison_is_decided_by_one_side_of_a_minimum_and_by_a_quotient() ->
             found, want = simplify(question), evaluate(question, values)
             assert (found.arg if found.op is Ops.CONST else None) is answer
             assert (np.broadcast_to(evaluate(found, values), want.shape) == want).all()
+
+
+def test_factors_that_differ_in_coefficients_alone_have_no_order() -> None:
+    """Such sums compare as equals: their product was turned round for ever."""
+    with Table() as t:
+        n, i, j = t.variable("n", 0, 3), t.range(4, 0), t.range(3, 1)
+        first, second, third = n + i * 8 + j * 2, n + i * 4 + j, n + i * 2 + j * 3
+        products = [first * second, second * first, first * (second * third), third * 7 * first * second * 3]
+        axes = np.meshgrid(np.arange(4), np.arange(4), np.arange(3), indexing="ij")
+        values = dict(zip((n, i, j), axes, strict=True))
+        for product in products:
+            found = simplify(product)
+            assert simplify(found) is found
+            assert (evaluate(found, values) == evaluate(product, values)).all()

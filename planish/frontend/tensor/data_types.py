@@ -11,6 +11,7 @@ from planish.errors import DTypeError, Location
 from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, mistake, tensor
 from planish.frontend.tensor.transfer import to_device
+from planish.frontend.tensor.weak import WeakTensor
 from planish.records import dataclass
 
 KindName = str | DType
@@ -54,7 +55,7 @@ def _dtype_of(given: DTypeLike | Tensor) -> DType:
 
 def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: str | None = None) -> Tensor:
     """The elements converted: floats toward zero and into the range of integers, integers wrap."""
-    given, wanted = tensor("astype", x), as_dtype(dtype)
+    given, wanted = x if isinstance(x, WeakTensor) else tensor("astype", x), as_dtype(dtype)
     if given.dtype.is_complex and not (wanted.is_complex or wanted.is_bool):
         raise mistake(
             DTypeError,

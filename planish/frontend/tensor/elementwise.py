@@ -265,7 +265,8 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
         if bound is not None:
             edge = tensor("clip", _bound(result.dtype, bound))
             beyond = outside(result, edge)
-            if isinstance(bound, Tensor) and edge.dtype.is_float:
+            is_number = isinstance(bound, bool | int | float) and bound == bound  # noqa: PLR0124 # a NaN is not
+            if edge.dtype.is_float and not is_number:
                 beyond = logical_or(beyond, isnan(edge))
             result = where(beyond, edge, result)
     if result is given:

@@ -196,8 +196,10 @@ def _by_text(text: str) -> DType:
 
 
 def cast_to(x: Tensor, dtype: DType) -> Tensor:
-    """The elements converted; the tensor itself if there is nothing to do."""
-    return x if x.dtype is dtype else Tensor.apply(ops.cast, x, attrs=CastAttrs(dtype))
+    """The elements converted; the tensor itself if there is nothing to do. What was weak has a dtype from now on."""
+    if x.dtype is dtype:
+        return Tensor(x._value) if isinstance(x, WeakTensor) else x
+    return Tensor.apply(ops.cast, x, attrs=CastAttrs(dtype))
 
 
 def default_float(x: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ from planish.frontend.tensor.array import Nested, Scalar, Tensor
 from planish.frontend.tensor.foreign import host_view, is_foreign
 from planish.frontend.tensor.interchange import is_on_gpu, of_gpu
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, mistake, tensor
+from planish.frontend.tensor.weak import WeakTensor
 from planish.ptir import ops
 from planish.ptir.dims import Dim
 
@@ -64,7 +65,7 @@ def asarray(
     """
     wanted = None if dtype is None else as_dtype(dtype)
     place = None if device is None else devices.checked(device)
-    if isinstance(obj, Dim):
+    if isinstance(obj, Dim) or (isinstance(obj, WeakTensor) and wanted is None):
         obj = tensor("asarray", obj)
     if isinstance(obj, Tensor):
         return _of_tensor(obj, wanted, place, copy)
@@ -113,7 +114,7 @@ def _of_tensor(x: Tensor, dtype: DType | None, device: str | None, copy: bool | 
     changes = dtype is not None and dtype is not x.dtype
     if copy is False and changes:
         raise ValueError(f"asarray: {x.dtype.name} cannot become {dtype} without a copy")
-    result = cast_to(x, dtype) if dtype is not None and changes else x
+    result = x if dtype is None else cast_to(x, dtype)
     if device is not None and device != x.device:
         result = to_device(result, device)
     return x.snapshot() if result is x and copy else result

@@ -54,9 +54,8 @@ class Tiles(Accesses):
             positions, odd = divmod(source.dtype.lanes, held)
             if odd or not positions or node.dtype.lanes % (positions * (m * n // threads)) * (positions > 1):
                 self._fail(node, "crash", f"{source.dtype} holds no whole tiles of {rows}x{columns} elements")
-            value = self._threads_last(
-                self._with_lanes(source), axes, count, threads
-            )  # …, group, thread, lane
+            # …, group, thread, lane
+            value = self._threads_last(self._with_lanes(source), axes, count, threads)
             value = np.moveaxis(value.reshape(*value.shape[:-1], held, positions), -1, -3)
             matrix = np.empty((*value.shape[:-2], rows * columns), value.dtype)
             where = np.arange(held)[None] if core is None else core.places(name)

@@ -88,14 +88,14 @@ def _distribute(root: UOp, x: UOp, c: UOp) -> UOp | None:
 
 
 def _factors(root: UOp) -> tuple[list[UOp], int] | None:
-    """The factors of a product, and the constant one."""
+    """The factors of a product from left to right, and the constant one."""
     number = 1
     found: list[UOp] = []
     stack = [root]
     while stack:
         part = stack.pop()
         if part.op is _MUL:
-            stack += part.src
+            stack += reversed(part.src)
             if len(stack) + len(found) > TERMS_LIMIT:
                 return None
         elif part.op is _CONST:
@@ -110,8 +110,8 @@ def _normal_product(root: UOp, x: UOp, y: UOp) -> UOp | None:
     if y.op is _CONST:
         if last.op is not _CONST:
             return None
-    elif last.op is not _CONST and y.op is not _MUL and (last is y or last.order < y.order):
-        return None
+    elif last.op is not _CONST and y.op is not _MUL and not y.order < last.order:
+        return None  # of sums that differ in coefficients alone, none comes first: they stay as they are
     elif x is y:
         return None  # a square, which computes its root once
     taken = _factors(root)
