@@ -91,6 +91,3 @@ def _tell_lines(error: PlanishError, path: str, console: Console) -> None:
     lines = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == path]
     if lines and (error.location is None or error.location.line != lines[-1].lineno):
         console.say(f"{path}:{lines[-1].lineno}: {lines[-1].line}")
-
-
-__all__ = ["divide", "run_script"]

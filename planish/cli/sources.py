@@ -226,9 +226,3 @@ def _dims(text: str) -> list[Any]:
                 f"--args: {word!r} is no size", remedy="write a number, or n=1..64 for a named one"
             )
     return sizes
-
-
-__all__ = [
-    "SOURCE_HELP", "add_source_arguments", "find_function", "function_program", "is_function", "is_model", "model_function",
-    "read_arguments", "read_program", "read_text",
-]  # fmt: skip

@@ -217,6 +217,3 @@ def _numbers(rng: np.random.Generator, dtype: DType, dims: Sequence[int]) -> Arr
     if dtype.is_complex:
         values = values + 1j * rng.standard_normal(dims)
     return np.asarray(values).astype(dtype.numpy)
-
-
-__all__ = ["random_arrays", "report", "run"]

@@ -412,4 +412,3 @@ UNBATCHED: Final = frozenset({"dimension_size"})
 """Ops whose results are the same for every example, whatever their operands."""
 SOURCES: Final = frozenset({"constant", "iota", "mesh_index"})
 """Ops without operands: never batched."""
-__all__ = ["BATCHING", "SOURCES", "UNBATCHED", "Batch", "batched_type", "moved_axis", "spread"]

@@ -207,6 +207,4 @@ def _hashable(key: tuple[Any, ...]) -> Hashable:
     return key
 
 
-__all__ = ["effect", "io_callback", "pure_callback", "registered"]
-
 report_all(globals(), ("io_callback", "pure_callback"))

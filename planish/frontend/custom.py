@@ -319,6 +319,3 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
                 )  # fmt: skip
             leaves += own
         return self._checked(rule, [leaves[place] for place in given.places], given.types, "an argument")
-
-
-__all__ = ["checkpoint", "custom_jvp", "custom_vjp", "stop_gradient"]

@@ -129,6 +129,3 @@ class TracedTree:
 def shown(type: TensorType) -> str:
     """A type as messages have it."""
     return f"{type.dtype.name}{[dim if isinstance(dim, int) else str(dim) for dim in type.dims]}"
-
-
-__all__ = ["Flat", "TracedTree", "Tree", "as_tensor", "is_data", "is_real_or_complex", "own", "shown"]

@@ -121,6 +121,3 @@ def _places(item: object, holder: object) -> Iterator[str]:
                 yield f"variable {name} of {owner.__name__}"
             else:
                 yield f"attribute {name} of a {type(owner).__name__}"
-
-
-__all__ = ["escaped", "unknown"]

@@ -221,28 +221,3 @@ gru = on_tensors(recurrent.gru, gate_activation=_sigmoid)
 attention = on_tensors(attentions.attention)
 attention_rows = on_tensors(attentions.attention_rows)
 attention_back = on_tensors(attentions.attention_back)
-
-
-__all__ = [
-    "adaptive_average_pool",
-    "attention",
-    "attention_back",
-    "attention_rows",
-    "average_pool",
-    "batch_norm",
-    "batch_norm_training",
-    "bitcast",
-    "convolution",
-    "drawn_keys",
-    "group_norm",
-    "gru",
-    "instance_norm",
-    "interpolate",
-    "layer_norm",
-    "lstm",
-    "max_pool",
-    "rms_norm",
-    "rng_bits",
-    "rnn",
-    "threefry2x32",
-]

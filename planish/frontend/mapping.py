@@ -147,6 +147,3 @@ def _placed(what: str, x: Tensor, batched: bool, axis: int | None, size: DimLike
     if not -whole.ndim <= axis < whole.ndim:
         raise mistake(ShapeError, what, f"out_axes is {axis}, and the result is {shown(whole._type)}")
     return moved_to(whole, 0, axis % whole.ndim)
-
-
-__all__ = ["moved_to", "vmap"]

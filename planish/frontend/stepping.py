@@ -76,6 +76,3 @@ def scan(
 
 def _stacked(column: Sequence[Tensor]) -> Tensor:
     return stack(list(column))
-
-
-__all__ = ["branch", "fori_loop", "scan", "stepping", "tensors_of", "while_loop"]

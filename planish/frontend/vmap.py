@@ -308,4 +308,3 @@ _CONTROL: Final[Mapping[str, Callable[[Mapped, Inst], None]]] = {
 }
 BATCHED_CONTROL: Final = frozenset({"cond", "while", "scan", "call"})
 """Ops with rules here; calls are inlined before."""
-__all__ = ["BATCHED_CONTROL", "batch"]

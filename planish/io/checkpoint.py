@@ -271,6 +271,3 @@ def _parsed(place: Path, text: bytes) -> dict[str, Any]:
     content.setdefault("files", {})
     content.setdefault("sharded", {})
     return content
-
-
-__all__ = ["checkpoints", "load_checkpoint", "save_checkpoint"]

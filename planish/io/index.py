@@ -129,6 +129,3 @@ def flat(found: object, prefix: str = "") -> dict[str, Any]:
     for key, one in entries:
         result |= flat(one, f"{prefix}.{key}" if prefix else str(key))
     return result
-
-
-__all__ = ["flat", "names_of", "rebuilt", "split"]

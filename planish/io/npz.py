@@ -143,6 +143,3 @@ def _write(archive: zipfile.ZipFile, at: int, name: str, header: bytes, array: N
         flat = array.reshape(-1)
         if flat.size:
             member.write(flat.view(np.uint8).data)
-
-
-__all__ = ["load_npz", "save_npz"]

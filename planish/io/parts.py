@@ -115,6 +115,3 @@ def _part(about: object, rank: int) -> Part | None:
             fits = len(start) == rank and all(type(n) is int and n >= 0 for n in start)
             return Part(file, tuple(start)) if fits and _FILE.fullmatch(file) else None
     return None
-
-
-__all__ = ["VERSION", "Part", "Parted", "read", "region_of"]

@@ -220,6 +220,3 @@ def save_safetensors(
         for name in order:
             array = np.ascontiguousarray(np.asarray(given[name]))
             file.write(array.reshape(-1).view(np.uint8).data)
-
-
-__all__ = ["DTYPES", "SafetensorsFile", "load_safetensors", "load_shards", "save_safetensors"]

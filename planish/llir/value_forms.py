@@ -352,16 +352,6 @@ def _reinterpret(values: Array, source: DType, target: DType) -> Array:
 
 
 __all__ = [
-    "AnyLane",
-    "Bitcast",
-    "Build",
-    "Combine",
-    "Compute",
-    "Concat",
-    "Convert",
-    "Deal",
-    "Finish",
-    "Lanes",
-    "Lookup",
-    "Tile",
-]
+    "AnyLane", "Bitcast", "Build", "Combine", "Compute", "Concat", "Convert", "Deal", "Finish", "Lanes",
+    "Lookup", "Tile",
+]  # fmt: skip

@@ -247,6 +247,3 @@ class ASGD(Decaying):
         share = scalar(1.0 / fn.maximum(before - self.t0, 1.0), param)
         old = slots["average"]
         return moved, {"average": old + (moved - old) * share}
-
-
-__all__ = ["ASGD", "Adadelta", "Adafactor", "Adamax", "NAdam", "RAdam", "Rprop"]

@@ -94,6 +94,3 @@ class SWA(_Averaged):
 
     def _share(self, seen: Tensor) -> Tensor:
         return 1.0 / (seen + 1.0)
-
-
-__all__ = ["EMA", "SWA", "Average"]

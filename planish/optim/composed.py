@@ -144,6 +144,3 @@ def _zeros(params: object) -> list[Tensor]:
         for leaf, learnt in zip(leaves, learnt_mask(leaves, structure), strict=True)
         if learnt
     ]
-
-
-__all__ = ["Accumulate", "AccumulationState", "Groups"]

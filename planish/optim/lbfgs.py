@@ -222,6 +222,3 @@ def _direction(gradient: Tensor, moves: Tensor, changes: Tensor, scale: Tensor) 
     direction: Tensor
     direction, _ = scan(up, q * scale, (moves, changes, weights, fn.flip(parts, axis=0)))
     return direction
-
-
-__all__ = ["LBFGS", "LBFGSState"]

@@ -84,6 +84,3 @@ class ReduceLROnPlateau:
             fn.where(falls, 0, bad),
             fn.where(falls, self.cooldown, rest),
         )
-
-
-__all__ = ["PlateauState", "ReduceLROnPlateau"]

@@ -109,6 +109,3 @@ def chosen(condition: Tensor, first: T, second: T) -> T:
         return a if a is b or not isinstance(a, Tensor) else fn.where(condition, a, b)
 
     return tree.map_tree(either, first, second)
-
-
-__all__ = ["LossScale", "ScaleState"]

@@ -70,6 +70,3 @@ def _no_number(size: object, what: str) -> NoReturn:
         location=Location.caller(),
         remedy="compute with it: n ** 0.5, 1 / n and planish.sqrt(n) are numbers of the program",
     )
-
-
-__all__ = ["SizeArithmetic", "use_numbers"]

@@ -238,6 +238,3 @@ def set_operands(inst: Inst, operands: tuple[Value, ...]) -> None:
         users[inst] = users.get(inst, 0) + 1
     inst.operands = operands
     inst.version += 1
-
-
-__all__ = ["CLEAN", "Inst", "InstId", "Value", "ValueId", "set_operands"]

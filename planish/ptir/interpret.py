@@ -255,6 +255,3 @@ def check_results(inst: Inst, results: Sequence[Array], sizes: dict[str, int]) -
         raise InternalError(
             f"{inst.op.name} gave a wrong result: {error.message}", location=inst.loc
         ) from error
-
-
-__all__ = ["Interpreter", "bind_all", "check_results", "in_order", "interpret", "resolve_attrs"]

@@ -198,6 +198,3 @@ def _declare(scope: dict[str, Dim], argument: object) -> None:
     elif isinstance(argument, Sequence) and not isinstance(argument, str):
         for item in argument:
             _declare(scope, item)
-
-
-__all__ = ["Argument", "Results", "Snippet", "fill"]

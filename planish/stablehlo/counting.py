@@ -199,6 +199,3 @@ class _Turn:
 def _is_number(value: SSAValue, wanted: int) -> bool:
     literal = value.literal
     return literal is not None and literal.splat and literal.item == wanted
-
-
-__all__ = ["recognise"]

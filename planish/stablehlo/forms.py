@@ -358,6 +358,3 @@ def _normal(op: Operation, name: str, value: Attribute) -> Attribute:
     if isinstance(value, dict) and name.endswith("dimension_numbers"):
         return {k: v for k, v in value.items() if v != ()}
     return value
-
-
-__all__ = ["CLAUSES", "normal", "read"]

@@ -306,6 +306,3 @@ class _Parser(Reader):
                 if place is not None:
                     return place
         return None
-
-
-__all__ = ["parse"]

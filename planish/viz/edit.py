@@ -112,6 +112,3 @@ def _measured(
             f"{Outcome[report.what.upper()].value}{': ' + report.detail if report.detail else ''}",
         )
     return report.seconds, "it computes what the kernel computes without any action"
-
-
-__all__ = ["edited"]

@@ -187,6 +187,3 @@ def _has(kernel: Kernel, op: Ops) -> bool:
 def bytes_of(buffer: Buffer) -> int:
     """How much memory a buffer takes."""
     return elements(buffer.size) * buffer.dtype.itemsize
-
-
-__all__ = ["Flow", "Flows", "bytes_of"]

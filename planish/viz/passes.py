@@ -294,6 +294,3 @@ def look(program: Program, made: TracedPass) -> None:
 
 def _parameter(value: Value, region: int = -1) -> InstNode:
     return InstNode(-1 - value.id, "parameter", (value.id,), (), str(value.type), None, region)
-
-
-__all__ = ["Change", "InstNode", "InstState", "PassTrace", "RewriteStep", "TracedPass", "look"]

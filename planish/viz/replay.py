@@ -76,6 +76,3 @@ def _up_to(root: UOp, order: str, answers: dict[UOp, UOp]) -> UOp:
             return rewrite(root, _NO_RULES, order=cast("Order", order))
     except RewriteError:  # half of a rewrite may be none that ends; what was there is shown
         return root
-
-
-__all__ = ["Moment", "moment"]

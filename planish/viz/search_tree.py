@@ -47,6 +47,3 @@ def _measured_us(trial: Attempted) -> float | None:
 def _outcome(trial: Attempted) -> str:
     detail = trial.measured.detail
     return trial.measured.outcome.name.lower() + (f": {detail}" if detail else "")
-
-
-__all__ = ["ON_THE_WAY", "tree_of"]

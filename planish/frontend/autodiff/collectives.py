@@ -100,4 +100,3 @@ COLLECTIVES: Final[Mapping[str, tuple[Push, Pull]]] = {
     "all_reduce": (_push, _pull),
     "reduce_scatter": (_push, _pull),
 }
-__all__ = ["COLLECTIVES", "LINEAR_COLLECTIVES"]

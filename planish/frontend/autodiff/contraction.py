@@ -132,6 +132,3 @@ def _known(at: At, size: object) -> int:
             "give that spatial axis a fixed size, or the convolution unit strides",
         )
     return size
-
-
-__all__ = ["transposed_convolution", "transposed_dot"]

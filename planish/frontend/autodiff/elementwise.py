@@ -123,4 +123,3 @@ CURVED: Final[Mapping[str, tuple[Push, Pull]]] = {
     "abs": (_push_abs, _pull_abs),
     "sign": (_push_sign, _pull_sign),
 }
-__all__ = ["CURVED", "DERIVATIVES"]

@@ -155,4 +155,3 @@ INDEXING: Final[Mapping[str, tuple[Push, Pull]]] = {
     "sort": (_push_sort, _pull_sort),
     "top_k": (_push_top_k, _pull_top_k),
 }
-__all__ = ["INDEXING", "emit_sort"]

@@ -410,4 +410,3 @@ LINALG: Final[Mapping[str, tuple[Push, Pull]]] = {
     "eigh": (_push_eigh, _pull_eigh),
     "svd": (_push_svd, _pull_svd),
 }
-__all__ = ["LINALG", "emit_svd"]

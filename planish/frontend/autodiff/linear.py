@@ -283,4 +283,3 @@ LINEAR: Final[Mapping[str, Linearity]] = {
     "rfft": Linearity(_rfft),
     "irfft": Linearity(_irfft),
 }
-__all__ = ["LINEAR", "Linearity", "is_linear_bitcast", "kept"]

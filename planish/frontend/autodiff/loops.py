@@ -217,4 +217,3 @@ def _while_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
 
 THERE.update({"scan": _scan_there, "while": _while_there})
 BACK.update({"scan": _scan_back, "while": _while_back})
-__all__ = ["bound"]

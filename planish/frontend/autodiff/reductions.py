@@ -344,4 +344,3 @@ REDUCTIONS: Final[Mapping[str, tuple[Push, Pull]]] = {
     "cummin": (_push_running, _pull_running),
     "reduce_window": (_push_window, _pull_window),
 }
-__all__ = ["REDUCTIONS"]

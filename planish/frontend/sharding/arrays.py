@@ -144,6 +144,3 @@ def with_sharding(x: Any, spec: P, *, mesh: Mesh | None = None) -> Tensor:
     found = needed_mesh("with_sharding", mesh)
     axes = fitting_axes("with_sharding", found, spec, tensor._value.type.dims)
     return Tensor.apply(ops.sharding, tensor, attrs=ops.ShardingAttrs(found.axes, axes))
-
-
-__all__ = ["Sharded", "cut", "joined", "own_ranks", "shard", "with_sharding"]

@@ -424,6 +424,3 @@ def moved(x: Sharded, spec: P, mesh: Mesh | None = None) -> Any:
             move, CallSignature(move, (), (), (), (), None), None, spec, target
         )
     return mover(x)
-
-
-__all__ = ["ShardedFunction", "moved", "spread"]

@@ -228,6 +228,3 @@ def needed_mesh(what: str, mesh: Mesh | None) -> Mesh:
             remedy="pass mesh=, or call it inside `with mesh:` or a function under jit with shardings",
         )
     return found
-
-
-__all__ = ["Mesh", "P", "Sharding", "current_mesh", "fitting_axes", "need_mesh", "needed_mesh", "spec_axes"]

@@ -100,6 +100,3 @@ def _moved_on(hands: Tensor) -> Tensor:
     ends = (1, *[0] * (hands.ndim - 1))
     attrs = ops.PadAttrs(ends, tuple([-end for end in ends]), (0,) * hands.ndim)
     return Tensor.apply(ops.pad, hands, zeros((), dtype=hands.dtype), attrs=attrs)
-
-
-__all__ = ["pipeline"]

@@ -100,6 +100,3 @@ def _is_numbers(given: object) -> bool:
     while isinstance(given, list) and given:
         given = given[0]
     return given.__class__ in _NUMBERS
-
-
-__all__ = ["accepting", "host_view", "is_foreign", "other_names"]

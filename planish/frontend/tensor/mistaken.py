@@ -179,6 +179,3 @@ def _signature(function: Callable[..., Any], is_method: bool) -> str:
     parameters = list(found.parameters.values())[int(is_method) :]
     bare = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
     return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
-
-
-__all__ = ["report_all", "reporting"]

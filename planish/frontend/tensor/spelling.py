@@ -105,6 +105,3 @@ def signature(function: Callable[..., Any]) -> Signature | None:
         return inspect.signature(function)
     except (TypeError, ValueError):
         return None
-
-
-__all__ = ["UnknownOption", "binds", "respelled", "signature"]

@@ -281,39 +281,3 @@ def cos(z: Pair) -> Pair:
 
 def tan(z: Pair) -> Pair:
     return by_minus_i(tanh(by_i(z)))
-
-
-__all__ = [
-    "Pair",
-    "add",
-    "by_i",
-    "by_minus_i",
-    "choose",
-    "choose_pair",
-    "conj",
-    "cos",
-    "cosh",
-    "div",
-    "equal",
-    "exp",
-    "expm1",
-    "is_unbounded",
-    "log",
-    "log1p",
-    "log2",
-    "log_modulus",
-    "modulus",
-    "mul",
-    "neg",
-    "reciprocal",
-    "rsqrt",
-    "scale",
-    "sign",
-    "sign_of",
-    "sin",
-    "sinh",
-    "sqrt",
-    "sub",
-    "tan",
-    "tanh",
-]

@@ -131,6 +131,3 @@ def scatter_mul(z: Pair, updates: Pair, indices: Sequence[GraphValue], attrs: op
 
     re, im = z[0].graph.scan(step, z, [*lines, *factors])
     return re, im
-
-
-__all__ = ["contract", "cumprod", "reduce_prod", "scatter_mul", "window_prod"]

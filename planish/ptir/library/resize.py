@@ -240,15 +240,3 @@ def interpolate(
             f"there is no mode {mode!r}", op="interpolate", remedy=f"one of {', '.join((*ways, 'area'))}"
         )
     return resize(x, [None, None, *target], scales, ways[mode])
-
-
-__all__ = [
-    "COORDINATES",
-    "MODES",
-    "NEAREST",
-    "Resampling",
-    "interpolate",
-    "resize",
-    "source_positions",
-    "taps",
-]

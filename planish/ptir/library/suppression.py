@@ -121,6 +121,3 @@ def _overlap(left: _Corners, right: _Corners) -> GraphValue:
     union = areas[0].add(areas[1]).sub(shared)
     some = union.gt(0.0)
     return some.select(shared.div(some.select(union, 1.0)), 0.0)
-
-
-__all__ = ["non_max_suppression"]

@@ -161,36 +161,23 @@ shr_arithmetic: Final = _binary(
 )
 
 
-def _compare(
-    name: str, allowed: checking.DTypeSet, compute: Compute, *, doc: str, commutative: bool = False
-) -> d.OpDef:
-    return _binary(
-        name, allowed, exact(compute), result=boolean, key=d.OpKey.COMPARE, commutative=commutative, doc=doc
-    )
-
-
 # --- comparisons ------------------------------------------------------------------------------------------
-eq: Final = _compare("eq", ALL, np.equal, commutative=True, doc="x == y; False for NaN.")
-ne: Final = _compare("ne", ALL, np.not_equal, commutative=True, doc="x != y; True for NaN.")
-lt: Final = _compare("lt", ORDERED, np.less, doc="x < y.")
-le: Final = _compare("le", ORDERED, np.less_equal, doc="x <= y.")
-gt: Final = _compare("gt", ORDERED, np.greater, doc="x > y.")
-ge: Final = _compare("ge", ORDERED, np.greater_equal, doc="x >= y.")
+_compare = partial(_binary, result=boolean, key=d.OpKey.COMPARE)
+eq: Final = _compare("eq", ALL, exact(np.equal), commutative=True, doc="x == y; False for NaN.")
+ne: Final = _compare("ne", ALL, exact(np.not_equal), commutative=True, doc="x != y; True for NaN.")
+lt: Final = _compare("lt", ORDERED, exact(np.less), doc="x < y.")
+le: Final = _compare("le", ORDERED, exact(np.less_equal), doc="x <= y.")
+gt: Final = _compare("gt", ORDERED, exact(np.greater), doc="x > y.")
+ge: Final = _compare("ge", ORDERED, exact(np.greater_equal), doc="x >= y.")
 
 
 def _evaluate_select(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     return (np.where(arrays[0], arrays[1], arrays[2]),)
 
 
-@d.op(
-    d.OpKey.SELECT,
-    d.NoAttrs,
-    arity=3,
-    evaluate=_evaluate_select,
-    elementwise=True,
-    doc="The second operand where the first is True, else the third.",
-)
+@d.op(d.OpKey.SELECT, arity=3, evaluate=_evaluate_select, elementwise=True)
 def select(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The second operand where the first is True, else the third."""
     predicate, chosen, other = types
     checking.need_dtype("select", predicate, checking.BOOL, "the predicate")
     checking.need_same_dtype("select", (chosen, other))

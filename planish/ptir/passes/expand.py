@@ -122,6 +122,3 @@ def _without_quant(attrs: Attrs) -> Attrs:
     if isinstance(attrs, CustomCallAttrs):
         return dataclasses.replace(attrs, results=tuple([_plain(type) for type in attrs.results]))
     return attrs
-
-
-__all__ = ["ExpandPass", "expand_composites"]

@@ -330,5 +330,3 @@ RULES: Final[dict[str, Rule]] = {
     "dimension_size": _dimension_size,
 }
 """What becomes of each op that may meet complex numbers; host ops are the same for all."""
-
-__all__ = ["RULES", "ExpandComplexPass", "complex_memory", "expand_complex", "join", "split"]

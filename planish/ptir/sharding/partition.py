@@ -312,6 +312,3 @@ def _scatters(
         if names == (*own, *over) and can_cut(mesh, value.dims[axis], over):
             return axis
     return None
-
-
-__all__ = ["partition", "wanted"]

@@ -85,6 +85,3 @@ def _reduction(value: Value, user: Inst, body: Region) -> Inst | None:
 def _used_by(value: Value, user: Inst) -> bool:
     """Whether an instruction, and no other, uses a value."""
     return all(each is user for each in value.users)
-
-
-__all__ = ["postpone_sums"]

@@ -194,6 +194,3 @@ def _behind(value: Value, home: Region) -> Inst:
     if value.def_inst is None:
         return home.first or home.end
     return value.def_inst.next
-
-
-__all__ = ["Specs", "label", "mesh_of", "mesh_text", "propagate", "write"]

@@ -56,6 +56,3 @@ def offset(graph: Graph, mesh: MeshAxes, over: Sequence[str], size: int) -> Grap
     """Where this rank's part of an axis begins, if each has `size` of it."""
     place = graph.mesh_index(mesh, over)
     return place if size == 1 else place.mul(size)
-
-
-__all__ = ["Part", "offset", "reshard", "take"]

@@ -114,6 +114,3 @@ def moved_bytes(mesh: MeshAxes, held: float, old: SpecAxes, new: SpecAxes) -> fl
         else:
             held /= count
     return total
-
-
-__all__ = ["Step", "bytes_of", "can_cut", "is_remade", "local_type", "moved_bytes", "steps", "whole"]

@@ -258,6 +258,3 @@ def _lu_of_xla(at: Site, config: Config, x: V) -> tuple[V, V, V]:
 @_target("LuPivotsToPermutation", "cu_lu_pivots_to_permutation", "hip_lu_pivots_to_permutation")
 def _permutation(at: Site, config: Config, pivots: V) -> V:
     return cast(permutation_of(pivots.add(1), at.dims[-1]), dtypes.int32)
-
-
-__all__ = ["custom_call"]

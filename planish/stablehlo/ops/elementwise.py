@@ -215,6 +215,3 @@ def clamp(at: Site, low: V, x: V, high: V) -> V:
 @lowering("stablehlo.map")
 def map_(at: Site, *operands: V, dimensions: tuple[int, ...] = ()) -> tuple[V, ...]:
     return at.each(at.regions[0], operands)
-
-
-__all__ = ["BINARY", "COMPARISONS", "divide", "remainder", "sign", "total_order"]
