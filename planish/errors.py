@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Self
 
 __all__ = [
     "DTypeError",
@@ -160,6 +161,16 @@ class PlanishError(Exception):
         self.location = location
         self.op = op
         self.remedy = remedy
+
+    @classmethod
+    def at_caller(cls, message: str, remedy: str | None = None, *, op: str | None = None) -> Self:
+        """The error of a call, at the user's line."""
+        return cls(message, location=Location.caller(), op=op, remedy=remedy)
+
+    @classmethod
+    def of(cls, op: str, message: str, remedy: str | None = None) -> Self:
+        """The error of a call of `op`, at the user's line."""
+        return cls.at_caller(f"{op}: {message}", remedy, op=op)
 
     def __str__(self) -> str:
         return "\n".join([self._headline(), *self._details()])

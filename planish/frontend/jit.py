@@ -319,10 +319,9 @@ def _home(traced: CapturedCall, leaves: Sequence[LeafType]) -> str:
 
 def _refuse_placed(device: str | None, schedule: object, beside: str) -> None:
     if device is not None or schedule is not None:
-        raise PlanishError(
+        raise PlanishError.at_caller(
             f"jit: {'device' if device is not None else 'schedule'} cannot be given beside {beside}",
-            location=Location.caller(),
-            remedy="a sharded function runs where its mesh's parts are, by schedules that are chosen: leave it out",
+            "a sharded function runs where its mesh's parts are, by schedules that are chosen: leave it out",
         )
 
 
@@ -414,10 +413,9 @@ def jit(
 
     def made(function: Callable[P, R]) -> Jitted[P, R]:
         if not callable(function):
-            raise PlanishError(
+            raise PlanishError.at_caller(
                 f"jit takes a function, not {function!r}",
-                location=Location.caller(),
-                remedy="use it as @planish.jit, and options by name: @planish.jit(static_argnums=0)",
+                "use it as @planish.jit, and options by name: @planish.jit(static_argnums=0)",
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
         is_object = tree.apart(function) is not None

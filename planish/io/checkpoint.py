@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from planish.errors import Location, PlanishError
+from planish.errors import PlanishError
 from planish.frontend import tree
 from planish.frontend.tensor.array import Tensor
 from planish.io import index, parts
@@ -102,7 +102,7 @@ def tidy(place: Path, folder: Path, files: set[str], keep: int | None) -> None:
 
 
 def _mistake(message: str, remedy: str, op: str = "save_checkpoint") -> PlanishError:
-    return PlanishError(f"{op}: {message}", op=op, location=Location.caller(), remedy=remedy)
+    return PlanishError.of(op, message, remedy)
 
 
 def _shards(tensors: Mapping[str, Tensor], limit: int) -> Iterator[list[str]]:

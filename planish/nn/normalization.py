@@ -9,7 +9,7 @@ from planish.frontend import library
 from planish.frontend.custom import stop_gradient
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.nn.arguments import floating, mistake
+from planish.nn.arguments import floating
 
 
 def _trailing(op: str, x: Tensor, normalized_shape: int | Sequence[int], *parameters: Tensor | None) -> int:
@@ -17,15 +17,14 @@ def _trailing(op: str, x: Tensor, normalized_shape: int | Sequence[int], *parame
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     floating(op, x)
     if not shape or x.shape[x.ndim - len(shape) :] != shape:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             op,
             f"the input {x.shape} does not end in {shape}",
             "normalized_shape is the shape of the last axes",
         )
     for parameter in parameters:
         if parameter is not None and parameter.shape != shape:
-            raise mistake(ShapeError, op, f"a parameter is {parameter.shape}, not {shape}")
+            raise ShapeError.of(op, f"a parameter is {parameter.shape}, not {shape}")
     return len(shape)
 
 
@@ -56,11 +55,11 @@ def rms_norm(
 def _channels(op: str, x: Tensor, *parameters: Tensor | None) -> None:
     floating(op, x)
     if x.ndim < 2:
-        raise mistake(ShapeError, op, f"shape {x.shape} has no channels", "(batch, channels, …) is expected")
+        raise ShapeError.of(op, f"shape {x.shape} has no channels", "(batch, channels, …) is expected")
     for parameter in parameters:
         if parameter is not None and parameter.shape != (x.shape[1],):
-            raise mistake(
-                ShapeError, op, f"a parameter is {parameter.shape}, and {x.shape} has {x.shape[1]} channels"
+            raise ShapeError.of(
+                op, f"a parameter is {parameter.shape}, and {x.shape} has {x.shape[1]} channels"
             )
 
 
@@ -89,7 +88,7 @@ def instance_norm(
     _channels("instance_norm", x, running_mean, running_var, weight, bias)
     if use_input_stats:
         if x.ndim < 3:
-            raise mistake(ShapeError, "instance_norm", f"shape {x.shape} has no axes to normalise over")
+            raise ShapeError.of("instance_norm", f"shape {x.shape} has no axes to normalise over")
         return library.instance_norm(x, weight, bias, eps)
     return _given("instance_norm", x, running_mean, running_var, weight, bias, eps)
 
@@ -104,7 +103,7 @@ def _given(
     eps: float,
 ) -> Tensor:
     if mean is None or variance is None:
-        raise mistake(ShapeError, op, "there are no running statistics", "normalise by those of the input")
+        raise ShapeError.of(op, "there are no running statistics", "normalise by those of the input")
     return library.batch_norm(x, mean, variance, weight, bias, epsilon=eps)
 
 
@@ -134,8 +133,7 @@ def batch_norm_training(
     _channels("batch_norm", x, weight, bias)
     count = x.size // x.shape[1] if x.shape[1] else 0
     if count <= 1:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "batch_norm",
             f"one value per channel of shape {x.shape} has no variance",
             "train on more than one sample, or use eval()",

@@ -9,15 +9,7 @@ from planish import dtypes
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
-from planish.frontend.tensor.operands import (
-    DTypeLike,
-    axes_of,
-    default_float,
-    mistake,
-    reshaped,
-    size_of,
-    tensor,
-)
+from planish.frontend.tensor.operands import DTypeLike, axes_of, default_float, reshaped, size_of, tensor
 from planish.frontend.tensor.quantiles import Share, quantiles
 
 
@@ -294,7 +286,7 @@ def _variables(name: str, m: Tensor, y: Tensor | None, rowvar: bool) -> Tensor:
         if given is not None:
             matrix = api.atleast_2d(default_float(tensor(name, given)))
             if matrix.ndim != 2:
-                raise mistake(ShapeError, name, f"shape {matrix.shape} has more than two axes")
+                raise ShapeError.of(name, f"shape {matrix.shape} has more than two axes")
             rows.append(matrix if rowvar or tensor(name, given).ndim == 1 else matrix.T)
     return rows[0] if len(rows) == 1 else api.concat(rows, axis=0)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 from planish.dtypes import float64
-from planish.errors import Location, PlanishError, ShapeError
+from planish.errors import PlanishError, ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.records import dataclass
@@ -53,7 +53,7 @@ def _choose(below: Tensor | bool, first: Rate, second: Rate) -> Rate:
 def _positive(**sizes: float) -> None:
     for name, size in sizes.items():
         if size <= 0:
-            raise ShapeError(f"{name} is {size}, and has to be positive", location=Location.caller())
+            raise ShapeError.at_caller(f"{name} is {size}, and has to be positive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +197,7 @@ class OneCycle:
     def __post_init__(self) -> None:
         _positive(total_steps=self.total_steps - 1)
         if self.anneal not in ("cos", "linear"):
-            raise PlanishError(
-                f"OneCycle: there is no way {self.anneal!r} to anneal", location=Location.caller(), remedy="cos or linear"
-            )  # fmt: skip
+            raise PlanishError.at_caller(f"OneCycle: there is no way {self.anneal!r} to anneal", "cos or linear")  # fmt: skip
 
     def __call__(self, step: int | Tensor) -> Rate:
         """The rate after so many steps."""
@@ -264,9 +262,7 @@ class Cyclic:
     def __post_init__(self) -> None:
         _positive(up=self.up)
         if self.mode not in ("triangular", "triangular2", "exp_range"):
-            raise PlanishError(
-                f"Cyclic: there is no mode {self.mode!r}", location=Location.caller(), remedy="triangular, triangular2 or exp_range"
-            )  # fmt: skip
+            raise PlanishError.at_caller(f"Cyclic: there is no mode {self.mode!r}", "triangular, triangular2 or exp_range")  # fmt: skip
 
     def __call__(self, step: int | Tensor) -> Rate:
         """The rate after so many steps."""
@@ -310,9 +306,8 @@ class Join:
 
     def __post_init__(self) -> None:
         if len(self.boundaries) != len(self.schedules) - 1:
-            raise ShapeError(
-                f"Join: {len(self.schedules)} schedules have {len(self.schedules) - 1} boundaries, not {len(self.boundaries)}",
-                location=Location.caller(),
+            raise ShapeError.at_caller(
+                f"Join: {len(self.schedules)} schedules have {len(self.schedules) - 1} boundaries, not {len(self.boundaries)}"
             )
 
     def __call__(self, step: int | Tensor) -> Rate:

@@ -55,10 +55,9 @@ def spread(given: object, structure: Structure, what: str) -> list[Spec]:
     parts = tree.apart(given)
     if parts is None or len(parts[0]) != len(structure.children):
         count, kind = len(structure.children), getattr(structure.kind, "__name__", None)
-        raise GraphError(
+        raise GraphError.at_caller(
             f"{what}: {given!r} does not fit {'a tensor' if kind is None else f'{count} values of a {kind}'}",
-            location=Location.caller(),
-            remedy="give a spec, None, or as many of them as there are values",
+            "give a spec, None, or as many of them as there are values",
         )
     found: list[Spec] = []
     for own, part in zip(parts[0], structure.children, strict=True):
@@ -231,10 +230,9 @@ class ShardedFunction:
             places[len(arguments) - len(names) :] = map(known.get, names)
             said = [place for place in places if place is not None]
             if sorted(said) != list(range(len(given))):
-                raise GraphError(
+                raise GraphError.at_caller(
                     f"in_shardings of {signature.name} has {len(given)} entries, and it is called with {len(said)} arguments",
-                    location=Location.caller(),
-                    remedy="give one entry per argument that is not static (None where nothing is said), or one for all",
+                    "give one entry per argument that is not static (None where nothing is said), or one for all",
                 )
         found: list[Spec] = [None] * sum(map(_count, positional.children[:bound]))
         for place, part in zip(places, arguments, strict=True):
@@ -248,17 +246,15 @@ class ShardedFunction:
         meshes += [leaf.mesh for leaf in leaves if isinstance(leaf, Sharded)]
         found = list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
         if len(found) > 1:
-            raise GraphError(
+            raise GraphError.at_caller(
                 f"{self._signature.name} is called with arrays of two meshes, {found[0]!r} and {found[1]!r}",
-                location=Location.caller(),
-                remedy="cut all arguments over one mesh: planish.shard(x, mesh, spec)",
+                "cut all arguments over one mesh: planish.shard(x, mesh, spec)",
             )
         mesh = found[0] if found else current_mesh()
         if mesh is None:
-            raise GraphError(
+            raise GraphError.at_caller(
                 f"{self._signature.name} has shardings and no mesh",
-                location=Location.caller(),
-                remedy="pass mesh= to jit, or call it with arrays that planish.shard made",
+                "pass mesh= to jit, or call it with arrays that planish.shard made",
             )
         return mesh
 
@@ -406,11 +402,7 @@ def moved(x: Sharded, spec: P, mesh: Mesh | None = None) -> Any:
     target = mesh or x.mesh
     if target != x.mesh:
         if transport() is not None:
-            raise GraphError(
-                f"{x!r} cannot go to {target!r}",
-                location=Location.caller(),
-                remedy="cut arrays over one mesh",
-            )
+            raise GraphError.at_caller(f"{x!r} cannot go to {target!r}", "cut arrays over one mesh")
         from planish.frontend.sharding.arrays import shard
 
         return shard(x.whole(), target, spec)

@@ -22,7 +22,7 @@ from weakref import ref
 import numpy as np
 
 from planish.dtypes import DType
-from planish.errors import DTypeError, GraphError, Location, ShapeError
+from planish.errors import DTypeError, GraphError, ShapeError
 from planish.frontend.devices import default_device
 from planish.frontend.expression import LazyValue, TraceScope
 from planish.frontend.session import SESSION, current_scope
@@ -119,11 +119,10 @@ class Tensor(ArrayMethods):
     def T(self) -> Tensor:  # noqa: N802 - the Array API's name
         """The transpose of a matrix."""
         if self.ndim != 2:
-            raise ShapeError(
-                f"T: shape {self.shape} is not a matrix",
-                op="T",
-                location=Location.caller(),
-                remedy="mT exchanges the last two axes of a stack of matrices, permute_dims reorders any",
+            raise ShapeError.of(
+                "T",
+                f"shape {self.shape} is not a matrix",
+                "mT exchanges the last two axes of a stack of matrices, permute_dims reorders any",
             )
         return functions.permute_dims(self, (1, 0))
 
@@ -183,11 +182,10 @@ class Tensor(ArrayMethods):
         if at:
             return (self[at] if len(at) > 1 or self.ndim == 1 else functions.ravel(self)[at[0]]).item()
         if self.size != 1:
-            raise ShapeError(
-                f"item: shape {self.shape} has {self.size} elements, not one",
-                op="item",
-                location=Location.caller(),
-                remedy="pick one with x[…], or take all with tolist()",
+            raise ShapeError.of(
+                "item",
+                f"shape {self.shape} has {self.size} elements, not one",
+                "pick one with x[…], or take all with tolist()",
             )
         return functions.python_number(self._elements("item").reshape(()), self.dtype)
 
@@ -197,18 +195,16 @@ class Tensor(ArrayMethods):
 
     def _scalar(self, what: str, allowed: bool) -> Scalar:
         if self.ndim != 0:
-            raise DTypeError(
+            raise DTypeError.at_caller(
                 f"{what}() of a tensor of shape {self.shape}: only one without axes is a number",
+                "use any() or all() for a truth value, item() for the only element",
                 op=what,
-                location=Location.caller(),
-                remedy="use any() or all() for a truth value, item() for the only element",
             )
         if not allowed:
-            raise DTypeError(
+            raise DTypeError.at_caller(
                 f"{what}() of a tensor of dtype {self.dtype.name}",
+                "convert it with astype, or take real(x)",
                 op=what,
-                location=Location.caller(),
-                remedy="convert it with astype, or take real(x)",
             )
         return functions.python_number(self._elements(what), self.dtype)
 
@@ -229,18 +225,17 @@ class Tensor(ArrayMethods):
 
     def __len__(self) -> int:
         if self.ndim == 0:
-            raise DTypeError("len() of a tensor without axes", location=Location.caller())
+            raise DTypeError.at_caller("len() of a tensor without axes")
         if not isinstance(self.shape[0], int):
-            raise DTypeError(
+            raise DTypeError.at_caller(
                 f"len() of a tensor whose first axis has the named size {self.shape[0]}: Python wants a number",
-                location=Location.caller(),
-                remedy="use x.shape[0], which can be computed with",
+                "use x.shape[0], which can be computed with",
             )
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
-            raise DTypeError("a tensor without axes cannot be iterated over", location=Location.caller())
+            raise DTypeError.at_caller("a tensor without axes cannot be iterated over")
         return iter(functions.unstack(self))
 
     def __contains__(self, value: Tensor | Scalar) -> bool:
@@ -327,10 +322,9 @@ class Tensor(ArrayMethods):
         """From now on this name stands for another version."""
         now = current_scope()
         if now is not None and self._scope is not now:
-            raise GraphError(
+            raise GraphError.at_caller(
                 f"{what}: a tensor from outside is assigned to while {now.what} traces the function",
-                location=Location.caller(),
-                remedy="use x.at[…].set(v) and return the result",
+                "use x.at[…].set(v) and return the result",
             )
         self._value = new._value
         self._value.shared = True  # what was assigned may be somebody's name

@@ -16,7 +16,7 @@ from planish.errors import ShapeError
 from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import cast_to, mistake, tensor
+from planish.frontend.tensor.operands import cast_to, tensor
 from planish.frontend.tensor.pointwise import floating
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
@@ -33,12 +33,11 @@ def matrices(name: str, x: object, *, square: bool = False) -> Tensor:
     if given.dtype.is_float and given.dtype.bits < 32:
         given = cast_to(given, dtypes.float32)
     if given.ndim < 2:
-        raise mistake(
-            ShapeError, name, f"shape {given.shape} is not a matrix", "the last two axes are rows and columns"
+        raise ShapeError.of(
+            name, f"shape {given.shape} is not a matrix", "the last two axes are rows and columns"
         )
     if square and given.shape[-1] != given.shape[-2]:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             name,
             f"matrices of shape {given.shape} are not square",
             "the last two sizes must be equal",

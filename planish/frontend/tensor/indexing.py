@@ -38,7 +38,6 @@ from planish.frontend.tensor.operands import (
     common_shape,
     constant,
     from_data,
-    mistake,
     permuted,
     reshaped,
     tensor,
@@ -126,7 +125,7 @@ def gathered(x: Tensor, steps: IndexSteps) -> Tensor:
         rest = _rest(x, steps.axes)
         result = constant(0, x.dtype, (*shape, *rest))
         if 0 not in shape:
-            raise mistake(IndexOutOfRange, "x[…]", f"shape {x.shape} has nothing to choose from")
+            raise IndexOutOfRange.of("x[…]", f"shape {x.shape} has nothing to choose from")
     else:
         result = Tensor.apply(ops.gather, x, *steps.indices, attrs=GatherAttrs(steps.axes))
     return permuted(result, _placing(result.ndim, len(shape), steps.front))
@@ -152,7 +151,7 @@ def take(x: Tensor, indices: Tensor, /, axis: int | None = None, *, mode: str = 
         given, axis = reshaped(given, (given.size,)) if given.ndim != 1 else given, 0
     place = axis_of("take", axis, given.ndim, given.shape)
     if mode not in ("raise", "wrap", "clip", "fill"):
-        raise mistake(ShapeError, "take", f"there is no mode {mode!r}", "raise, wrap or clip")
+        raise ShapeError.of("take", f"there is no mode {mode!r}", "raise, wrap or clip")
     size = given.shape[place]
     if mode == "wrap":
         index = remainder(index, size)
@@ -165,8 +164,8 @@ def _positions(name: str, indices: object) -> Tensor:
     index = tensor(name, indices)
     if index.dtype.is_int:
         return index
-    raise mistake(
-        DTypeError, name, f"{index.dtype.name} is no index", "convert it: planish.astype(i, planish.int64)"
+    raise DTypeError.of(
+        name, f"{index.dtype.name} is no index", "convert it: planish.astype(i, planish.int64)"
     )
 
 
@@ -174,8 +173,7 @@ def _along(name: str, x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, Te
     """Operand and indices with the same sizes beside an axis."""
     given, index = tensor(name, x), _positions(name, indices)
     if given.ndim != index.ndim:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             name,
             f"shapes {given.shape} and {index.shape} differ in their number of axes",
             "indices have an axis for every axis of x",
@@ -197,9 +195,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
     given, index, place = _along("take_along_axis", x, indices, axis)
     if given.shape[place] == 0 or 0 in index.shape:
         if 0 not in index.shape:
-            raise mistake(
-                IndexOutOfRange, "take_along_axis", f"shape {given.shape} has nothing to choose from"
-            )
+            raise IndexOutOfRange.of("take_along_axis", f"shape {given.shape} has nothing to choose from")
         return constant(0, given.dtype, index.shape)
     return composite(common.take_along_axis, given, index, axis=place)
 
@@ -260,16 +256,15 @@ def _value(x: Tensor, value: Operand) -> Tensor:
         try:
             return constant(value, x.dtype)
         except PlanishError as error:
-            raise mistake(
-                DTypeError,
+            raise DTypeError.of(
                 "x[…] = v",
                 f"{value!r} cannot be an element of a {x.dtype.name} tensor",
                 error.remedy,
             ) from None
     new = tensor("x[…] = v", value)
     if new.dtype.is_complex and not x.dtype.is_complex:
-        raise mistake(
-            DTypeError, "x[…] = v", f"{new.dtype.name} cannot become {x.dtype.name}", "take planish.real(v)"
+        raise DTypeError.of(
+            "x[…] = v", f"{new.dtype.name} cannot become {x.dtype.name}", "take planish.real(v)"
         )
     return cast_to(new, x.dtype)
 
@@ -284,8 +279,7 @@ def _fitted(new: Tensor, shape: Shape) -> Tensor:
     except ShapeError:
         fits = False
     if not fits:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "x[…] = v",
             f"elements of shape {new.shape} do not fit where {shape} is expected",
             "the value must broadcast to the shape of x[…]",
@@ -409,17 +403,14 @@ def scatter(
     `reduce` is one of replace, add, mul, min, max. The inverse of `take_along_axis`.
     """
     if reduce not in KINDS:
-        raise mistake(
-            ShapeError, "scatter", f"there is no reduction {reduce!r}", f"one of {', '.join(KINDS)}"
-        )
+        raise ShapeError.of("scatter", f"there is no reduction {reduce!r}", f"one of {', '.join(KINDS)}")
     given, index, place = tensor("scatter", x), _positions("scatter", indices), 0
     if index.ndim != given.ndim or any(
         have > size
         for at, (have, size) in enumerate(zip(index.shape, given.shape, strict=False))
         if at != axis_of("scatter", axis, given.ndim, given.shape)
     ):
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "scatter",
             f"indices of shape {index.shape} do not fit shape {given.shape}",
             "they have an axis for every axis of x, and are nowhere longer beside the axis",
@@ -451,8 +442,7 @@ def scatter_nd(x: Tensor, indices: Tensor, updates: Operand, /, *, reduce: str =
 
 def _columns(name: str, x: Tensor, index: Tensor) -> tuple[Tensor, ...]:
     if index.ndim == 0 or index.shape[-1] > x.ndim:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             name,
             f"positions of shape {index.shape} do not fit shape {x.shape}",
             "one entry per axis",

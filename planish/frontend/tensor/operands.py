@@ -49,15 +49,10 @@ class IndexOutOfRange(ShapeError, IndexError):
     """An axis that is not there, or an index that names no element."""
 
 
-def mistake(kind: type[E], op: str, message: str, remedy: str | None = None) -> E:
-    """An error about a call of `op`, at the user's line."""
-    return kind(f"{op}: {message}", op=op, location=Location.caller(), remedy=remedy)
-
-
 def as_number(op: str, name: str, value: Any) -> Any:
     """An argument that has to be a number."""
     if isinstance(value, bool) or not isinstance(value, Real | Tensor):
-        raise mistake(DTypeError, op, f"{name} is {value!r}, and has to be a number")
+        raise DTypeError.of(op, f"{name} is {value!r}, and has to be a number")
     return value
 
 
@@ -67,8 +62,7 @@ def as_flag(op: str, name: str, value: Any) -> bool:
         return bool(value)
     if value is None:
         return False
-    raise mistake(
-        DTypeError,
+    raise DTypeError.of(
         op,
         f"{name} is {value!r}, and has to be True or False",
         f"name what it is: dtype=…, {name}=…",
@@ -82,7 +76,7 @@ def as_count(op: str, name: str, value: int) -> int:
     except TypeError:
         found = -1
     if found < 0:
-        raise mistake(DTypeError, op, f"{name} is {value!r}, and has to be an integer of at least 0")
+        raise DTypeError.of(op, f"{name} is {value!r}, and has to be an integer of at least 0")
     return found
 
 
@@ -129,8 +123,7 @@ def operand(name: str, x: object) -> Tensor | Scalar:
         from planish.frontend.tensor.transfer import asarray  # which stands on this module
 
         return asarray(cast("Array", x))
-    raise mistake(
-        DTypeError,
+    raise DTypeError.of(
         name,
         f"an operand must be a Tensor, an array or a number, not {type(x).__name__}",
         "planish.asarray converts what holds numbers",
@@ -169,10 +162,8 @@ def as_dtype(dtype: DTypeLike) -> DType:
     except TypeError:
         if type(dtype).__module__ == "torch":
             return as_dtype(str(dtype).removeprefix("torch."))
-        raise DTypeError(
-            f"{dtype!r} is not a dtype",
-            location=Location.caller(),
-            remedy="use one of planish's, such as planish.float32",
+        raise DTypeError.at_caller(
+            f"{dtype!r} is not a dtype", "use one of planish's, such as planish.float32"
         ) from None
 
 
@@ -221,7 +212,7 @@ def promoted(name: str, *given: object) -> list[Tensor]:
             dtype = _WIDEST.get(dtype, dtype) if any(isinstance(x, WeakTensor) for x in known) else dtype
     except DTypeError as error:
         shown = " and ".join(x.dtype.name if isinstance(x, Tensor) else repr(x) for x in known)
-        raise mistake(DTypeError, name, f"{shown} have no common dtype", error.remedy) from None
+        raise DTypeError.of(name, f"{shown} have no common dtype", error.remedy) from None
     return [cast_to(x, dtype) if isinstance(x, Tensor) else constant(x, dtype) for x in known]
 
 
@@ -259,8 +250,7 @@ def common_shape(name: str, shapes: Sequence[Shape]) -> Shape:
         return cast("Shape", broadcast_dims(*shapes))
     except ShapeError:
         shown = " and ".join(map(str, shapes))
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             name,
             f"shapes {shown} do not broadcast together",
             "sizes of an axis must be equal, or one of them 1",
@@ -303,9 +293,9 @@ def as_shape(name: str, shape: Sizes) -> Shape:
         try:
             number = operator.index(size)
         except TypeError:
-            raise mistake(DTypeError, name, f"a size must be an integer, not {size!r}") from None
+            raise DTypeError.of(name, f"a size must be an integer, not {size!r}") from None
         if number < 0:
-            raise mistake(ShapeError, name, f"shape {tuple(given)} has a negative size")
+            raise ShapeError.of(name, f"shape {tuple(given)} has a negative size")
         sizes.append(number)
     return tuple(sizes)
 
@@ -315,11 +305,11 @@ def axis_of(name: str, axis: int, ndim: int, shape: Shape | None = None) -> int:
     try:
         number = operator.index(axis)
     except TypeError:
-        raise mistake(DTypeError, name, f"an axis must be an integer, not {axis!r}") from None
+        raise DTypeError.of(name, f"an axis must be an integer, not {axis!r}") from None
     if not -ndim <= number < ndim:
         where = f"of {ndim}" if shape is None else f"in shape {shape}"
         valid = f"valid axes: {-ndim} to {ndim - 1}" if ndim else "it has no axes"
-        raise mistake(IndexOutOfRange, name, f"no axis {number} {where}", valid)
+        raise IndexOutOfRange.of(name, f"no axis {number} {where}", valid)
     return number % ndim
 
 
@@ -330,5 +320,5 @@ def axes_of(name: str, axis: Axis | Sequence[int], x: Tensor) -> tuple[int, ...]
     given = tuple(axis) if isinstance(axis, tuple | list) else (cast("int", axis),)
     axes = [axis_of(name, one, x.ndim, x.shape) for one in given]
     if len(set(axes)) != len(axes):
-        raise mistake(ShapeError, name, f"axes {given} name an axis of shape {x.shape} twice")
+        raise ShapeError.of(name, f"axes {given} name an axis of shape {x.shape} twice")
     return tuple(sorted(axes))

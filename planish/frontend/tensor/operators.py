@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from planish.errors import DTypeError, Location
+from planish.errors import DTypeError
 
 if TYPE_CHECKING:
     from planish.frontend.storage import Array
@@ -66,10 +66,9 @@ class InPlace(BinaryOperator):
             result = function(x, other)
             if result._type == x._type:
                 return result
-            raise DTypeError(
+            raise DTypeError.at_caller(
                 f"{self.symbol} would turn {x.dtype.name}{list(x.shape)} into {result.dtype.name}{list(result.shape)}",
-                location=Location.caller(),
-                remedy="write x = x op y for a result of another dtype or shape",
+                "write x = x op y for a result of another dtype or shape",
             )
 
         return method

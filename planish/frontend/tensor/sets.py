@@ -19,7 +19,6 @@ from planish.frontend.tensor.operands import (
     cast_to,
     constant,
     from_data,
-    mistake,
     promoted,
     reshaped,
     tensor,
@@ -149,9 +148,7 @@ def bincount(
 
     given = tensor("bincount", x)
     if given.ndim != 1 or not given.dtype.is_int:
-        raise mistake(
-            ShapeError, "bincount", f"{given.dtype.name}{list(given.shape)} is not a vector of integers"
-        )
+        raise ShapeError.of("bincount", f"{given.dtype.name}{list(given.shape)} is not a vector of integers")
     minlength = as_count("bincount", "minlength", minlength)
     if length is not None:
         length = as_count("bincount", "length", length)
@@ -161,9 +158,7 @@ def bincount(
             ends = (min(given), max(given))
             least, most = known("bincount", ends, "give the number of results: length=…")
             if least < 0:
-                raise mistake(
-                    ShapeError, "bincount", f"{int(least)} is below 0", "numbers from 0 on are counted"
-                )
+                raise ShapeError.of("bincount", f"{int(least)} is below 0", "numbers from 0 on are counted")
             length = builtins.max(minlength, int(most) + 1)
     share: Operand = 1 if weights is None else weights
     dtype = dtypes.DEFAULT_INT if weights is None else tensor("bincount", weights).dtype

@@ -24,7 +24,6 @@ from planish.frontend.tensor.operands import (
     broadcast_all,
     cast_to,
     constant,
-    mistake,
     promoted,
     reshaped,
     tensor,
@@ -122,12 +121,12 @@ def _extreme(
     given = ordered(name, tensor(name, x))
     if initial is None:
         if where is not None:
-            raise mistake(ShapeError, name, "where nothing holds nothing is extreme", "give initial=…")
+            raise ShapeError.of(name, "where nothing holds nothing is extreme", "give initial=…")
         axes = axes_of(name, axis, given)
         rest = [size for number, size in enumerate(given.shape) if number not in axes]
         if 0 not in rest and any(given.shape[number] == 0 for number in axes):
-            raise mistake(
-                ShapeError, name, f"shape {given.shape} has no elements along axis {axis}", "give initial=…"
+            raise ShapeError.of(
+                name, f"shape {given.shape} has no elements along axis {axis}", "give initial=…"
             )
         return reduce(op, given, axes, keepdims)
     given = counting(name, given, where, initial)
@@ -228,9 +227,7 @@ def var(
     The `mean` that distances are taken from may be given, with the axes kept.
     """
     if ddof is not None and correction:
-        raise mistake(
-            ShapeError, "var", "correction and ddof are two names of one number", "give one of them"
-        )
+        raise ShapeError.of("var", "correction and ddof are two names of one number", "give one of them")
     less = as_number("var", "correction" if ddof is None else "ddof", correction if ddof is None else ddof)
     given = tensor("var", x)
     given = floating("var", given if dtype is None else cast_to(given, as_dtype(dtype)))
@@ -275,7 +272,7 @@ def _line(name: str, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
     given = tensor(name, x)
     if axis is None:
         if given.ndim != 1:
-            raise mistake(ShapeError, name, f"shape {given.shape} has {given.ndim} axes", "say which: axis=0")
+            raise ShapeError.of(name, f"shape {given.shape} has {given.ndim} axes", "say which: axis=0")
         return given, 0
     return given, axis_of(name, axis, given.ndim, given.shape)
 
@@ -363,9 +360,7 @@ def average(
     axes = axes_of("average", axis, given)
     if weights is not None and share.shape != given.shape:
         if share.shape != tuple([given.shape[at] for at in axes]):
-            raise mistake(
-                ShapeError, "average", f"weights {share.shape} do not go with {given.shape} over {axis}"
-            )
+            raise ShapeError.of("average", f"weights {share.shape} do not go with {given.shape} over {axis}")
         share = reshaped(share, [n if at in axes else 1 for at, n in enumerate(given.shape)])
     given, share = promoted("average", given, share)
     share = broadcast(share, given._type.dims)
