@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
-from planish.stablehlo.registry import Function, lowering
+from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site, together
 
 Binary = Callable[[Site, V, V], V]
 
 
-def _unary(change: Callable[[V], V]) -> Function:
-    def lower(at: Site, x: V, *, result_accuracy: Any = None) -> V:
-        return change(x)
-
-    return lower
+def _unary(change: Callable[[V], V], at: Site, x: V, *, result_accuracy: Any = None) -> V:
+    return change(x)
 
 
 def sign(x: V) -> V:
@@ -89,7 +87,7 @@ _UNARY: Final[dict[str, Callable[[V], V]]] = {
     "tanh": V.tanh,
 }
 for _name, _change in _UNARY.items():
-    lowering(f"stablehlo.{_name}", elementwise=True)(_unary(_change))
+    lowering(f"stablehlo.{_name}", elementwise=True)(partial(_unary, _change))
 
 
 # --- two operands -----------------------------------------------------------------------------------------
@@ -155,16 +153,13 @@ BINARY: Final[dict[str, Binary]] = {
 }
 
 
-def _binary(change: Binary) -> Function:
-    def lower(at: Site, x: V, y: V, *, result_accuracy: Any = None) -> V:
-        x, y = together(x, y)
-        return change(at, x, y)
-
-    return lower
+def _binary(change: Binary, at: Site, x: V, y: V, *, result_accuracy: Any = None) -> V:
+    x, y = together(x, y)
+    return change(at, x, y)
 
 
 for _name, _two in BINARY.items():
-    lowering(f"stablehlo.{_name}", elementwise=True)(_binary(_two))
+    lowering(f"stablehlo.{_name}", elementwise=True)(partial(_binary, _two))
 
 
 @lowering("stablehlo.complex", elementwise=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Final
 
 from planish import dtypes
@@ -10,109 +11,66 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations
 from planish.ptir.library.cumulative import logaddexp
 from planish.ptir.library.shaping import broadcast_dims
-from planish.torch.registry import Lowering, lowering
+from planish.torch.registry import lowering
 from planish.torch.site import NodeSite, Operand, cast, spread, wide_kind
 
-_UNARY: Final = [
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "cos",
-    "cosh",
-    "digamma",
-    "erf",
-    "erfc",
-    "erfinv",
-    "exp",
-    "exp2",
-    "expm1",
-    "lgamma",
-    "log",
-    "log1p",
-    "log2",
-    "reciprocal",
-    "rsqrt",
-    "sin",
-    "sinh",
-    "sqrt",
-    "tan",
-    "tanh",
-    "neg",
-]
+_UNARY: Final = (
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "digamma", "erf", "erfc", "erfinv", "exp", "exp2",
+    "expm1", "lgamma", "log", "log1p", "log2", "neg", "reciprocal", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh",
+)  # fmt: skip
 """Computed in the dtype of the result."""
 _ROUNDING: Final = ("floor", "ceil", "trunc")
 _BINARY: Final = {
     "maximum": "max", "minimum": "min", "atan2": "atan2", "hypot": "hypot", "copysign": "copysign",
     "nextafter": "nextafter", "bitwise_and": "and_", "bitwise_or": "or_", "bitwise_xor": "xor",
+    "remainder": "floor_mod", "fmod": "trunc_mod",
 }  # fmt: skip
 _COMPARE: Final = ("eq", "ne", "lt", "le", "gt", "ge")
-_LIBRARY: Final = {
-    "relu": "relu",
-    "sigmoid": "sigmoid",
-    "silu": "silu",
-    "log_sigmoid": "log_sigmoid",
-    "mish": "mish",
-}
+_LIBRARY: Final = ("relu", "sigmoid", "silu", "log_sigmoid", "mish")
 
 
-def _unary(method: str) -> Lowering:
-    def lower(at: NodeSite, x: Operand) -> V:
-        found: V = getattr(at.of(x, at.dtype), method)()
-        return found
-
-    return lower
+def _unary(method: str, at: NodeSite, x: Operand) -> V:
+    found: V = getattr(at.of(x, at.dtype), method)()
+    return found
 
 
-def _rounding(method: str) -> Lowering:
-    def lower(at: NodeSite, x: V) -> V:
-        return getattr(x, method)() if x.dtype.is_float else x
-
-    return lower
+def _rounding(method: str, at: NodeSite, x: V) -> V:
+    return getattr(x, method)() if x.dtype.is_float else x
 
 
-def _binary(method: str) -> Lowering:
-    def lower(at: NodeSite, x: Operand, y: Operand) -> V:
-        left, right = at.together(x, y)
-        found: V = getattr(left, method)(right)
-        return found
-
-    return lower
+def _binary(method: str, at: NodeSite, x: Operand, y: Operand) -> V:
+    left, right = at.together(x, y)
+    found: V = getattr(left, method)(right)
+    return found
 
 
-def _compare(method: str) -> Lowering:
-    def lower(at: NodeSite, x: Operand, y: Operand) -> V:
-        left, right = at.promoted(x, y)
-        found: V = getattr(left, method)(right)
-        return found
-
-    return lower
+def _compare(method: str, at: NodeSite, x: Operand, y: Operand) -> V:
+    left, right = at.promoted(x, y)
+    found: V = getattr(left, method)(right)
+    return found
 
 
-def _library(name: str) -> Lowering:
-    def lower(at: NodeSite, x: V) -> V:
-        """Narrow floats are computed wide, and rounded once, as torch does."""
-        own = at.dtype
-        found: V = getattr(activations, name)(cast(x, wide_kind(own)))
-        return cast(found, own)
-
-    return lower
+def _library(name: str, at: NodeSite, x: V) -> V:
+    """Narrow floats are computed wide, and rounded once, as torch does."""
+    own = at.dtype
+    found: V = getattr(activations, name)(cast(x, wide_kind(own)))
+    return cast(found, own)
 
 
 for _name in _UNARY:
-    lowering(f"aten.{_name}", f"prims.{_name}")(_unary(_name))
+    lowering(f"aten.{_name}", f"prims.{_name}")(partial(_unary, _name))
 for _name in _ROUNDING:
-    lowering(f"aten.{_name}", f"prims.{_name}")(_rounding(_name))
+    lowering(f"aten.{_name}", f"prims.{_name}")(partial(_rounding, _name))
 for _name, _method in _BINARY.items():
-    lowering(f"aten.{_name}", f"prims.{_name}")(_binary(_method))
-lowering("prims.erf_inv")(_unary("erfinv"))
-lowering("prims.cbrt")(_unary("cbrt"))
+    lowering(f"aten.{_name}", f"prims.{_name}")(partial(_binary, _method))
+lowering("prims.erf_inv")(partial(_unary, "erfinv"))
+lowering("prims.cbrt")(partial(_unary, "cbrt"))
+lowering("aten.float_power")(partial(_binary, "pow"))
+lowering("aten.bitwise_left_shift", "aten.__lshift__", "prims.shift_left")(partial(_binary, "shl"))
 for _name in _COMPARE:
-    lowering(f"aten.{_name}", f"prims.{_name}")(_compare(_name))
-for _name, _method in _LIBRARY.items():
-    lowering(f"aten.{_name}")(_library(_method))
+    lowering(f"aten.{_name}", f"prims.{_name}")(partial(_compare, _name))
+for _name in _LIBRARY:
+    lowering(f"aten.{_name}")(partial(_library, _name))
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------
@@ -173,18 +131,6 @@ def _floor_divided(at: NodeSite, x: V, y: V) -> V:
     return y.eq(0).select(x.div(y), quotient.eq(0).select(zero, whole))
 
 
-@lowering("aten.remainder", "prims.remainder")
-def remainder(at: NodeSite, x: Operand, y: Operand) -> V:
-    left, right = at.together(x, y)
-    return left.floor_mod(right)
-
-
-@lowering("aten.fmod", "prims.fmod")
-def fmod(at: NodeSite, x: Operand, y: Operand) -> V:
-    left, right = at.together(x, y)
-    return left.trunc_mod(right)
-
-
 @lowering("aten.pow", "prims.pow")
 def pow(at: NodeSite, x: Operand, y: Operand) -> V:
     own = at.dtype
@@ -217,28 +163,15 @@ def _known_power(at: NodeSite, x: V, y: float) -> V | None:
     return x.mul(x).reciprocal() if y == -2 else None
 
 
-@lowering("aten.float_power")
-def float_power(at: NodeSite, x: Operand, y: Operand) -> V:
+def _without_nan(method: str, at: NodeSite, x: V, y: V) -> V:
+    """The extreme of what is a number."""
     left, right = at.together(x, y)
-    return left.pow(right)
+    chosen: V = getattr(left, method)(right)
+    return left.is_nan().select(right, right.is_nan().select(left, chosen)) if left.dtype.is_float else chosen
 
 
-@lowering("aten.fmax", "prims.fmax")
-def fmax(at: NodeSite, x: V, y: V) -> V:
-    left, right = at.together(x, y)
-    return _without_nan(left, right, left.max(right))
-
-
-@lowering("aten.fmin", "prims.fmin")
-def fmin(at: NodeSite, x: V, y: V) -> V:
-    left, right = at.together(x, y)
-    return _without_nan(left, right, left.min(right))
-
-
-def _without_nan(x: V, y: V, chosen: V) -> V:
-    if not x.dtype.is_float:
-        return chosen
-    return x.is_nan().select(y, y.is_nan().select(x, chosen))
+lowering("aten.fmax", "prims.fmax")(partial(_without_nan, "max"))
+lowering("aten.fmin", "prims.fmin")(partial(_without_nan, "min"))
 
 
 @lowering("aten.gcd", "prims.gcd")
@@ -347,23 +280,14 @@ def logical_not(at: NodeSite, x: V) -> V:
     return cast(x, dtypes.bool_).not_()
 
 
-def _logical(method: str) -> Lowering:
-    def lower(at: NodeSite, x: Operand, y: Operand) -> V:
-        left, right = at.together(x, y, dtype=dtypes.bool_)
-        found: V = getattr(left, method)(right)
-        return found
-
-    return lower
+def _logical(method: str, at: NodeSite, x: Operand, y: Operand) -> V:
+    left, right = at.together(x, y, dtype=dtypes.bool_)
+    found: V = getattr(left, method)(right)
+    return found
 
 
 for _name, _method in (("and", "and_"), ("or", "or_"), ("xor", "xor")):
-    lowering(f"aten.logical_{_name}")(_logical(_method))
-
-
-@lowering("aten.bitwise_left_shift", "aten.__lshift__", "prims.shift_left")
-def left_shift(at: NodeSite, x: Operand, y: Operand) -> V:
-    left, right = at.together(x, y)
-    return left.shl(right)
+    lowering(f"aten.logical_{_name}")(partial(_logical, _method))
 
 
 @lowering("aten.bitwise_right_shift", "aten.__rshift__", "prims.shift_right_arithmetic")
@@ -372,18 +296,15 @@ def right_shift(at: NodeSite, x: Operand, y: Operand) -> V:
     return left.shr_arithmetic(right) if left.dtype.is_signed else left.shr_logical(right)
 
 
-def _class(method: str) -> Lowering:
-    def lower(at: NodeSite, x: V) -> V:
-        if not (x.dtype.is_float or x.dtype.is_complex):
-            return at.full(x.dims, False)
-        found: V = getattr(x, method)()
-        return found
-
-    return lower
+def _class(method: str, at: NodeSite, x: V) -> V:
+    if not (x.dtype.is_float or x.dtype.is_complex):
+        return at.full(x.dims, False)
+    found: V = getattr(x, method)()
+    return found
 
 
 for _name in ("nan", "inf"):
-    lowering(f"aten.is{_name}")(_class(f"is_{_name}"))
+    lowering(f"aten.is{_name}")(partial(_class, f"is_{_name}"))
 
 
 @lowering("prims.isfinite")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import cumulative, normalize
-from planish.torch.registry import Lowering, lowering
+from planish.torch.registry import lowering
 from planish.torch.site import NodeSite, axes_of, axis_of, cast, sizes, spread, wide_kind
 
 Axes = int | Sequence[int] | None
@@ -144,30 +145,24 @@ def var_mean(
     return cast(total, at.dtype), cast(middle, x.dtype)
 
 
-def _extreme(method: str) -> Lowering:
-    def lower(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
-        axes = axes_of(dim, x.rank)
-        if not axes:
-            return x
-        found: V = getattr(x, method)(axes, keepdim)
-        return found
-
-    return lower
+def _extreme(method: str, at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
+    axes = axes_of(dim, x.rank)
+    if not axes:
+        return x
+    found: V = getattr(x, method)(axes, keepdim)
+    return found
 
 
 for _name, _method in (("max", "reduce_max"), ("min", "reduce_min")):
-    lowering(f"aten.a{_name}", f"prims.a{_name}", f"aten.{_name}.default")(_extreme(_method))
+    lowering(f"aten.a{_name}", f"prims.a{_name}", f"aten.{_name}.default")(partial(_extreme, _method))
 
 
-def _extreme_at(largest: bool) -> Lowering:
-    def lower(at: NodeSite, x: V, dim: int, keepdim: bool = False) -> tuple[V, V]:
-        if not x.rank:
-            return x, at.full((), 0, dtypes.int64)
-        axis = axis_of(dim, x.rank)
-        values = (x.reduce_max if largest else x.reduce_min)([axis], keepdim)
-        return values, _places(x, largest, axis, keepdim)
-
-    return lower
+def _extreme_at(largest: bool, at: NodeSite, x: V, dim: int, keepdim: bool = False) -> tuple[V, V]:
+    if not x.rank:
+        return x, at.full((), 0, dtypes.int64)
+    axis = axis_of(dim, x.rank)
+    values = (x.reduce_max if largest else x.reduce_min)([axis], keepdim)
+    return values, _places(x, largest, axis, keepdim)
 
 
 def _places(x: V, largest: bool, axis: int, keepdim: bool) -> V:
@@ -175,38 +170,32 @@ def _places(x: V, largest: bool, axis: int, keepdim: bool) -> V:
     return (ranked.argmax if largest else ranked.argmin)(axis, keepdim, dtypes.int64)
 
 
-lowering("aten.max.dim")(_extreme_at(True))
-lowering("aten.min.dim")(_extreme_at(False))
+lowering("aten.max.dim")(partial(_extreme_at, True))
+lowering("aten.min.dim")(partial(_extreme_at, False))
 
 
-def _argument(largest: bool) -> Lowering:
-    def lower(at: NodeSite, x: V, dim: int | None = None, keepdim: bool = False) -> V:
-        if not x.rank:
-            return at.full((), 0)
-        if dim is None:
-            flat = _places(x.reshape((x.type.size,)), largest, 0, False)
-            return flat.reshape((1,) * x.rank) if keepdim else flat
-        return _places(x, largest, axis_of(dim, x.rank), keepdim)
-
-    return lower
+def _argument(largest: bool, at: NodeSite, x: V, dim: int | None = None, keepdim: bool = False) -> V:
+    if not x.rank:
+        return at.full((), 0)
+    if dim is None:
+        flat = _places(x.reshape((x.type.size,)), largest, 0, False)
+        return flat.reshape((1,) * x.rank) if keepdim else flat
+    return _places(x, largest, axis_of(dim, x.rank), keepdim)
 
 
-lowering("aten.argmax")(_argument(True))
-lowering("aten.argmin")(_argument(False))
+lowering("aten.argmax")(partial(_argument, True))
+lowering("aten.argmin")(partial(_argument, False))
 
 
-def _truth(method: str) -> Lowering:
-    def lower(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
-        axes = axes_of(dim, x.rank, empty_is_all=False) if dim is not None else list(range(x.rank))
-        value = cast(x, dtypes.bool_)
-        found: V = getattr(value, method)(axes, keepdim) if axes else value
-        return cast(found, at.dtype)
-
-    return lower
+def _truth(method: str, at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
+    axes = axes_of(dim, x.rank, empty_is_all=False) if dim is not None else list(range(x.rank))
+    value = cast(x, dtypes.bool_)
+    found: V = getattr(value, method)(axes, keepdim) if axes else value
+    return cast(found, at.dtype)
 
 
-lowering("aten.any")(_truth("reduce_or"))
-lowering("aten.all")(_truth("reduce_and"))
+lowering("aten.any")(partial(_truth, "reduce_or"))
+lowering("aten.all")(partial(_truth, "reduce_and"))
 
 
 @lowering("aten.logsumexp")
@@ -232,16 +221,13 @@ def log_softmax(at: NodeSite, x: V, dim: int, half_to_float: bool = False) -> V:
 # --- running totals ---------------------------------------------------------------------------------------
 
 
-@lowering("aten.cumsum")
-def cumsum(at: NodeSite, x: V, dim: int, *, dtype: Any = None) -> V:
+def _running(method: str, at: NodeSite, x: V, dim: int, *, dtype: Any = None) -> V:
     value = cast(x, at.dtype)
-    return value.cumsum(axis_of(dim, x.rank)) if x.rank else value
+    return getattr(value, method)(axis_of(dim, x.rank)) if x.rank else value
 
 
-@lowering("aten.cumprod")
-def cumprod(at: NodeSite, x: V, dim: int, *, dtype: Any = None) -> V:
-    value = cast(x, at.dtype)
-    return value.cumprod(axis_of(dim, x.rank)) if x.rank else value
+lowering("aten.cumsum")(partial(_running, "cumsum"))
+lowering("aten.cumprod")(partial(_running, "cumprod"))
 
 
 @lowering("aten.logcumsumexp")
@@ -251,25 +237,22 @@ def logcumsumexp(at: NodeSite, x: V, dim: int) -> V:
     return cumulative.cumlogsumexp(x, axis_of(dim, x.rank)) if x.rank else x
 
 
-def _running_extreme(largest: bool) -> Lowering:
-    def lower(at: NodeSite, x: V, dim: int) -> tuple[V, V]:
-        if not x.rank:
-            return x, at.full((), 0, dtypes.int64)
-        axis = axis_of(dim, x.rank)
-        ranked = x.cast(dtypes.int8) if x.dtype.is_bool else x
-        best = (ranked.cummax if largest else ranked.cummin)(axis)
-        # the last place that is as good as all before it
-        here = ranked.eq(best)
-        if x.dtype.is_float:
-            here = here.or_(ranked.is_nan())
-        place = at.graph.iota(x.dims, axis, dtypes.int64)
-        return cast(best, x.dtype), here.select(place, 0).cummax(axis)
-
-    return lower
+def _running_extreme(largest: bool, at: NodeSite, x: V, dim: int) -> tuple[V, V]:
+    if not x.rank:
+        return x, at.full((), 0, dtypes.int64)
+    axis = axis_of(dim, x.rank)
+    ranked = x.cast(dtypes.int8) if x.dtype.is_bool else x
+    best = (ranked.cummax if largest else ranked.cummin)(axis)
+    # the last place that is as good as all before it
+    here = ranked.eq(best)
+    if x.dtype.is_float:
+        here = here.or_(ranked.is_nan())
+    place = at.graph.iota(x.dims, axis, dtypes.int64)
+    return cast(best, x.dtype), here.select(place, 0).cummax(axis)
 
 
-lowering("aten.cummax")(_running_extreme(True))
-lowering("aten.cummin")(_running_extreme(False))
+lowering("aten.cummax")(partial(_running_extreme, True))
+lowering("aten.cummin")(partial(_running_extreme, False))
 
 
 # --- norms ------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from planish import dtypes
 from planish.frontend.autodiff.reverse import vjp
@@ -14,24 +15,22 @@ from planish.torch.registry import Lowering, lowering
 from planish.torch.site import NodeSite, cast, sizes, spread
 
 
-def _antialiased(mode: str) -> Lowering:
-    def lower(
-        at: NodeSite,
-        x: V,
-        output_size: Sequence[int],
-        align_corners: bool,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> V:
-        if scales_h is not None or scales_w is not None:
-            raise at.refuse("with factors of its own")
-        return interpolate(x, output_size, None, mode, align_corners, antialias=True)
-
-    return lower
+def _antialiased(
+    mode: str,
+    at: NodeSite,
+    x: V,
+    output_size: Sequence[int],
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> V:
+    if scales_h is not None or scales_w is not None:
+        raise at.refuse("with factors of its own")
+    return interpolate(x, output_size, None, mode, align_corners, antialias=True)
 
 
-lowering("aten._upsample_bilinear2d_aa.default")(_antialiased("bilinear"))
-lowering("aten._upsample_bicubic2d_aa.default")(_antialiased("bicubic"))
+lowering("aten._upsample_bilinear2d_aa.default")(partial(_antialiased, "bilinear"))
+lowering("aten._upsample_bicubic2d_aa.default")(partial(_antialiased, "bicubic"))
 
 
 def _unnormalised(place: V, size: int, align_corners: bool) -> V:
@@ -156,26 +155,26 @@ def grid_sampler_2d_backward(
     return of_x.squeeze([2]), of_grid[..., :2].squeeze([1])
 
 
-def _antialiased_backward(forward: Lowering) -> Lowering:
-    def lower(
-        at: NodeSite,
-        gradient: V,
-        output_size: Sequence[int],
-        input_size: Sequence[int],
-        align_corners: bool,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> V:
-        picture = at.full(tuple(input_size), 0.0, gradient.dtype)  # it is linear: any will do
-        return pulled_back(
-            at,
-            lambda inner, x: forward(inner, x, output_size, align_corners, scales_h, scales_w),
-            [picture],
-            gradient,
-        )[0]
-
-    return lower
+def _antialiased_backward(
+    forward: Lowering,
+    at: NodeSite,
+    gradient: V,
+    output_size: Sequence[int],
+    input_size: Sequence[int],
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> V:
+    picture = at.full(tuple(input_size), 0.0, gradient.dtype)  # it is linear: any will do
+    return pulled_back(
+        at,
+        lambda inner, x: forward(inner, x, output_size, align_corners, scales_h, scales_w),
+        [picture],
+        gradient,
+    )[0]
 
 
 for _mode in ("bilinear", "bicubic"):
-    lowering(f"aten._upsample_{_mode}2d_aa_backward.default")(_antialiased_backward(_antialiased(_mode)))
+    lowering(f"aten._upsample_{_mode}2d_aa_backward.default")(
+        partial(_antialiased_backward, partial(_antialiased, _mode))
+    )

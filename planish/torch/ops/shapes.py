@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -306,16 +307,11 @@ def constant_pad_nd(at: NodeSite, x: V, pad: Sequence[int], value: Any = 0) -> V
     return x.pad(low, high, value=at.full((), value, x.dtype))
 
 
-def _padded(mode: str) -> Any:
-    def lower(at: NodeSite, x: V, padding: Sequence[int]) -> V:
-        for number in range(len(padding) // 2):
-            axis = x.rank - 1 - number
-            x = x.take(
-                _sources(at, sizes(at, x)[axis], padding[2 * number], padding[2 * number + 1], mode), axis
-            )
-        return x
-
-    return lower
+def _padded(mode: str, at: NodeSite, x: V, padding: Sequence[int]) -> V:
+    for number in range(len(padding) // 2):
+        axis = x.rank - 1 - number
+        x = x.take(_sources(at, sizes(at, x)[axis], padding[2 * number], padding[2 * number + 1], mode), axis)
+    return x
 
 
 def _sources(at: NodeSite, size: int, before: int, after: int, mode: str) -> V:
@@ -327,24 +323,21 @@ def _sources(at: NodeSite, size: int, before: int, after: int, mode: str) -> V:
     return at.graph.constant(np.clip(line, 0, size - 1).astype(np.int64))
 
 
-def _padded_backward(mode: str) -> Any:
-    def lower(at: NodeSite, gradient: V, x: V, padding: Sequence[int]) -> V:
-        """Every element goes back to where it came from, and is added up there."""
-        for number in range(len(padding) // 2):
-            axis = x.rank - 1 - number
-            source = _sources(at, sizes(at, x)[axis], padding[2 * number], padding[2 * number + 1], mode)
-            dims = (*gradient.dims[:axis], x.dims[axis], *gradient.dims[axis + 1 :])
-            start = at.full(dims, 0, gradient.dtype)
-            gradient = start.scatter(move_axis(gradient, axis, 0), [source], [axis], "add")
-        return gradient
-
-    return lower
+def _padded_backward(mode: str, at: NodeSite, gradient: V, x: V, padding: Sequence[int]) -> V:
+    """Every element goes back to where it came from, and is added up there."""
+    for number in range(len(padding) // 2):
+        axis = x.rank - 1 - number
+        source = _sources(at, sizes(at, x)[axis], padding[2 * number], padding[2 * number + 1], mode)
+        dims = (*gradient.dims[:axis], x.dims[axis], *gradient.dims[axis + 1 :])
+        start = at.full(dims, 0, gradient.dtype)
+        gradient = start.scatter(move_axis(gradient, axis, 0), [source], [axis], "add")
+    return gradient
 
 
 for _space in (1, 2, 3):
     for _mode, _name in (("reflect", "reflection"), ("edge", "replication")):
-        lowering(f"aten.{_name}_pad{_space}d")(_padded(_mode))
-        lowering(f"aten.{_name}_pad{_space}d_backward")(_padded_backward(_mode))
+        lowering(f"aten.{_name}_pad{_space}d")(partial(_padded, _mode))
+        lowering(f"aten.{_name}_pad{_space}d_backward")(partial(_padded_backward, _mode))
 
 
 @lowering("aten.tril")
@@ -357,16 +350,13 @@ def triu(at: NodeSite, x: V, diagonal: int = 0) -> V:
     return shaping.triu(x, diagonal)
 
 
-def _corner(upper: bool) -> Any:
-    def lower(at: NodeSite, row: int, col: int, offset: int = 0, **how: Any) -> V:
-        rows, columns = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
-        return cast(at.graph.constant(np.stack([rows, columns]).astype(np.int64)), at.dtype)
-
-    return lower
+def _corner(upper: bool, at: NodeSite, row: int, col: int, offset: int = 0, **how: Any) -> V:
+    rows, columns = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
+    return cast(at.graph.constant(np.stack([rows, columns]).astype(np.int64)), at.dtype)
 
 
-lowering("aten.tril_indices")(_corner(False))
-lowering("aten.triu_indices")(_corner(True))
+lowering("aten.tril_indices")(partial(_corner, False))
+lowering("aten.triu_indices")(partial(_corner, True))
 
 
 @lowering("aten.copy")
