@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from planish.cli.bench_report import TUNED, UNKNOWN, Measured, kernel_rows
+from planish.cli.bench_report import TUNED, UNKNOWN, BenchResult, kernel_rows
 from planish.cli.bench_subjects import OURS, Subject, Work, best_of, work_of
-from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples
 from planish.cli.lower import add_entry_argument
 from planish.cli.plots import check_plot, write_plot
 from planish.cli.project_benchmarks import known, run_project
@@ -40,9 +40,9 @@ _BEAM: Final = 4
 """How many schedules a search keeps if nothing is said."""
 
 
-def parser() -> Options:
+def parser() -> CommandParser:
     """The options."""
-    parser = Options(
+    parser = CommandParser(
         "planish bench", "Time a program and its kernels; search for better schedules.", examples(__doc__)
     )
     parser.add_argument(
@@ -156,7 +156,7 @@ def _export(path: str, console: Console) -> None:
 # -- searches --------------------------------------------------------------------------------------------------------
 
 
-def _bench_on_gpu(args: argparse.Namespace, work: Work, console: Console) -> Measured:
+def _bench_on_gpu(args: argparse.Namespace, work: Work, console: Console) -> BenchResult:
     """Every launch between two events, before a search and after it."""
     with ProgressLine(f"compiling {Path(args.program).name}"), settings(beam=0):
         subject = work.make()
@@ -168,7 +168,7 @@ def _bench_on_gpu(args: argparse.Namespace, work: Work, console: Console) -> Mea
         _searches(subject, console)
         profiles = [("before", profile) for _, profile in profiles]
         profiles += [("after", executable.profile()) for executable in subject.executables]
-    return Measured(args.program, profiles=profiles, why=_why(args, subject))
+    return BenchResult(args.program, profiles=profiles, why=_why(args, subject))
 
 
 def _beam(args: argparse.Namespace) -> int:
@@ -183,7 +183,7 @@ def _why(args: argparse.Namespace, subject: Subject) -> str:
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
-def _bench(args: argparse.Namespace, console: Console) -> Measured:
+def _bench(args: argparse.Namespace, console: Console) -> BenchResult:
     args.device = checked(args.device)
     work = work_of(args, console)
     if args.device != CPU:
@@ -220,7 +220,7 @@ def _bench(args: argparse.Namespace, console: Console) -> Measured:
     if tuned is not None:
         _searches(tuned, console)
     rows = kernel_rows(shown.executables, before, after, shares)
-    return Measured(args.program, rows, whole, why=_why(args, shown))
+    return BenchResult(args.program, rows, whole, why=_why(args, shown))
 
 
 def _searches(subject: Subject, console: Console) -> None:

@@ -64,7 +64,7 @@ def kernel_rows(
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class BenchResult:
     """All figures of a run."""
 
     name: str

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from planish.cli.console import OK, Console, Options, examples
+from planish.cli.console import OK, CommandParser, Console, examples
 from planish.config import current, shared_cache_url
 from planish.runtime.cache import DiskCache, DiskCacheInfo, own_cache
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB")
 
 
-def parser() -> Options:
+def parser() -> CommandParser:
     """The options."""
-    parser = Options(
+    parser = CommandParser(
         "planish cache", "Show or clear what is kept of earlier compilations.", examples(__doc__)
     )
     parser.add_argument(

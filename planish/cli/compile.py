@@ -13,7 +13,7 @@ from typing import Any
 
 from planish.cli import deployment
 from planish.cli.cache import size
-from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples
 from planish.cli.models import read_dims
 from planish.cli.run import open_model
 from planish.compiler.progress import ProgressLine
@@ -21,9 +21,9 @@ from planish.config import settings
 from planish.runtime.processors import LEVELS
 
 
-def parser() -> Options:
+def parser() -> CommandParser:
     """The options."""
-    parser = Options(
+    parser = CommandParser(
         "planish compile",
         "Compile an ONNX model into a folder: program, weights, machine code.",
         examples(__doc__),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from planish.cli.console import OK, Console, Options, examples
+from planish.cli.console import OK, CommandParser, Console, examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Option:
     """What may be given; without any, a file."""
 
 
-def parser() -> Options:
+def parser() -> CommandParser:
     """The options."""
-    parser = Options(
+    parser = CommandParser(
         "planish completion", "Write the completion script of a shell to standard output.", examples(__doc__)
     )
     parser.add_argument("shell", choices=sorted(_SHELLS), help="the shell")

@@ -76,7 +76,7 @@ def examples(doc: str | None) -> str:
     return "\n".join(["examples:", *(f"  {line}" for line in lines if line.strip())])
 
 
-class Options(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """An argument parser that knows near misses and keeps its complaints short; what every command has is declared here."""
 
     def __init__(self, prog: str, description: str, epilog: str, json: str = "write JSON") -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from planish._version import __version__
-from planish.cli.console import OK, Console, Options, examples
+from planish.cli.console import OK, CommandParser, Console, examples
 from planish.compiler.progress import ProgressLine, report
 from planish.config import Settings, cache_folder, current, from_environment, settings
 from planish.frontend.devices import devices
@@ -37,9 +37,9 @@ FEATURES: Final = (
 )
 
 
-def parser() -> Options:
+def parser() -> CommandParser:
     """The options."""
-    parser = Options(
+    parser = CommandParser(
         "planish info", "Versions, machine and settings, as bug reports want them.", examples(__doc__)
     )
     parser.add_argument(

@@ -9,14 +9,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from planish.cli.console import Console, Options, examples
+from planish.cli.console import CommandParser, Console, examples
 from planish.cli.script import divide
 from planish.distributed.launch import launch
 
 
-def parser() -> Options:
+def parser() -> CommandParser:
     """The options."""
-    parser = Options("planish launch", "Run a program on several ranks.", examples(__doc__))
+    parser = CommandParser("planish launch", "Run a program on several ranks.", examples(__doc__))
     parser.add_argument("-n", type=int, required=True, metavar="N", dest="ranks", help="how many ranks")
     parser.add_argument(
         "--mpirun", default="", metavar="OPTIONS", help="further options for mpirun, such as '-hosts a,b'"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from planish import compiler
-from planish.cli.console import OK, Console, Options, UsageError, examples
+from planish.cli.console import OK, CommandParser, Console, UsageError, examples
 from planish.cli.files import add_file_arguments, write_output
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.pipeline import adjust, read_passes, reproducer_directory
@@ -65,9 +65,9 @@ levels:
 """
 
 
-def parser() -> Options:
+def parser() -> CommandParser:
     """The options."""
-    parser = Options(
+    parser = CommandParser(
         "planish lower",
         "Lower a program's entry and show it at one level.",
         f"{_EPILOG}\n{examples(__doc__)}",

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from planish.cli.bisect import bisect
-from planish.cli.console import OK, CommandError, Console, Options, UsageError
+from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError
 from planish.cli.explain import explanation
 from planish.cli.files import (
     SourceFile,
@@ -52,9 +52,9 @@ examples:
 """
 
 
-def parser() -> Options:
+def parser() -> CommandParser:
     """The options."""
-    parser = Options(
+    parser = CommandParser(
         "planish opt",
         "Run a pipeline of passes over a program (PTIR, as text or JSON).",
         _EPILOG,

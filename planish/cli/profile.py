@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planish import compiler
-from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples
 from planish.cli.lower import add_entry_argument, enter
 from planish.cli.models import random_inputs, read_dims
-from planish.cli.recorded import REPEAT, Recorder
+from planish.cli.recorded import REPEAT, ModelRecorder
 from planish.cli.run import open_model
 from planish.cli.sources import SOURCE_HELP, add_source_arguments, is_model, read_program
 from planish.compiler.profile import Profile
@@ -23,9 +23,9 @@ from planish.compiler.progress import ProgressLine
 from planish.frontend.devices import CPU, checked
 
 
-def parser() -> Options:
+def parser() -> CommandParser:
     """The options."""
-    parser = Options(
+    parser = CommandParser(
         "planish profile", "Time every launch of a call by itself, on random inputs.", examples(__doc__)
     )
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help=SOURCE_HELP)
@@ -76,7 +76,7 @@ def _of_model(path: str, args: argparse.Namespace, device: str) -> Profile:
     model = open_model(path, sizes)
     if device != CPU:
         model.to_device(device)
-    recorder = Recorder(device)
+    recorder = ModelRecorder(device)
     model.make = recorder.make
     with ProgressLine(f"compiling {Path(path).name}"):
         model.run(None, random_inputs(model.inputs, sizes, {}, args.seed))

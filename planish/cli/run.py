@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from planish.cli import deployment, script
-from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples
 from planish.cli.models import (
     DimSizes,
     check_output,
@@ -29,7 +29,7 @@ from planish.cli.models import (
     write_outputs,
 )
 from planish.cli.outputs import check_with_onnxruntime, described, summary, write_text
-from planish.cli.recorded import REPEAT, Recorder, tables
+from planish.cli.recorded import REPEAT, ModelRecorder, tables
 from planish.cli.timeline import TimelineSink
 from planish.compiler.progress import ProgressLine, report
 from planish.config import current, in_environment
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-def parser() -> Options:
+def parser() -> CommandParser:
     """The options."""
-    parser = Options(
+    parser = CommandParser(
         "planish run",
         "Run an ONNX model, the folder that `planish compile` wrote, or a Python script.",
         examples(__doc__),
@@ -124,7 +124,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
                 "check=nan runs op by op, in the interpreter", remedy="leave out --profile and --device"
             )
         model.make = lambda function: partial(_op_by_op, function)
-    recorder = Recorder(device) if args.profile else None
+    recorder = ModelRecorder(device) if args.profile else None
     if recorder is not None:
         model.make = recorder.make
     _tell_ports(model, console)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from planish import compiler
 from planish.cli.bisect import pass_lines
-from planish.cli.console import FAILED, OK, CommandError, Console, Options
+from planish.cli.console import FAILED, OK, CommandError, CommandParser, Console
 from planish.cli.files import STDIN
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.lower import add_entry_argument, add_target_argument, enter
@@ -44,9 +44,9 @@ examples:
 """
 
 
-def parser() -> Options:
+def parser() -> CommandParser:
     """The options."""
-    parser = Options("planish bisect", "Find the stage that makes a program's result wrong.", _EPILOG)
+    parser = CommandParser("planish bisect", "Find the stage that makes a program's result wrong.", _EPILOG)
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help=SOURCE_HELP)
     add_source_arguments(parser)
     parser.add_argument("--rules", action="store_true", help="find the rule, too")

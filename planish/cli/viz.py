@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from planish.cli.console import FAILED, OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.console import FAILED, OK, CommandError, CommandParser, Console, UsageError, examples
 from planish.cli.script import divide, run_script
 from planish.cli.sources import add_source_arguments, is_function, is_model, read_program
 from planish.compiler.progress import ProgressLine
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 _WHAT: Final = "script.py, model.onnx, prog.ptir, MODULE:FUNCTION with --args, a recording (.planish), or a folder that --dump-dir wrote"
 
 
-def parser() -> Options:
+def parser() -> CommandParser:
     """The options."""
-    made = Options("planish viz", "Record a compilation and look at it.", examples(__doc__))
+    made = CommandParser("planish viz", "Record a compilation and look at it.", examples(__doc__))
     made.add_argument("source", metavar="WHAT", help=_WHAT)
     made.add_argument(
         "other",
@@ -110,7 +110,7 @@ def measured() -> dict[str, Any]:
     return measure()
 
 
-def divided(arguments: Sequence[str], options: Options) -> tuple[list[str], list[str]]:
+def divided(arguments: Sequence[str], options: CommandParser) -> tuple[list[str], list[str]]:
     """Our words, and those of a script: what we do not know behind its name, and all behind `--`."""
     own, rest = divide(arguments, options)
     words: list[str] = []

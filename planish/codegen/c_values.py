@@ -38,11 +38,11 @@ from planish.llir.program import (
     Concat,
     Convert,
     Immediate,
-    Lanes,
     Lookup,
     Operand,
     Ops,
     Register,
+    SelectLanes,
     Tile,
 )
 
@@ -338,7 +338,7 @@ class CValues:
         self.emit(f"{self.type(target)} r{number}{' = {0}' if is_wide(target) else ''};")
         self.emit(f"memcpy(&r{number}, &{given}, {size});")
 
-    def lanes(self, i: Lanes) -> None:
+    def lanes(self, i: SelectLanes) -> None:
         operand, dtype = i.operand, i.result.dtype
         if not is_wide(dtype):
             self.let(i.result, self.lane(operand, str(i.lanes[0])))

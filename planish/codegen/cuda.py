@@ -432,7 +432,7 @@ def _relays(program: Program) -> Iterator[Register]:
             counters.append(i.counter)
         elif isinstance(i, ir.EndLoop):
             counters.pop()
-        elif isinstance(i, ir.Combine) and i.before and counters:
+        elif isinstance(i, ir.CombineThreads) and i.before and counters:
             yield counters[-1]
 
 

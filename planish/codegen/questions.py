@@ -127,7 +127,7 @@ class OneThread:
                 op="BARRIER",
             )
 
-    def combine(self, i: ir.Combine) -> NoReturn:
+    def combine(self, i: ir.CombineThreads) -> NoReturn:
         """What neighbouring threads of a block do together."""
         raise LoweringError(f"{i.by} is combined over {i.width} threads; a CPU core is one", op="COMBINE")
 

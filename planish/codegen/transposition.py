@@ -20,7 +20,7 @@ from planish.records import dataclass
 
 _BLOCK: Final = 16
 """Bytes within which lanes are exchanged most cheaply."""
-_LOOKED_AT: Final = (*ir.CONTROL, ir.Lanes, ir.Concat, ir.Build)
+_LOOKED_AT: Final = (*ir.CONTROL, ir.SelectLanes, ir.Concat, ir.Build)
 _FEW: Final = 3
 """Registers that may be joined and selected from as one."""
 
@@ -73,7 +73,7 @@ def find(program: ir.Program) -> LanesOfMany:
         taken: list[Lane] = []
         if isinstance(i, ir.CONTROL):
             run += 1
-        elif isinstance(i, ir.Lanes) and isinstance(i.operand, ir.Register):
+        elif isinstance(i, ir.SelectLanes) and isinstance(i.operand, ir.Register):
             if i.operand in joined:
                 taken = _taken(joined[i.operand], i.lanes)
                 if len({row for row, _ in taken}) == len(taken) > _FEW:
@@ -114,7 +114,7 @@ def _unneeded(
     for i in body:
         if isinstance(i, ir.Address) or (isinstance(i, ir.Load) and i.gate is None):
             continue  # the most frequent ones, which read no vector
-        if not (isinstance(i, ir.Lanes) and i.result in apart):
+        if not (isinstance(i, ir.SelectLanes) and i.result in apart):
             found.difference_update(i.registers)
     return found
 

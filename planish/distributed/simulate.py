@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, cast
 
-from planish.distributed.network import COSTS, Group, Link, Network, Transfer, group_on
+from planish.distributed.network import COSTS, GroupPlacement, Link, Network, Transfer, group_on
 from planish.errors import PlanishError
 from planish.ptir.dims import bounds
 from planish.ptir.function import Function, Inst, Program, Value
@@ -161,7 +161,7 @@ class _Run:
     flops: float = 0.0
     transfer: Transfer = field(default_factory=lambda: Transfer(0.0))
     counts: dict[str, tuple[int, float]] = field(default_factory=dict)
-    _groups: dict[tuple[str, ...], Group] = field(default_factory=dict)
+    _groups: dict[tuple[str, ...], GroupPlacement] = field(default_factory=dict)
 
     def block(self, insts: Iterable[Inst], times: float) -> float:
         """Run instructions so often; the seconds of one time with overlap."""

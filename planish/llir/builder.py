@@ -208,7 +208,7 @@ class Builder:
     def lanes(self, operand: Operand, *lanes: int) -> Register:
         """The selected lanes."""
         result = self.fresh(operand.dtype.scalar.vec(len(lanes)))
-        self.body.append(ir.Lanes(result, operand, lanes))
+        self.body.append(ir.SelectLanes(result, operand, lanes))
         return result
 
     def build(self, *inputs: Operand) -> Register:

@@ -88,7 +88,7 @@ def _work(instruction: ir.Instruction) -> int:
         return 0 if len(set(instruction.inputs)) == 1 else len(instruction.inputs)
     if isinstance(instruction, ir.Address):
         return 0
-    if isinstance(instruction, ir.Lanes):
+    if isinstance(instruction, ir.SelectLanes):
         count = len(instruction.lanes)
         return count if count >= _FEW < instruction.operand.dtype.lanes // count else 0
     return int(not (isinstance(instruction, ir.ACCESSES) and _in_registers(instruction.address)))

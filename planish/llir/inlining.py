@@ -21,7 +21,7 @@ Memory = ir.Buffer | ir.Register
 def is_simple(program: ir.Program) -> bool:
     """Whether one thread can run a kernel from its start to its end, whatever runs before and after it."""
     return not any(
-        isinstance(i, ir.Barrier | ir.Combine | ir.Deal | ir.Tile)
+        isinstance(i, ir.Barrier | ir.CombineThreads | ir.Deal | ir.Tile)
         or (isinstance(i, ir.Special) and i.is_thread)
         for i in program.body
     )

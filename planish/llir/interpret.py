@@ -24,7 +24,7 @@ from planish.llir.counters import Counters
 from planish.llir.fetching import memories
 from planish.llir.steps import Decoder
 from planish.llir.text import instruction_line
-from planish.llir.thread_state import GARBAGE, WAIT, Block, MemoryImage, Pointer, ThreadState, garbage
+from planish.llir.thread_state import GARBAGE, WAIT, BlockState, MemoryImage, Pointer, ThreadState, garbage
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.llir.verify import verify
 from planish.uop import arithmetic, ops
@@ -58,7 +58,7 @@ def multiply(tile: TileOp, a: Array, b: Array, c: Array, narrow: tuple[DType, DT
 class _Turns(NamedTuple):
     """The threads of a block, in the order in which they take turns."""
 
-    block: Block
+    block: BlockState
     runs: dict[ThreadState, Generator[None, None, None]]
 
 
@@ -118,7 +118,7 @@ class _BlockRun:
         # lidx0 runs fastest: neighbouring threads form a group
         inner = sorted((name for name in self.bounds if name.startswith("lidx")), reverse=True)
         for place in product(*(range(self.bounds[name]) for name in names)):
-            cluster: list[Block] = []
+            cluster: list[BlockState] = []
             for rank in product(*(range(self.bounds[name]) for name in ranks)):
                 where = dict(zip((*names, *ranks), (*place, *rank), strict=True))
                 local = self._local_memory()
@@ -167,9 +167,9 @@ class _BlockRun:
 
     def _block(
         self, threads: list[ThreadState], where: dict[str, int], local: dict[ir.Buffer, MemoryImage]
-    ) -> Block:
+    ) -> BlockState:
         """A block, with who fetches for it."""
-        block = Block(local, threads)
+        block = BlockState(local, threads)
         if any(isinstance(i, ir.Fetcher) for i in self.program.body):
             fetcher = self._thread(len(threads), where, local)
             fetcher.fetches = True
@@ -181,7 +181,7 @@ class _BlockRun:
                 thread.rings = fetcher.rings
         return block
 
-    def _run_cluster(self, cluster: list[Block], reverse: bool) -> None:
+    def _run_cluster(self, cluster: list[BlockState], reverse: bool) -> None:
         """Blocks that run at the same time: each as far as it comes without the others, so that who does not wait for them is found."""
         for block in cluster:
             for thread in block.everybody:
@@ -215,7 +215,7 @@ class _BlockRun:
                 remedy="every thread of a block must come to the same barriers, of a group to the same tile operations",
             )
 
-    def _of_cluster(self, cluster: list[Block], waiting: set[ThreadState]) -> set[ThreadState]:
+    def _of_cluster(self, cluster: list[BlockState], waiting: set[ThreadState]) -> set[ThreadState]:
         """All threads of a cluster, if they are at one barrier of it."""
         everybody = {thread for block in cluster for thread in block.threads}
         places = {thread.waiting for thread in everybody & waiting}
@@ -238,7 +238,7 @@ class _BlockRun:
             instruction = self.program.body[thread.waiting]
             if isinstance(instruction, ir.Acquire | ir.AwaitBoxes) and self._is_served(instruction, thread):
                 released.add(thread)
-            elif isinstance(instruction, ir.Tile | ir.Combine | ir.Deal) and thread not in released:
+            elif isinstance(instruction, ir.Tile | ir.CombineThreads | ir.Deal) and thread not in released:
                 count = _group_of(instruction)
                 first = thread.number // count * count
                 group = threads[first : first + count]
@@ -260,10 +260,10 @@ class _BlockRun:
             return True
         return False
 
-    def _together(self, i: ir.Tile | ir.Combine | ir.Deal, group: list[ThreadState]) -> None:
+    def _together(self, i: ir.Tile | ir.CombineThreads | ir.Deal, group: list[ThreadState]) -> None:
         if isinstance(i, ir.Tile):
             self._multiply(i, group)
-        elif isinstance(i, ir.Combine):
+        elif isinstance(i, ir.CombineThreads):
             self._combine(i, group)
         else:
             self._deal(i, group)
@@ -317,7 +317,7 @@ class _BlockRun:
         core = CORES.get(i.tile.name)
         return found if core is None else core.seen(found)
 
-    def _combine(self, i: ir.Combine, group: list[ThreadState]) -> None:
+    def _combine(self, i: ir.CombineThreads, group: list[ThreadState]) -> None:
         given = np.stack([np.atleast_1d(t.registers[self.decoder.slot(i.operand)]) for t in group])
         values = combined(ops.Combine(i.op, i.width, i.before), i.result.dtype.scalar, given)
         out = self.decoder.slot(i.result)
@@ -348,11 +348,11 @@ def _element(dtype: DType) -> DType:
     return scalar.base if isinstance(scalar, PtrDType) else dtype
 
 
-def _group_of(i: ir.Tile | ir.Combine | ir.Deal) -> int:
+def _group_of(i: ir.Tile | ir.CombineThreads | ir.Deal) -> int:
     """How many threads do it together."""
     if isinstance(i, ir.Tile):
         return i.tile.threads
-    return i.width if isinstance(i, ir.Combine) else WARP
+    return i.width if isinstance(i, ir.CombineThreads) else WARP
 
 
 def _as_many(program: ir.Program, arguments: Sequence[Array]) -> Sequence[Array]:

@@ -287,7 +287,7 @@ class _Lowering:
     def combine(self, node: UOp) -> None:
         op, width, before = cast("Combine", node.arg)
         given = self.operands[node.src[0]]
-        self.body.append(ir.Combine(self.fresh(node), op.name.lower(), given, width, before))
+        self.body.append(ir.CombineThreads(self.fresh(node), op.name.lower(), given, width, before))
 
     def exchange(self, node: UOp) -> None:
         matrices, transposed = cast("Exchange", node.arg)

@@ -107,7 +107,7 @@ class Bitcast(Instruction):
 
 
 @form
-class Lanes(Instruction):
+class SelectLanes(Instruction):
     """result = the selected lanes of the operand (lane 0 of a scalar is itself)."""
 
     mnemonic, reads, writes = "lanes", ("operand",), "result"
@@ -277,7 +277,7 @@ class Finish(Instruction):
 
 
 @form
-class Combine(Instruction):
+class CombineThreads(Instruction):
     """result = the operands of `width` neighbouring threads combined by an op, pairwise; each of them gets it.
 
     `before`: each gets those of the threads before it, the first the identity.
@@ -352,6 +352,6 @@ def _reinterpret(values: Array, source: DType, target: DType) -> Array:
 
 
 __all__ = [
-    "AnyLane", "Bitcast", "Build", "Combine", "Compute", "Concat", "Convert", "Deal", "Finish", "Lanes",
-    "Lookup", "Tile",
+    "AnyLane", "Bitcast", "Build", "CombineThreads", "Compute", "Concat", "Convert", "Deal", "Finish",
+    "Lookup", "SelectLanes", "Tile",
 ]  # fmt: skip

@@ -222,7 +222,7 @@ class Field:
         return repr(value) == repr(self.default) if isinstance(value, float) else value == self.default
 
 
-class Record:
+class RecordCodec:
     """A dataclass: its fields by name, and both forms of a record of them."""
 
     __slots__ = ("fields", "kind")
@@ -325,14 +325,14 @@ def _default(field: dataclasses.Field[object]) -> object:
     return field.default
 
 
-_RECORDS: Final[dict[type, Record]] = {}
+_RECORDS: Final[dict[type, RecordCodec]] = {}
 
 
-def record_of(kind: type) -> Record:
+def record_of(kind: type) -> RecordCodec:
     """The record that an attribute class is."""
     record = _RECORDS.get(kind)
     if record is None:
-        record = _RECORDS[kind] = Record(kind)
+        record = _RECORDS[kind] = RecordCodec(kind)
     return record
 
 

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Final, NoReturn, cast
 
 from planish.errors import Location, did_you_mean
-from planish.ptir.fields import Record, record_of
+from planish.ptir.fields import RecordCodec, record_of
 from planish.ptir.function import Region, Value
 from planish.ptir.ops.control import CallAttrs
 from planish.ptir.ops.definition import NO_ATTRS, REGISTRY, RETURN, Attrs, ConstantAttrs, NoAttrs, OpDef
@@ -272,7 +272,7 @@ class InstructionReader:
                 fields[RESULTS_FIELD] = head.types
             head.attrs = cast("Attrs", record.make(reader, fields, attrs_at))
 
-    def _plain_attrs(self, head: Head, record: Record) -> None:
+    def _plain_attrs(self, head: Head, record: RecordCodec) -> None:
         reader = self.reader
         start = reader.position
         op = head.op

@@ -33,7 +33,7 @@ from planish.frontend.tree import Structure
 from planish.ptir import ops
 from planish.ptir.function import Function, Program
 from planish.ptir.interpret_ranks import interpret_ranks
-from planish.ptir.ops.collective import Layout, SpecAxes, group_size, transport
+from planish.ptir.ops.collective import MeshLayout, SpecAxes, group_size, transport
 from planish.ptir.passes import DEFAULT_PIPELINE, PassManager
 from planish.ptir.sharding.partition import partition
 from planish.ptir.sharding.propagate import propagate, write
@@ -87,7 +87,7 @@ class _Code:
         )
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> MeshLayout:
         layout = self.function.layout
         assert layout is not None  # noqa: S101 - partition made it
         return layout

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
     from planish.frontend.tensor import functions  # noqa: TC004 - `bind` hands it over
-    from planish.frontend.tensor.indexing import At
+    from planish.frontend.tensor.indexing import IndexedUpdate
     from planish.frontend.tensor.operands import DTypeLike
     from planish.ptir.ops.definition import Attrs, OpDef
 
@@ -142,9 +142,9 @@ class Tensor(ArrayMethods):
         return functions.imag(self)
 
     @property
-    def at(self) -> At:
+    def at(self) -> IndexedUpdate:
         """Updates without assignment: `x.at[index].set(v)`, `.add(v)`, `.max(v)` … are new tensors."""
-        return functions.At(self)
+        return functions.IndexedUpdate(self)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         return functions.array_namespace(api_version)

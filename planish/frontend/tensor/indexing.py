@@ -354,14 +354,14 @@ def _combined(old: Tensor, new: Tensor, kind: str) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class IndexedUpdate:
     """Elements of a tensor to be updated, by `x.at[key]`; the results are new tensors."""
 
     tensor: Tensor
     key: Index = ...
 
-    def __getitem__(self, key: Index) -> At:
-        return At(self.tensor, key)
+    def __getitem__(self, key: Index) -> IndexedUpdate:
+        return IndexedUpdate(self.tensor, key)
 
     def get(self) -> Tensor:
         """x[key]."""

@@ -102,7 +102,7 @@ class ToDeviceAttrs(d.Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class MeshLayout:
     """How the parameters and results of a partitioned function, which it has as parts, are cut over its mesh."""
 
     mesh: MeshAxes

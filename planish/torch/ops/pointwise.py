@@ -12,7 +12,7 @@ from planish.ptir.library import activations
 from planish.ptir.library.cumulative import logaddexp
 from planish.ptir.library.shaping import broadcast_dims
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, Operand, cast, spread, wide_kind
+from planish.torch.site import FxSite, Operand, cast, spread, wide_kind
 
 _UNARY: Final = (
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "digamma", "erf", "erfc", "erfinv", "exp", "exp2",
@@ -29,28 +29,28 @@ _COMPARE: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 _LIBRARY: Final = ("relu", "sigmoid", "silu", "log_sigmoid", "mish")
 
 
-def _unary(method: str, at: NodeSite, x: Operand) -> V:
+def _unary(method: str, at: FxSite, x: Operand) -> V:
     found: V = getattr(at.of(x, at.dtype), method)()
     return found
 
 
-def _rounding(method: str, at: NodeSite, x: V) -> V:
+def _rounding(method: str, at: FxSite, x: V) -> V:
     return getattr(x, method)() if x.dtype.is_float else x
 
 
-def _binary(method: str, at: NodeSite, x: Operand, y: Operand) -> V:
+def _binary(method: str, at: FxSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y)
     found: V = getattr(left, method)(right)
     return found
 
 
-def _compare(method: str, at: NodeSite, x: Operand, y: Operand) -> V:
+def _compare(method: str, at: FxSite, x: Operand, y: Operand) -> V:
     left, right = at.promoted(x, y)
     found: V = getattr(left, method)(right)
     return found
 
 
-def _library(name: str, at: NodeSite, x: V) -> V:
+def _library(name: str, at: FxSite, x: V) -> V:
     """Narrow floats are computed wide, and rounded once, as torch does."""
     own = at.dtype
     found: V = getattr(activations, name)(cast(x, wide_kind(own)))
@@ -77,7 +77,7 @@ for _name in _LIBRARY:
 
 
 @lowering("aten.add", "prims.add")
-def add(at: NodeSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
+def add(at: FxSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
     left, right = at.together(x, y)
     if alpha != 1:
         right = right.mul(alpha) if not right.dtype.is_bool else right.and_(bool(alpha))
@@ -85,25 +85,25 @@ def add(at: NodeSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
 
 
 @lowering("aten.mul", "prims.mul")
-def mul(at: NodeSite, x: Operand, y: Operand) -> V:
+def mul(at: FxSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y)
     return left.and_(right) if left.dtype.is_bool else left.mul(right)
 
 
 @lowering("aten.sub", "prims.sub")
-def sub(at: NodeSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
+def sub(at: FxSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
     left, right = at.together(x, y)
     return left.sub(right if alpha == 1 else right.mul(alpha))
 
 
 @lowering("aten.rsub")
-def rsub(at: NodeSite, x: Operand, y: Operand, alpha: Any = 1) -> V:
+def rsub(at: FxSite, x: Operand, y: Operand, alpha: Any = 1) -> V:
     left, right = at.together(x, y)
     return right.sub(left if alpha == 1 else left.mul(alpha))
 
 
 @lowering("aten.div", "aten.true_divide")
-def div(at: NodeSite, x: Operand, y: Operand, *, rounding_mode: str | None = None) -> V:
+def div(at: FxSite, x: Operand, y: Operand, *, rounding_mode: str | None = None) -> V:
     left, right = at.together(x, y)
     if rounding_mode is None:
         return left.div(right)
@@ -113,11 +113,11 @@ def div(at: NodeSite, x: Operand, y: Operand, *, rounding_mode: str | None = Non
 
 
 @lowering("aten.floor_divide")
-def floor_divide(at: NodeSite, x: Operand, y: Operand) -> V:
+def floor_divide(at: FxSite, x: Operand, y: Operand) -> V:
     return _floor_divided(at, *at.together(x, y))
 
 
-def _floor_divided(at: NodeSite, x: V, y: V) -> V:
+def _floor_divided(at: FxSite, x: V, y: V) -> V:
     """Through the remainder, which rounding cannot push over the next whole number; by zero it is the quotient."""
     if not x.dtype.is_float:
         return x.floor_div(y)
@@ -132,7 +132,7 @@ def _floor_divided(at: NodeSite, x: V, y: V) -> V:
 
 
 @lowering("aten.pow", "prims.pow")
-def pow(at: NodeSite, x: Operand, y: Operand) -> V:
+def pow(at: FxSite, x: Operand, y: Operand) -> V:
     own = at.dtype
     if isinstance(y, int | float) and not isinstance(y, bool) and isinstance(x, V) and not own.is_bool:
         known = _known_power(at, cast(x, own), y)
@@ -142,7 +142,7 @@ def pow(at: NodeSite, x: Operand, y: Operand) -> V:
     return left.pow(right)
 
 
-def _known_power(at: NodeSite, x: V, y: float) -> V | None:
+def _known_power(at: FxSite, x: V, y: float) -> V | None:
     """Powers that are cheaper as products and roots; torch computes them so too."""
     if y == 0:
         return at.full(x.dims, 1, x.dtype)
@@ -163,7 +163,7 @@ def _known_power(at: NodeSite, x: V, y: float) -> V | None:
     return x.mul(x).reciprocal() if y == -2 else None
 
 
-def _without_nan(method: str, at: NodeSite, x: V, y: V) -> V:
+def _without_nan(method: str, at: FxSite, x: V, y: V) -> V:
     """The extreme of what is a number."""
     left, right = at.together(x, y)
     chosen: V = getattr(left, method)(right)
@@ -175,7 +175,7 @@ lowering("aten.fmin", "prims.fmin")(partial(_without_nan, "min"))
 
 
 @lowering("aten.gcd", "prims.gcd")
-def gcd(at: NodeSite, x: V, y: V) -> V:
+def gcd(at: FxSite, x: V, y: V) -> V:
     """Euclid, until every pair has ended."""
     left, right = at.together(x, y)
 
@@ -190,12 +190,12 @@ def gcd(at: NodeSite, x: V, y: V) -> V:
 
 
 @lowering("aten.abs", "prims.abs")
-def abs(at: NodeSite, x: V) -> V:
+def abs(at: FxSite, x: V) -> V:
     return x if x.dtype.is_bool or x.dtype.is_unsigned else cast(x.abs(), at.dtype)
 
 
 @lowering("aten.sign", "prims.sign", "aten.sgn")
-def sign(at: NodeSite, x: V) -> V:
+def sign(at: FxSite, x: V) -> V:
     if x.dtype.is_bool:
         return x
     if x.dtype.is_float:  # of NaN it is 0
@@ -204,14 +204,14 @@ def sign(at: NodeSite, x: V) -> V:
 
 
 @lowering("aten.signbit", "prims.signbit")
-def signbit(at: NodeSite, x: V) -> V:
+def signbit(at: FxSite, x: V) -> V:
     if not x.dtype.is_float:
         return x.lt(0) if x.dtype.is_signed else at.full(x.dims, False)
     return at.full(x.dims, 1.0, x.dtype).copysign(x).lt(0)
 
 
 @lowering("aten.round", "prims.round")
-def round(at: NodeSite, x: V, *, decimals: int = 0) -> V:
+def round(at: FxSite, x: V, *, decimals: int = 0) -> V:
     if not x.dtype.is_float:
         return x
     if decimals == 0:
@@ -221,17 +221,17 @@ def round(at: NodeSite, x: V, *, decimals: int = 0) -> V:
 
 
 @lowering("aten.frac")
-def frac(at: NodeSite, x: V) -> V:
+def frac(at: FxSite, x: V) -> V:
     return x.sub(x.trunc())
 
 
 @lowering("aten.log10", "prims.log10")
-def log10(at: NodeSite, x: V) -> V:
+def log10(at: FxSite, x: V) -> V:
     return at.of(x, at.dtype).log().mul(1 / math.log(10))
 
 
 @lowering("aten.logaddexp")
-def log_add_exp(at: NodeSite, x: V, y: V) -> V:
+def log_add_exp(at: FxSite, x: V, y: V) -> V:
     left, right = at.together(x, y)
     if left.dtype.is_complex:
         raise at.refuse("of complex numbers")
@@ -239,18 +239,18 @@ def log_add_exp(at: NodeSite, x: V, y: V) -> V:
 
 
 @lowering("prims.fma")
-def fma(at: NodeSite, x: V, y: V, z: V) -> V:
+def fma(at: FxSite, x: V, y: V, z: V) -> V:
     a, b, c = at.together(x, y, z)
     return a.mul(b).add(c)
 
 
 @lowering("aten.square")
-def square(at: NodeSite, x: V) -> V:
+def square(at: FxSite, x: V) -> V:
     return x.mul(x)
 
 
 @lowering("prims.frexp", "aten.frexp")
-def frexp(at: NodeSite, x: V) -> tuple[V, V]:
+def frexp(at: FxSite, x: V) -> tuple[V, V]:
     """Mantissa in [0.5, 1) and exponent, from the bits; subnormal numbers are scaled up first."""
     if x.dtype not in (dtypes.float32, dtypes.float64):
         raise at.refuse(f"of {x.dtype.name}")
@@ -271,16 +271,16 @@ def frexp(at: NodeSite, x: V) -> tuple[V, V]:
 
 
 @lowering("aten.bitwise_not", "prims.bitwise_not")
-def bitwise_not(at: NodeSite, x: V) -> V:
+def bitwise_not(at: FxSite, x: V) -> V:
     return x.not_()
 
 
 @lowering("aten.logical_not")
-def logical_not(at: NodeSite, x: V) -> V:
+def logical_not(at: FxSite, x: V) -> V:
     return cast(x, dtypes.bool_).not_()
 
 
-def _logical(method: str, at: NodeSite, x: Operand, y: Operand) -> V:
+def _logical(method: str, at: FxSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y, dtype=dtypes.bool_)
     found: V = getattr(left, method)(right)
     return found
@@ -291,12 +291,12 @@ for _name, _method in (("and", "and_"), ("or", "or_"), ("xor", "xor")):
 
 
 @lowering("aten.bitwise_right_shift", "aten.__rshift__", "prims.shift_right_arithmetic")
-def right_shift(at: NodeSite, x: Operand, y: Operand) -> V:
+def right_shift(at: FxSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y)
     return left.shr_arithmetic(right) if left.dtype.is_signed else left.shr_logical(right)
 
 
-def _class(method: str, at: NodeSite, x: V) -> V:
+def _class(method: str, at: FxSite, x: V) -> V:
     if not (x.dtype.is_float or x.dtype.is_complex):
         return at.full(x.dims, False)
     found: V = getattr(x, method)()
@@ -308,7 +308,7 @@ for _name in ("nan", "inf"):
 
 
 @lowering("prims.isfinite")
-def isfinite(at: NodeSite, x: V) -> V:
+def isfinite(at: FxSite, x: V) -> V:
     return x.is_finite() if x.dtype.is_float or x.dtype.is_complex else at.full(x.dims, True)
 
 
@@ -316,11 +316,11 @@ def isfinite(at: NodeSite, x: V) -> V:
 
 
 @lowering("aten.where", "prims.where")
-def where(at: NodeSite, condition: V, x: Operand, y: Operand) -> V:
+def where(at: FxSite, condition: V, x: Operand, y: Operand) -> V:
     return choose(at, condition, x, y)
 
 
-def choose(at: NodeSite, condition: V, x: Operand, y: Operand) -> V:
+def choose(at: FxSite, condition: V, x: Operand, y: Operand) -> V:
     """x where the condition holds, else y, all in one shape."""
     left, right = at.of(x, at.dtype), at.of(y, at.dtype)
     dims = broadcast_dims(condition.dims, left.dims, right.dims)
@@ -329,7 +329,7 @@ def choose(at: NodeSite, condition: V, x: Operand, y: Operand) -> V:
 
 
 @lowering("aten.clamp")
-def clamp(at: NodeSite, x: V, min: Operand | None = None, max: Operand | None = None) -> V:
+def clamp(at: FxSite, x: V, min: Operand | None = None, max: Operand | None = None) -> V:
     found = cast(x, at.dtype)
     if min is not None:
         left, right = at.together(found, min)
@@ -341,15 +341,15 @@ def clamp(at: NodeSite, x: V, min: Operand | None = None, max: Operand | None = 
 
 
 @lowering("aten.clamp_min")
-def clamp_min(at: NodeSite, x: V, min: Operand) -> V:
+def clamp_min(at: FxSite, x: V, min: Operand) -> V:
     return clamp(at, x, min)
 
 
 @lowering("aten.clamp_max")
-def clamp_max(at: NodeSite, x: V, max: Operand) -> V:
+def clamp_max(at: FxSite, x: V, max: Operand) -> V:
     return clamp(at, x, None, max)
 
 
 @lowering("aten.masked_fill")
-def masked_fill(at: NodeSite, x: V, mask: V, value: Operand) -> V:
+def masked_fill(at: FxSite, x: V, mask: V, value: Operand) -> V:
     return choose(at, mask, value, x)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, Operand, cast
+from planish.torch.site import FxSite, Operand, cast
 
 Step = Callable[[V, V, V, V], V]
 
@@ -43,7 +43,7 @@ _FAMILIES: Final[dict[str, Family]] = {
 }
 
 
-def _polynomial(family: Family, shifted: bool, at: NodeSite, x: Operand, n: Operand) -> V:
+def _polynomial(family: Family, shifted: bool, at: FxSite, x: Operand, n: Operand) -> V:
     value, order = at.together(x, n, dtype=dtypes.float64)
     value = value.mul(2.0).sub(1.0) if shifted else value
     order = order.trunc()

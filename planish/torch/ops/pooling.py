@@ -17,7 +17,7 @@ from planish.ptir.handle import Number
 from planish.ptir.library.common import take_along_axis
 from planish.ptir.library.pooling import adaptive_average_pool, average_pool, max_pool_back
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, cast, sizes, spread, wide_kind
+from planish.torch.site import FxSite, cast, sizes, spread, wide_kind
 
 
 def _each(given: Any, space: int) -> list[int]:
@@ -44,7 +44,7 @@ def _room(size: int, out: int, window: int, step: int, pad: int, gap: int = 1) -
 
 def _max_pool(
     space: int,
-    at: NodeSite,
+    at: FxSite,
     x: V,
     kernel_size: Any,
     stride: Any = (),
@@ -75,7 +75,7 @@ _FEW = 32
 
 
 def _first_best(
-    at: NodeSite,
+    at: FxSite,
     images: V,
     window: Sequence[int],
     steps: Sequence[int],
@@ -124,7 +124,7 @@ def _first_best(
 
 
 def _is_inside(
-    at: NodeSite,
+    at: FxSite,
     dims: Any,
     offsets: Sequence[int],
     known: Sequence[int],
@@ -151,9 +151,7 @@ def _places(size: int, out: int, window: int, step: int, pad: int, gap: int) -> 
     return found
 
 
-def _best(
-    at: NodeSite, images: V, places: Sequence[np.ndarray[Any, Any]], known: Sequence[int]
-) -> tuple[V, V]:
+def _best(at: FxSite, images: V, places: Sequence[np.ndarray[Any, Any]], known: Sequence[int]) -> tuple[V, V]:
     """The largest of each window and its place in the image: windows as a last axis, then argmax."""
     space = len(places)
     counts, widths = [p.shape[0] for p in places], [p.shape[1] for p in places]
@@ -184,7 +182,7 @@ lowering("aten.max_pool2d_with_indices")(partial(_max_pool, 2))
 lowering("aten.max_pool3d_with_indices")(partial(_max_pool, 3))
 
 
-def _scattered(at: NodeSite, gradient: V, x: V, indices: V, space: int) -> V:
+def _scattered(at: FxSite, gradient: V, x: V, indices: V, space: int) -> V:
     """The gradient at the places that were chosen, added up."""
     area = math.prod(sizes(at, x)[-space:])
     lead = math.prod(sizes(at, x)[:-space])
@@ -199,7 +197,7 @@ def _scattered(at: NodeSite, gradient: V, x: V, indices: V, space: int) -> V:
 
 @lowering("aten.max_pool2d_with_indices_backward", "aten.max_pool3d_with_indices_backward")
 def max_pool_backward(
-    at: NodeSite,
+    at: FxSite,
     gradient: V,
     x: V,
     kernel_size: Any,
@@ -222,7 +220,7 @@ def max_pool_backward(
 
 
 @lowering("aten.adaptive_max_pool2d_backward", "aten.adaptive_max_pool3d_backward")
-def adaptive_max_pool_backward(at: NodeSite, gradient: V, x: V, indices: V) -> V:
+def adaptive_max_pool_backward(at: FxSite, gradient: V, x: V, indices: V) -> V:
     return _scattered(at, gradient, x, indices, 3 if "3d" in str(at.node.target) else 2)
 
 
@@ -231,7 +229,7 @@ def _shares(size: int, count: int) -> list[tuple[int, int]]:
     return [(n * size // count, -(-(n + 1) * size // count)) for n in range(count)]
 
 
-def _adaptive_max(space: int, at: NodeSite, x: V, output_size: Any) -> tuple[V, V]:
+def _adaptive_max(space: int, at: FxSite, x: V, output_size: Any) -> tuple[V, V]:
     images, single = _batched(x, space)
     known = sizes(at, images)[2:]
     places = []
@@ -251,7 +249,7 @@ lowering("aten.adaptive_max_pool3d")(partial(_adaptive_max, 3))
 
 
 def _fractional_max(
-    space: int, at: NodeSite, x: V, kernel_size: Any, output_size: Any, random_samples: V
+    space: int, at: FxSite, x: V, kernel_size: Any, output_size: Any, random_samples: V
 ) -> tuple[V, V]:
     """Windows whose starts are spaced by a random number per plane and axis."""
     images, single = _batched(x, space)
@@ -277,7 +275,7 @@ def _fractional_max(
     return (found[0].squeeze([0]), found[1].squeeze([0])) if single else found
 
 
-def _fractional_starts(at: NodeSite, sample: V, size: int, count: int, width: int) -> V:
+def _fractional_starts(at: FxSite, sample: V, size: int, count: int, width: int) -> V:
     """Where the windows of an axis begin: the last one at its end."""
     dims = (*sample.dims, count)
     number = at.graph.iota(dims, sample.rank, dtypes.int64)
@@ -296,7 +294,7 @@ for _space in (2, 3):
 
 @lowering("aten.fractional_max_pool2d_backward", "aten.fractional_max_pool3d_backward")
 def fractional_max_backward(
-    at: NodeSite, gradient: V, x: V, kernel_size: Any, output_size: Any, indices: V
+    at: FxSite, gradient: V, x: V, kernel_size: Any, output_size: Any, indices: V
 ) -> V:
     return _scattered(at, gradient, x, indices, 3 if "3d" in str(at.node.target) else 2)
 
@@ -306,7 +304,7 @@ def fractional_max_backward(
 
 def _average(
     space: int,
-    at: NodeSite,
+    at: FxSite,
     x: V,
     kernel_size: Any,
     stride: Any = (),
@@ -332,7 +330,7 @@ def _average(
 
 def _average_backward(
     space: int,
-    at: NodeSite,
+    at: FxSite,
     gradient: V,
     x: V,
     kernel_size: Any,
@@ -375,7 +373,7 @@ for _space in (1, 2, 3):
 
 
 @lowering("aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d")
-def adaptive_average(at: NodeSite, x: V, output_size: Any) -> V:
+def adaptive_average(at: FxSite, x: V, output_size: Any) -> V:
     space = 3 if "3d" in str(at.node.target) else 2
     images, single = _batched(x, space)
     found = adaptive_average_pool(images, _each(output_size, space))
@@ -383,7 +381,7 @@ def adaptive_average(at: NodeSite, x: V, output_size: Any) -> V:
 
 
 @lowering("aten._adaptive_avg_pool2d_backward", "aten._adaptive_avg_pool3d_backward")
-def adaptive_average_backward(at: NodeSite, gradient: V, x: V) -> V:
+def adaptive_average_backward(at: FxSite, gradient: V, x: V) -> V:
     """The transposed product: every share back to the span it came from."""
     space = 3 if "3d" in str(at.node.target) else 2
     found = cast(gradient, wide_kind(gradient.dtype))

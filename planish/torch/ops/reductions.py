@@ -14,18 +14,18 @@ from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import cumulative, normalize
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, axes_of, axis_of, cast, sizes, spread, wide_kind
+from planish.torch.site import FxSite, axes_of, axis_of, cast, sizes, spread, wide_kind
 
 Axes = int | Sequence[int] | None
 
 
-def count_of(at: NodeSite, x: V, axes: Sequence[int]) -> Any:
+def count_of(at: FxSite, x: V, axes: Sequence[int]) -> Any:
     """How many elements are reduced to one."""
     known = sizes(at, x)
     return math.prod(known[axis] for axis in axes)
 
 
-def _over(at: NodeSite, total: V, count: Any, correction: float = 0.0) -> V:
+def _over(at: FxSite, total: V, count: Any, correction: float = 0.0) -> V:
     """A total by a count, less a correction."""
     if isinstance(count, int):
         divisor = max(count - correction, 0)
@@ -36,7 +36,7 @@ def _over(at: NodeSite, total: V, count: Any, correction: float = 0.0) -> V:
 
 @lowering("aten.sum", "prims.sum")
 def sum(
-    at: NodeSite,
+    at: FxSite,
     x: V,
     dim: Axes = None,
     keepdim: bool = False,
@@ -50,14 +50,14 @@ def sum(
 
 
 @lowering("aten.prod", "prims.prod")
-def prod(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> V:
+def prod(at: FxSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> V:
     axes = axes_of(dim, x.rank)
     value = cast(x, at.dtype)
     return value.reduce_prod(axes, keepdim) if axes else value
 
 
 @lowering("aten.mean")
-def mean(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> V:
+def mean(at: FxSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> V:
     axes = axes_of(dim, x.rank)
     value = cast(x, at.dtype)
     if not axes:
@@ -67,7 +67,7 @@ def mean(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: 
     return cast(_over(at, wide.reduce_sum(axes, keepdim), count), value.dtype)
 
 
-def _is_coarse(at: NodeSite) -> bool:
+def _is_coarse(at: FxSite) -> bool:
     """Whether elements on a GPU were bfloat16.
 
     Their own rounding, 2⁻⁹ of the value, weighs more in a variance than what Σ x² - (Σ x)² / n loses in float32 does. Rows are read once in two
@@ -82,7 +82,7 @@ def _is_coarse(at: NodeSite) -> bool:
     return bool(fake.dtype is torch.bfloat16 and fake.device.type == "cuda")
 
 
-def _variance(at: NodeSite, x: V, axes: Sequence[int], correction: float, keepdims: bool) -> tuple[V, V]:
+def _variance(at: FxSite, x: V, axes: Sequence[int], correction: float, keepdims: bool) -> tuple[V, V]:
     """Variance and mean, in two passes, or in one where the elements are no more exact than that."""
     count = count_of(at, x, axes)
     wide = cast(x, wide_kind(x.dtype))
@@ -103,7 +103,7 @@ def _variance(at: NodeSite, x: V, axes: Sequence[int], correction: float, keepdi
 
 @lowering("aten.var", "prims.var")
 def var(
-    at: NodeSite,
+    at: FxSite,
     x: V,
     dim: Axes = None,
     unbiased: float | None = None,
@@ -125,7 +125,7 @@ def _freedom(dim: Axes, unbiased: float | None, correction: float | None) -> flo
 
 @lowering("aten.std")
 def std(
-    at: NodeSite,
+    at: FxSite,
     x: V,
     dim: Axes = None,
     unbiased: float | None = None,
@@ -139,13 +139,13 @@ def std(
 
 @lowering("aten.var_mean")
 def var_mean(
-    at: NodeSite, x: V, dim: Axes = None, *, correction: float | None = None, keepdim: bool = False
+    at: FxSite, x: V, dim: Axes = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[V, V]:
     total, middle = _variance(at, x, axes_of(dim, x.rank), _freedom(dim, None, correction), keepdim)
     return cast(total, at.dtype), cast(middle, x.dtype)
 
 
-def _extreme(method: str, at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
+def _extreme(method: str, at: FxSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
     axes = axes_of(dim, x.rank)
     if not axes:
         return x
@@ -157,7 +157,7 @@ for _name, _method in (("max", "reduce_max"), ("min", "reduce_min")):
     lowering(f"aten.a{_name}", f"prims.a{_name}", f"aten.{_name}.default")(partial(_extreme, _method))
 
 
-def _extreme_at(largest: bool, at: NodeSite, x: V, dim: int, keepdim: bool = False) -> tuple[V, V]:
+def _extreme_at(largest: bool, at: FxSite, x: V, dim: int, keepdim: bool = False) -> tuple[V, V]:
     if not x.rank:
         return x, at.full((), 0, dtypes.int64)
     axis = axis_of(dim, x.rank)
@@ -174,7 +174,7 @@ lowering("aten.max.dim")(partial(_extreme_at, True))
 lowering("aten.min.dim")(partial(_extreme_at, False))
 
 
-def _argument(largest: bool, at: NodeSite, x: V, dim: int | None = None, keepdim: bool = False) -> V:
+def _argument(largest: bool, at: FxSite, x: V, dim: int | None = None, keepdim: bool = False) -> V:
     if not x.rank:
         return at.full((), 0)
     if dim is None:
@@ -187,7 +187,7 @@ lowering("aten.argmax")(partial(_argument, True))
 lowering("aten.argmin")(partial(_argument, False))
 
 
-def _truth(method: str, at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
+def _truth(method: str, at: FxSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
     axes = axes_of(dim, x.rank, empty_is_all=False) if dim is not None else list(range(x.rank))
     value = cast(x, dtypes.bool_)
     found: V = getattr(value, method)(axes, keepdim) if axes else value
@@ -199,7 +199,7 @@ lowering("aten.all")(partial(_truth, "reduce_and"))
 
 
 @lowering("aten.logsumexp")
-def logsumexp(at: NodeSite, x: V, dim: Axes, keepdim: bool = False) -> V:
+def logsumexp(at: FxSite, x: V, dim: Axes, keepdim: bool = False) -> V:
     value = cast(x, at.dtype)
     if value.dtype.is_complex:
         raise at.refuse("of complex numbers")
@@ -207,13 +207,13 @@ def logsumexp(at: NodeSite, x: V, dim: Axes, keepdim: bool = False) -> V:
 
 
 @lowering("aten._softmax", "prims._softmax")
-def softmax(at: NodeSite, x: V, dim: int, half_to_float: bool = False) -> V:
+def softmax(at: FxSite, x: V, dim: int, half_to_float: bool = False) -> V:
     value = cast(x, at.dtype)
     return normalize.softmax(value, axis_of(dim, x.rank)) if x.rank else at.full((), 1.0)
 
 
 @lowering("aten._log_softmax")
-def log_softmax(at: NodeSite, x: V, dim: int, half_to_float: bool = False) -> V:
+def log_softmax(at: FxSite, x: V, dim: int, half_to_float: bool = False) -> V:
     value = cast(x, at.dtype)
     return normalize.log_softmax(value, axis_of(dim, x.rank)) if x.rank else at.full((), 0.0)
 
@@ -221,7 +221,7 @@ def log_softmax(at: NodeSite, x: V, dim: int, half_to_float: bool = False) -> V:
 # --- running totals ---------------------------------------------------------------------------------------
 
 
-def _running(method: str, at: NodeSite, x: V, dim: int, *, dtype: Any = None) -> V:
+def _running(method: str, at: FxSite, x: V, dim: int, *, dtype: Any = None) -> V:
     value = cast(x, at.dtype)
     return getattr(value, method)(axis_of(dim, x.rank)) if x.rank else value
 
@@ -231,13 +231,13 @@ lowering("aten.cumprod")(partial(_running, "cumprod"))
 
 
 @lowering("aten.logcumsumexp")
-def logcumsumexp(at: NodeSite, x: V, dim: int) -> V:
+def logcumsumexp(at: FxSite, x: V, dim: int) -> V:
     if x.dtype.is_complex:
         raise at.refuse("of complex numbers")
     return cumulative.cumlogsumexp(x, axis_of(dim, x.rank)) if x.rank else x
 
 
-def _running_extreme(largest: bool, at: NodeSite, x: V, dim: int) -> tuple[V, V]:
+def _running_extreme(largest: bool, at: FxSite, x: V, dim: int) -> tuple[V, V]:
     if not x.rank:
         return x, at.full((), 0, dtypes.int64)
     axis = axis_of(dim, x.rank)
@@ -260,7 +260,7 @@ lowering("aten.cummin")(partial(_running_extreme, False))
 
 @lowering("aten.linalg_vector_norm")
 def vector_norm(
-    at: NodeSite, x: V, ord: float = 2, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
+    at: FxSite, x: V, ord: float = 2, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
 ) -> V:
     axes = axes_of(dim, x.rank)
     given = at.kind(dtype) if dtype is not None else x.dtype
@@ -289,7 +289,7 @@ def _wide_part(dtype: DType) -> DType:
 
 
 @lowering("aten.count_nonzero")
-def count_nonzero(at: NodeSite, x: V, dim: Axes = None) -> V:
+def count_nonzero(at: FxSite, x: V, dim: Axes = None) -> V:
     axes = axes_of(dim, x.rank)
     found = cast(x, dtypes.bool_).cast(dtypes.int64)
     return found.reduce_sum(axes) if axes else found

@@ -12,12 +12,12 @@ from planish.ptir.builder import Graph
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.resize import interpolate
 from planish.torch.registry import Lowering, lowering
-from planish.torch.site import NodeSite, cast, sizes, spread
+from planish.torch.site import FxSite, cast, sizes, spread
 
 
 def _antialiased(
     mode: str,
-    at: NodeSite,
+    at: FxSite,
     x: V,
     output_size: Sequence[int],
     align_corners: bool,
@@ -54,7 +54,7 @@ def _reflected(place: V, size: int, align_corners: bool) -> V:
 
 @lowering("aten.grid_sampler_3d")
 def grid_sampler_3d(
-    at: NodeSite, x: V, grid: V, interpolation_mode: int, padding_mode: int, align_corners: bool
+    at: FxSite, x: V, grid: V, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> V:
     """Linear (0) or nearest (1), with zeros (0), the border (1) or a mirror (2) outside."""
     space = sizes(at, x)[2:]
@@ -93,11 +93,11 @@ def grid_sampler_3d(
 # --- derivatives ------------------------------------------------------------------------------------------
 
 
-def pulled_back(at: NodeSite, forward: Callable[..., V], inputs: Sequence[V], cotangent: V) -> list[V]:
+def pulled_back(at: FxSite, forward: Callable[..., V], inputs: Sequence[V], cotangent: V) -> list[V]:
     """The gradient of each input, of what a lowering writes: by planish's own derivative of it."""
     graph = Graph("forward")
     own = [graph.input(f"x{n}", x.type) for n, x in enumerate(inputs)]
-    function = vjp(graph.build(forward(NodeSite(graph, at.node), *own)))
+    function = vjp(graph.build(forward(FxSite(graph, at.node), *own)))
     values = dict(zip(function.params, [*inputs, cotangent], strict=True))
     for inst in function:
         if inst.regions:
@@ -109,7 +109,7 @@ def pulled_back(at: NodeSite, forward: Callable[..., V], inputs: Sequence[V], co
 
 @lowering("aten.grid_sampler_3d_backward")
 def grid_sampler_3d_backward(
-    at: NodeSite,
+    at: FxSite,
     gradient: V,
     x: V,
     grid: V,
@@ -121,7 +121,7 @@ def grid_sampler_3d_backward(
     if interpolation_mode > 1:
         raise at.refuse("of cubic interpolation")
 
-    def forward(inner: NodeSite, picture: V, places: V) -> V:
+    def forward(inner: FxSite, picture: V, places: V) -> V:
         return grid_sampler_3d(inner, picture, places, interpolation_mode, padding_mode, align_corners)
 
     of_x, of_grid = pulled_back(at, forward, [x, grid], gradient)
@@ -130,7 +130,7 @@ def grid_sampler_3d_backward(
 
 @lowering("aten.grid_sampler_2d_backward")
 def grid_sampler_2d_backward(
-    at: NodeSite,
+    at: FxSite,
     gradient: V,
     x: V,
     grid: V,
@@ -157,7 +157,7 @@ def grid_sampler_2d_backward(
 
 def _antialiased_backward(
     forward: Lowering,
-    at: NodeSite,
+    at: FxSite,
     gradient: V,
     output_size: Sequence[int],
     input_size: Sequence[int],

@@ -11,12 +11,12 @@ from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import special
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, Operand, cast
+from planish.torch.site import FxSite, Operand, cast
 
 Function = Callable[[V], V]
 
 
-def _wide(function: Function, at: NodeSite, x: V) -> V:
+def _wide(function: Function, at: FxSite, x: V) -> V:
     """Computed in float64, whatever is given."""
     value = cast(x, dtypes.float64)
     return cast(value.is_nan().select(value, function(value)), at.dtype)
@@ -44,13 +44,13 @@ for _name, _function in _ONE_VARIABLE.items():
 
 
 @lowering("prims.zeta", "aten.special_zeta")
-def zeta(at: NodeSite, x: Operand, y: Operand) -> V:
+def zeta(at: FxSite, x: Operand, y: Operand) -> V:
     s, q = at.together(x, y, dtype=dtypes.float64)
     return cast(special.zeta(s, q), at.dtype)
 
 
 @lowering("aten.polygamma")
-def polygamma(at: NodeSite, n: int, x: V) -> V:
+def polygamma(at: FxSite, n: int, x: V) -> V:
     value = cast(x, dtypes.float64)
     if n == 0:
         return cast(value.digamma(), at.dtype)
@@ -105,7 +105,7 @@ def _incomplete(a: V, x: V) -> tuple[V, V]:
     return lower, upper
 
 
-def _gamma_part(upper: bool, at: NodeSite, x: Operand, y: Operand) -> V:
+def _gamma_part(upper: bool, at: FxSite, x: Operand, y: Operand) -> V:
     a, value = at.together(x, y, dtype=dtypes.float64)
     found = _incomplete(a, value)[1 if upper else 0]
     at_zero = special.each(1.0 if upper else 0.0, a)
