@@ -26,6 +26,7 @@ from planish.frontend.storage import Storage
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.foreign import is_foreign
 from planish.frontend.tensor.operands import DTypeLike, as_dtype
+from planish.frontend.tensor.transfer import borrowed
 from planish.frontend.tree import Structure
 from planish.ptir.dims import Dim
 from planish.ptir.types import TensorType
@@ -426,8 +427,6 @@ def known(leaf: Any) -> bool:
 
 
 def _taken_over(leaf: Any) -> Tensor:
-    from planish.frontend.tensor.transfer import borrowed
-
     return borrowed("jit", leaf)
 
 

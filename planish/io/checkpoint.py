@@ -25,6 +25,7 @@ import numpy as np
 
 from planish.errors import PlanishError
 from planish.frontend import tree
+from planish.frontend.tensor import asarray
 from planish.frontend.tensor.array import Tensor
 from planish.io import index, parts
 from planish.io.files import PathLike, refuse, replaced
@@ -122,8 +123,6 @@ def _shards(tensors: Mapping[str, Tensor], limit: int) -> Iterator[list[str]]:
 def _save_file(place: Path, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> None:
     text = json.dumps(content)
     if place.suffix == ".npz":
-        from planish.frontend.tensor import asarray
-
         save_npz(place, {**tensors, _EMBEDDED: asarray(np.frombuffer(text.encode(), np.uint8).copy())})
     else:
         save_safetensors(place, tensors, {_EMBEDDED: text})

@@ -6,6 +6,7 @@ import math
 
 from planish import random
 from planish.errors import DTypeError, GraphError, ShapeError
+from planish.frontend.custom import stop_gradient
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn.arguments import floating, same_dtype
@@ -38,8 +39,6 @@ def embedding(indices: Tensor, weight: Tensor, padding_idx: int | None = None) -
     rows = fn.take(weight, indices.reshape((-1,)), axis=0).reshape((*indices.shape, *weight.shape[1:]))
     if padding_idx is None:
         return rows
-    from planish.frontend.custom import stop_gradient
-
     is_padding = fn.expand_dims(indices == padding_idx % weight.shape[0], axis=-1)
     return fn.where(is_padding, stop_gradient(rows), rows)
 

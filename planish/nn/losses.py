@@ -7,6 +7,7 @@ import math
 from planish.dtypes import int32, int64
 from planish.errors import DTypeError, ShapeError
 from planish.frontend import library
+from planish.frontend.custom import stop_gradient
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import IndexOutOfRange, size_of
@@ -293,8 +294,6 @@ def gaussian_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """(log v + (x - t)²/v)/2 with v at least epsilon (the bound has no gradient); `full` adds log(2π)/2."""
-    from planish.frontend.custom import stop_gradient
-
     _pair("gaussian_nll_loss", x, target)
     low = variance < epsilon
     spread = variance + stop_gradient(fn.where(low, epsilon - variance, 0.0))

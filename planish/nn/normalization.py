@@ -10,6 +10,7 @@ from planish.frontend.custom import stop_gradient
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn.arguments import floating
+from planish.nn.losses import _length
 
 
 def _trailing(op: str, x: Tensor, normalized_shape: int | Sequence[int], *parameters: Tensor | None) -> int:
@@ -144,8 +145,6 @@ def batch_norm_training(
 
 def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Tensor:
     """x over its length along an axis, which counts as eps at least."""
-    from planish.nn.losses import _length
-
     length = _length(floating("normalize", x), p, axis, True)
     return x / fn.where(length > eps, length, eps)
 

@@ -17,7 +17,7 @@ from planish.ptir.dims import Dim, DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
 from planish.ptir.library.shaping import broadcast_dims
-from planish.torch.kinds import TO_PLANISH
+from planish.torch.kinds import TO_PLANISH, TO_TORCH
 from planish.torch.registry import LeftToTorch
 
 Operand = V | Number | Dim
@@ -117,8 +117,6 @@ _NARROW_COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex1
 
 
 def _torch_dtype(x: Operand) -> torch.dtype:
-    from planish.torch.kinds import TO_TORCH
-
     if isinstance(x, V):
         return TO_TORCH[x.dtype]
     if isinstance(x, bool):

@@ -108,7 +108,7 @@ def test_a_type_finds_what_is_wrong():
     assert list(documents.problems(good, schema.FusionView)) == []
     assert list(documents.problems({"pairs": [{"producer": 1}]}, schema.FusionView))
     assert list(documents.problems({"pairs": [], "left_out": 0, "more": 1}, schema.FusionView)) == [
-        "$: Fusion has no more"
+        "$: FusionView has no more"
     ]
     assert list(documents.problems({}, schema.FusionView)) == [
         f"$: Fusion lacks {each}" for each in ("pairs", "left_out")

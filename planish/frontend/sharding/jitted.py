@@ -24,7 +24,7 @@ from planish.frontend.entries import CapturedCall, lent, trace_call
 from planish.frontend.expression import Donated
 from planish.frontend.matching import computed
 from planish.frontend.session import SESSION, current_scope, evaluate
-from planish.frontend.sharding.arrays import Sharded, cut, own_ranks
+from planish.frontend.sharding.arrays import Sharded, cut, own_ranks, shard
 from planish.frontend.sharding.mesh import Mesh, P, Sharding, current_mesh, fitting_axes, need_mesh, spec_axes
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.transfer import asarray
@@ -403,8 +403,6 @@ def moved(x: Sharded, spec: P, mesh: Mesh | None = None) -> Any:
     if target != x.mesh:
         if transport() is not None:
             raise GraphError.at_caller(f"{x!r} cannot go to {target!r}", "cut arrays over one mesh")
-        from planish.frontend.sharding.arrays import shard
-
         return shard(x.whole(), target, spec)
     mover = _MOVERS.get((target, spec))
     if mover is None:

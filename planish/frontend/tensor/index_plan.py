@@ -16,6 +16,7 @@ import numpy as np
 from planish import dtypes
 from planish.errors import ShapeError
 from planish.frontend.tensor.array import Index, Tensor
+from planish.frontend.tensor.elementwise import where
 from planish.frontend.tensor.foreign import is_foreign
 from planish.frontend.tensor.operands import (
     IndexOutOfRange,
@@ -247,6 +248,4 @@ def _inside(index: Tensor, x: Tensor, axis: int) -> Tensor:
 
 def counted_from_front(index: Tensor, x: Tensor, axis: int) -> Tensor:
     """Negative positions on an axis counted from its end."""
-    from planish.frontend.tensor.elementwise import where
-
     return where(index < 0, index + size_of(x, axis, index.dtype), index)

@@ -16,6 +16,7 @@ from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.creation import iota
 from planish.frontend.tensor.elementwise import clip, remainder, where
+from planish.frontend.tensor.manipulation import concat, stack, unstack
 from planish.frontend.tensor.operands import (
     Operand,
     as_count,
@@ -29,6 +30,7 @@ from planish.frontend.tensor.operands import (
 )
 from planish.frontend.tensor.pointwise import floating, ordered, real_numeric, truth
 from planish.frontend.tensor.recipes import remembered
+from planish.frontend.tensor.sorting import argsort
 from planish.frontend.tensor.statistics import reduce
 from planish.ptir import ops
 from planish.ptir.library import order
@@ -104,8 +106,6 @@ def nonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> tu
     if size is None:
         return _positions("nonzero", given, "give the number of results: nonzero(x, size=…)")
     rows, count = apply(ops.nonzero, given, attrs=NonzeroAttrs(as_count("nonzero", "size", size)))
-    from planish.frontend.tensor.manipulation import unstack
-
     if fill_value:
         shape = rows._type.dims
         rows = where(iota(shape, len(shape) - 1) < cast_to(count, dtypes.int64), rows, fill_value)
@@ -114,8 +114,6 @@ def nonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> tu
 
 def argwhere(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> Tensor:
     """Positions of the elements that are not zero, one row each."""
-    from planish.frontend.tensor.manipulation import stack
-
     return stack(nonzero(x, size=size, fill_value=fill_value), axis=-1)
 
 
@@ -182,8 +180,6 @@ def interp(
 def _periodic(x: Operand, xp: Tensor, fp: Tensor, period: float) -> Tensor:
     """Interpolated where the points repeat: one more at each end, from the other end."""
     from planish.frontend.tensor.indexing import take
-    from planish.frontend.tensor.manipulation import concat
-    from planish.frontend.tensor.sorting import argsort
 
     if period == 0:
         raise ShapeError.of("interp", "a period of 0 repeats nothing")

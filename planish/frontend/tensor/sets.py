@@ -10,7 +10,7 @@ from planish.errors import ShapeError
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.elementwise import clip, equal, imag, logical_not, logical_or, real, where
-from planish.frontend.tensor.indexing import take
+from planish.frontend.tensor.indexing import take, updated
 from planish.frontend.tensor.manipulation import moveaxis
 from planish.frontend.tensor.operands import (
     Operand,
@@ -26,6 +26,7 @@ from planish.frontend.tensor.operands import (
 from planish.frontend.tensor.pointwise import ordered
 from planish.frontend.tensor.searching import known, searchsorted
 from planish.frontend.tensor.sorting import sort
+from planish.frontend.tensor.statistics import max, min
 from planish.frontend.tensor.utility import any
 from planish.ptir import ops
 from planish.ptir.ops.sizes import UniqueAttrs
@@ -79,7 +80,7 @@ def unique_slices(x: Tensor, axis: int, size: int | None = None) -> UniqueAll:
     """Distinct slices along an axis, in ascending order."""
     along = axis_of("unique", axis, x.ndim, x.shape)
     lines = moveaxis(x, along, 0)
-    rows = reshaped(lines, (lines.shape[0], lines.size // max(lines.shape[0], 1)))
+    rows = reshaped(lines, (lines.shape[0], lines.size // builtins.max(lines.shape[0], 1)))
     found = _distinct("unique", rows, 0, size)
     values = reshaped(found.values, (found.values.shape[0], *lines.shape[1:]))
     return found._replace(values=moveaxis(values, 0, along))
@@ -143,9 +144,6 @@ def bincount(
 
     With a `length`, what lies outside does not count.
     """
-    from planish.frontend.tensor.indexing import updated
-    from planish.frontend.tensor.statistics import max, min
-
     given = tensor("bincount", x)
     if given.ndim != 1 or not given.dtype.is_int:
         raise ShapeError.of("bincount", f"{given.dtype.name}{list(given.shape)} is not a vector of integers")
