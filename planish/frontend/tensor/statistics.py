@@ -6,6 +6,8 @@ Sums and products of small integers (and of bools) are computed in 64 bits; ever
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
+from typing import Any
 
 from planish import dtypes
 from planish.dtypes import DType
@@ -31,6 +33,7 @@ from planish.frontend.tensor.operands import (
 from planish.frontend.tensor.pointwise import floating, numeric, ordered, real_floating, truth
 from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.scalar_functions import sqrt
+from planish.frontend.tensor.spelling import arguments_of
 from planish.ptir import ops
 from planish.ptir.library import cumulative
 from planish.ptir.ops.definition import OpDef
@@ -63,18 +66,22 @@ def counting(name: str, x: Tensor, where: Tensor | None, neutral: Tensor | Scala
 
 
 def _total(
-    name: str,
     op: OpDef,
-    x: Tensor,
-    axis: Axis,
-    dtype: DTypeLike | None,
-    keepdims: bool,
-    where: Tensor | None,
+    combine: Callable[..., Tensor],
     neutral: int,
+    x: Tensor,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Tensor | Scalar | None = None,
+    where: Tensor | None = None,
 ) -> Tensor:
+    name = op.name.removeprefix("reduce_")
     given = tensor(name, x)
     wide = counting(name, cast_to(given, summed_dtype(given, dtype)), where, neutral)
-    return reduce(op, wide, axes_of(name, axis, wide), keepdims)
+    found = reduce(op, wide, axes_of(name, axis, wide), keepdims)
+    return found if initial is None else combine(found, initial)
 
 
 @remembered
@@ -89,35 +96,26 @@ def sum(
     where: Tensor | None = None,
 ) -> Tensor:
     """The sum over axes, of the elements `where` something holds, and of an initial number."""
-    found = _total("sum", ops.reduce_sum, x, axis, dtype, keepdims, where, 0)
-    return found if initial is None else add(found, initial)
+    return _total(ops.reduce_sum, add, 0, x, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @remembered
-def prod(
+@arguments_of(sum)
+def prod(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
+    """The product over axes, of the elements `where` something holds, and of an initial number."""
+    return _total(ops.reduce_prod, multiply, 1, x, *args, **options)
+
+
+def _extreme(
+    op: OpDef,
     x: Tensor,
-    /,
     axis: Axis = None,
-    dtype: DTypeLike | None = None,
     *,
     keepdims: bool = False,
     initial: Tensor | Scalar | None = None,
     where: Tensor | None = None,
 ) -> Tensor:
-    """The product over axes, of the elements `where` something holds, and of an initial number."""
-    found = _total("prod", ops.reduce_prod, x, axis, dtype, keepdims, where, 1)
-    return found if initial is None else multiply(found, initial)
-
-
-def _extreme(
-    name: str,
-    op: OpDef,
-    x: Tensor,
-    axis: Axis,
-    keepdims: bool,
-    initial: Tensor | Scalar | None,
-    where: Tensor | None,
-) -> Tensor:
+    name = op.name.removeprefix("reduce_")
     given = ordered(name, tensor(name, x))
     if initial is None:
         if where is not None:
@@ -145,21 +143,14 @@ def max(
     where: Tensor | None = None,
 ) -> Tensor:
     """The greatest over axes, NaN if there is one; of the elements `where` something holds, and an initial number."""
-    return _extreme("max", ops.reduce_max, x, axis, keepdims, initial, where)
+    return _extreme(ops.reduce_max, x, axis, keepdims=keepdims, initial=initial, where=where)
 
 
 @remembered
-def min(
-    x: Tensor,
-    /,
-    axis: Axis = None,
-    *,
-    keepdims: bool = False,
-    initial: Tensor | Scalar | None = None,
-    where: Tensor | None = None,
-) -> Tensor:
+@arguments_of(max)
+def min(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
     """The smallest over axes, NaN if there is one; of the elements `where` something holds, and an initial number."""
-    return _extreme("min", ops.reduce_min, x, axis, keepdims, initial, where)
+    return _extreme(ops.reduce_min, x, *args, **options)
 
 
 def _count(
@@ -246,22 +237,10 @@ def var(
 
 
 @remembered
-def std(
-    x: Tensor,
-    /,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    *,
-    correction: float = 0.0,
-    keepdims: bool = False,
-    ddof: float | None = None,
-    where: Tensor | None = None,
-    mean: Tensor | Scalar | None = None,
-) -> Tensor:
+@arguments_of(var)
+def std(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
     """The standard deviation over axes."""
-    return sqrt(
-        var(x, axis, dtype, correction=correction, keepdims=keepdims, ddof=ddof, where=where, mean=mean)
-    )
+    return sqrt(var(x, *args, **options))
 
 
 # --- running ----------------------------------------------------------------------------------------------
@@ -280,11 +259,12 @@ def _line(name: str, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
 def _running(
     name: str,
     op: OpDef,
-    x: Tensor,
-    axis: int | None,
-    dtype: DTypeLike | None,
-    include_initial: bool,
     initial: int,
+    x: Tensor,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
 ) -> Tensor:
     given, along = _line(name, x, axis)
     wide = numeric(name, cast_to(given, summed_dtype(given, dtype)))
@@ -306,20 +286,14 @@ def cumulative_sum(
     include_initial: bool = False,
 ) -> Tensor:
     """Running sums along an axis; with `include_initial` they start with 0."""
-    return _running("cumulative_sum", ops.cumsum, x, axis, dtype, include_initial, 0)
+    return _running("cumulative_sum", ops.cumsum, 0, x, axis, dtype=dtype, include_initial=include_initial)
 
 
 @remembered
-def cumulative_prod(
-    x: Tensor,
-    /,
-    axis: int | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
-) -> Tensor:
+@arguments_of(cumulative_sum)
+def cumulative_prod(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
     """Running products along an axis; with `include_initial` they start with 1."""
-    return _running("cumulative_prod", ops.cumprod, x, axis, dtype, include_initial, 1)
+    return _running("cumulative_prod", ops.cumprod, 1, x, *args, **options)
 
 
 @remembered
