@@ -179,6 +179,14 @@ class CValues:
         text = f"{self.value(operand)}[{lane}]"
         return f"({text} != 0)" if operand.dtype.is_bool else text
 
+    def loaded(self, text: str, dtype: DType) -> str:
+        """A lane in memory, as its scalar form in a register."""
+        if dtype.is_bool:
+            return f"({text} != 0)"
+        if dtype.is_int and dtype.bits < 8:
+            return f"{self.helper(f'wrap_{dtype.scalar.short}')}({text})"
+        return text
+
     def let(self, register: Register, text: str) -> None:
         self.emit(f"{self.type(register.dtype)} r{register.number} = {text};")
 

@@ -190,13 +190,6 @@ class _Writer(FetchWriter):
             texts = [f"({kind}){text}" if "+" not in text else f"({kind})({text})" for text in texts]
         self.define(i.result, texts)
 
-    def loaded(self, text: str, dtype: DType) -> str:
-        if dtype.is_bool:
-            return f"({text} != 0)"
-        if dtype.is_int and dtype.bits < 8:
-            return f"{self.helper(f'wrap_{dtype.scalar.short}')}({text})"
-        return text
-
     def _at(self, i: ir.Load | ir.Store, lane: int) -> str:
         if i.address.dtype.lanes > 1:
             return f"*{self.lane_of(i.address, lane)}"

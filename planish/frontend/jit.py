@@ -290,15 +290,8 @@ class Jitted(Generic[P, R]):
 class _JittedObject(Jitted[P, R]):
     """A callable container of tensors (a module): it is itself the first argument, so that its tensors may change."""
 
-    def __init__(
-        self,
-        function: Callable[P, R],
-        signature: CallSignature,
-        passes: Passes = compiler.PIPELINE,
-        device: str | None = None,
-        schedule: str | None = None,
-    ) -> None:
-        super().__init__(cast("Callable[P, R]", type(function).__call__), signature, passes, device, schedule)
+    def __init__(self, function: Callable[P, R], *options: Any) -> None:
+        super().__init__(cast("Callable[P, R]", type(function).__call__), *options)
         self._object = function
 
     def _made_of(self) -> object:

@@ -160,9 +160,7 @@ def _tuple_element(at: _Parser, op: Operation) -> None:
 @_form("stablehlo.reduce_precision")
 def _reduce_precision(at: _Parser, op: Operation) -> None:
     op.operands.append(at.value())
-    at.expect(",")
-    at.expect("format")
-    at.expect("=")
+    at.expect(",", "format", "=")
     exponent, mantissa = at.take("name")[1:].split("m")
     op.attributes |= {"exponent_bits": int(exponent), "mantissa_bits": int(mantissa)}
 
@@ -192,12 +190,9 @@ def _dot_general(at: _Parser, op: Operation) -> None:
 @_form("stablehlo.convolution", "stablehlo.dynamic_conv")
 def _convolution(at: _Parser, op: Operation) -> None:
     op.operands += at.many("(", ")", at.value)
-    at.expect("dim_numbers")
-    at.expect("=")
+    at.expect("dim_numbers", "=")
     op.attributes["dimension_numbers"] = at.convolution_axes()
-    at.expect(",")
-    at.expect("window")
-    at.expect("=")
+    at.expect(",", "window", "=")
 
     def entry() -> None:
         name = at.take("name")
@@ -228,8 +223,7 @@ def _reduce(at: _Parser, op: Operation) -> list[Type]:
     starts: list[HloValue] = []
     while at.accept("("):
         inputs.append(at.value())
-        at.expect("init")
-        at.expect(":")
+        at.expect("init", ":")
         starts.append(at.value())
         at.expect(")")
         at.accept(",")
@@ -237,9 +231,7 @@ def _reduce(at: _Parser, op: Operation) -> list[Type]:
     applied = None
     if at.accept("applies"):
         applied = at.take("name")
-    at.expect("across")
-    at.expect("dimensions")
-    at.expect("=")
+    at.expect("across", "dimensions", "=")
     op.attributes["dimensions"] = at.integers()
     if at.word == "{":
         op.attributes |= at.dictionary()

@@ -73,12 +73,10 @@ class _Parser(HloReader):
 
     def _generic_module(self, found: HloModule) -> None:
         self.next()
-        self.expect("(")
-        self.expect(")")
+        self.expect("(", ")")
         attributes = self._properties()
         found.name = str(attributes.get("sym_name") or "")
-        self.expect("(")
-        self.expect("{")
+        self.expect("(", "{")
         if self.word.startswith("^"):
             self.next()
             self.expect(":")
@@ -156,8 +154,7 @@ class _Parser(HloReader):
 
     def _generic_function(self, where: Location) -> HloFunction | None:
         self.next()
-        self.expect("(")
-        self.expect(")")
+        self.expect("(", ")")
         attributes = self._properties()
         self.scopes = [{}]
         regions = self._regions()

@@ -109,9 +109,10 @@ class HloReader:
             return True
         return False
 
-    def expect(self, token: str) -> None:
-        if not self.accept(token):
-            self.fail(f"{self.word or 'the end'!r} where {token!r} was expected")
+    def expect(self, *tokens: str) -> None:
+        for token in tokens:
+            if not self.accept(token):
+                self.fail(f"{self.word or 'the end'!r} where {token!r} was expected")
 
     def take(self, kind: str) -> str:
         """The token, which must be of a kind."""
@@ -434,8 +435,7 @@ class HloReader:
         end = self._end_of_dense(begin)
         literal = self.text[begin:end].strip()
         self.back_to(end)
-        self.expect(">")
-        self.expect(":")
+        self.expect(">", ":")
         place = self.start
         type = self.type()
         if not isinstance(type, HloTensorType):

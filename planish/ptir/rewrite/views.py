@@ -138,9 +138,7 @@ class AttrsView(OpView, Generic[A]):
 class SourceView(AttrsView[A]):
     """An op that transforms one tensor, its first operand."""
 
-    @property
-    def source(self) -> Value:
-        return self.inst.operands[0]
+    source = Operand(0)
 
 
 class ConstantView(AttrsView[ConstantAttrs], roots=(OpKey.CONSTANT,)):
@@ -162,13 +160,8 @@ class UnaryView(SourceView[Attrs], roots=(OpKey.ELEMENTWISE_UNARY,)):
 class BinaryView(OpView, roots=(OpKey.ELEMENTWISE_BINARY,)):
     """`f(lhs, rhs)`, element by element."""
 
-    @property
-    def lhs(self) -> Value:
-        return self.inst.operands[0]
-
-    @property
-    def rhs(self) -> Value:
-        return self.inst.operands[1]
+    lhs = Operand(0)
+    rhs = Operand(1)
 
 
 class CompareView(BinaryView, roots=(OpKey.COMPARE,)):
@@ -290,25 +283,15 @@ class ReduceWindowView(SourceView[ReduceWindowAttrs], roots=(OpKey.REDUCE_WINDOW
 class DotGeneralView(AttrsView[DotGeneralAttrs], roots=(OpKey.DOT_GENERAL,)):
     """`dot_general(lhs, rhs)`."""
 
-    @property
-    def lhs(self) -> Value:
-        return self.inst.operands[0]
-
-    @property
-    def rhs(self) -> Value:
-        return self.inst.operands[1]
+    lhs = Operand(0)
+    rhs = Operand(1)
 
 
 class ConvolutionView(AttrsView[ConvolutionAttrs], roots=(OpKey.CONVOLUTION,)):
     """`convolution(lhs, rhs)`."""
 
-    @property
-    def lhs(self) -> Value:
-        return self.inst.operands[0]
-
-    @property
-    def rhs(self) -> Value:
-        return self.inst.operands[1]
+    lhs = Operand(0)
+    rhs = Operand(1)
 
 
 class CondView(OpView, roots=(OpKey.COND,)):

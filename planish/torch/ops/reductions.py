@@ -101,8 +101,8 @@ def _variance(at: FxSite, x: V, axes: Sequence[int], correction: float, keepdims
     return total, middle if keepdims else middle.squeeze(list(axes))
 
 
-@lowering("aten.var", "prims.var")
-def var(
+def _deviation(
+    root: bool,
     at: FxSite,
     x: V,
     dim: Axes = None,
@@ -111,9 +111,13 @@ def var(
     *,
     correction: float | None = None,
 ) -> V:
-    return cast(
-        _variance(at, x, axes_of(dim, x.rank), _freedom(dim, unbiased, correction), keepdim)[0], at.dtype
-    )
+    """The variance, or its root."""
+    total = _variance(at, x, axes_of(dim, x.rank), _freedom(dim, unbiased, correction), keepdim)[0]
+    return cast(total.sqrt() if root else total, at.dtype)
+
+
+lowering("aten.var", "prims.var")(partial(_deviation, False))
+lowering("aten.std")(partial(_deviation, True))
 
 
 def _freedom(dim: Axes, unbiased: float | None, correction: float | None) -> float:
@@ -121,20 +125,6 @@ def _freedom(dim: Axes, unbiased: float | None, correction: float | None) -> flo
         unbiased = dim
     given = correction if unbiased is None else unbiased
     return 1 if given is None else float(given)
-
-
-@lowering("aten.std")
-def std(
-    at: FxSite,
-    x: V,
-    dim: Axes = None,
-    unbiased: float | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> V:
-    total = _variance(at, x, axes_of(dim, x.rank), _freedom(dim, unbiased, correction), keepdim)[0]
-    return cast(total.sqrt(), at.dtype)
 
 
 @lowering("aten.var_mean")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from planish import dtypes
 from planish.frontend.autodiff.reverse import vjp
@@ -129,29 +130,12 @@ def grid_sampler_3d_backward(
 
 
 @lowering("aten.grid_sampler_2d_backward")
-def grid_sampler_2d_backward(
-    at: FxSite,
-    gradient: V,
-    x: V,
-    grid: V,
-    interpolation_mode: int,
-    padding_mode: int,
-    align_corners: bool,
-    output_mask: Sequence[bool],
-) -> tuple[V, V]:
+def grid_sampler_2d_backward(at: FxSite, gradient: V, x: V, grid: V, *how: Any, **named: Any) -> tuple[V, V]:
     """As a space of one layer, looked at in its middle."""
     deep = grid.expand_dims(1)
     deep = deep.concat([at.full((*deep.dims[:-1], 1), 0.0, grid.dtype)], 4)
-    of_x, of_grid = grid_sampler_3d_backward(
-        at,
-        gradient.expand_dims(2),
-        x.expand_dims(2),
-        deep,
-        interpolation_mode,
-        padding_mode,
-        align_corners,
-        output_mask,
-    )
+    flat = gradient.expand_dims(2), x.expand_dims(2), deep
+    of_x, of_grid = grid_sampler_3d_backward(at, *flat, *how, **named)
     return of_x.squeeze([2]), of_grid[..., :2].squeeze([1])
 
 

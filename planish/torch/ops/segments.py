@@ -126,13 +126,7 @@ def _edges(at: FxSite, x: V, bins: Sequence[int], given: Sequence[float] | None)
 
 @lowering("aten._histogramdd_bin_edges")
 def histogramdd_bin_edges(
-    at: FxSite,
-    x: V,
-    bins: Sequence[int],
-    *,
-    range: Sequence[float] | None = None,
-    weight: V | None = None,
-    density: bool = False,
+    at: FxSite, x: V, bins: Sequence[int], *, range: Sequence[float] | None = None, **counted: Any
 ) -> list[V]:
     return _edges(at, x, bins, range)
 
