@@ -45,36 +45,26 @@ def parser() -> CommandParser:
     parser = CommandParser(
         "planish bench", "Time a program and its kernels; search for better schedules.", examples(__doc__)
     )
-    parser.add_argument(
-        "program", nargs="?", metavar="PROGRAM", help="prog.ptir, model.onnx, or MODULE:FUNCTION with --args"
-    )
-    parser.add_argument("--tune", action="store_true", help="search for schedules, and show before and after")
-    parser.add_argument(
-        "--beam", type=int, metavar="K", help=f"schedules that a search keeps (default: {_BEAM})"
-    )
-    parser.add_argument("--budget", type=int, metavar="S", help="seconds of search for each kernel")
-    parser.add_argument("--total", type=int, metavar="S", help="seconds of search for all kernels together")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of a call")
-    parser.add_argument("--device", metavar="DEVICE", default=CPU, help="where it runs: cpu, or cuda, cuda:1")
+    parser.option("program", "PROGRAM", "prog.ptir, model.onnx, or MODULE:FUNCTION with --args", nargs="?")
+    parser.flag("--tune", "search for schedules, and show before and after")
+    parser.option("--beam", "K", f"schedules that a search keeps (default: {_BEAM})", type=int)
+    parser.option("--budget", "S", "seconds of search for each kernel", type=int)
+    parser.option("--total", "S", "seconds of search for all kernels together", type=int)
+    parser.option("--threads", "N", "threads of a call", type=int)
+    parser.option("--device", "DEVICE", "where it runs: cpu, or cuda, cuda:1", default=CPU)
     add_source_arguments(parser)
-    parser.add_argument(
+    parser.several(
         "--peer",
-        metavar="KIND=PLACE",
-        action="append",
-        default=[],
-        help="a function that computes the same: torch=FILE.py:FUNCTION, jax=… or numpy=…; repeatable",
+        "KIND=PLACE",
+        "a function that computes the same: torch=FILE.py:FUNCTION, jax=… or numpy=…; repeatable",
     )
-    parser.add_argument("--no-peers", action="store_true", help="run no other runtime beside")
-    parser.add_argument("--plot", metavar="FILE", help="draw the figures: .png, .svg, .pdf, or .txt")
-    parser.add_argument(
-        "--project", metavar="NAME", help="run a benchmark of the project's own; `list` names them"
-    )
+    parser.flag("--no-peers", "run no other runtime beside")
+    parser.option("--plot", "FILE", "draw the figures: .png, .svg, .pdf, or .txt")
+    parser.option("--project", "NAME", "run a benchmark of the project's own; `list` names them")
     parser.add_argument("--seed", type=int, default=0, help="for the random inputs")
-    parser.add_argument("--explain", action="store_true", help="why each kernel has its schedule")
-    parser.add_argument(
-        "--export", metavar="FILE", help="write what searches have found on this machine to a file"
-    )
-    parser.add_argument("--import", metavar="FILE", dest="import_", help="take winners from a file")
+    parser.flag("--explain", "why each kernel has its schedule")
+    parser.option("--export", "FILE", "write what searches have found on this machine to a file")
+    parser.option("--import", "FILE", "take winners from a file", dest="import_")
     add_entry_argument(parser)
     return parser
 

@@ -28,17 +28,11 @@ def parser() -> CommandParser:
         "Compile an ONNX model into a folder: program, weights, machine code.",
         examples(__doc__),
     )
-    parser.add_argument("model", metavar="MODEL", help="model.onnx")
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write")
-    parser.add_argument(
-        "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim, or 1..64"
-    )
-    parser.add_argument(
-        "--shape", metavar="NAME=AxB", action="append", default=[], help="the shape of an input"
-    )
-    parser.add_argument(
-        "--target", metavar="NAME", default="host", help=f"the processor: host, {', '.join(LEVELS)}"
-    )
+    parser.option("model", "MODEL", "model.onnx")
+    parser.option("-o", "--output", "DIR", "the folder to write", required=True)
+    parser.several("--dim", "NAME=N", "the size of a named dim, or 1..64")
+    parser.several("--shape", "NAME=AxB", "the shape of an input")
+    parser.option("--target", "NAME", f"the processor: host, {', '.join(LEVELS)}", default="host")
     return parser
 
 

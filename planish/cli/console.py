@@ -76,7 +76,34 @@ def examples(doc: str | None) -> str:
     return "\n".join(["examples:", *(f"  {line}" for line in lines if line.strip())])
 
 
-class CommandParser(argparse.ArgumentParser):
+class _Declaring:
+    """Options in one line each; `how` is what argparse takes besides."""
+
+    add_argument: Any
+
+    def flag(self, *words: str) -> None:
+        """A switch: its names, and what it does."""
+        *names, says = words
+        self.add_argument(*names, action="store_true", help=says)
+
+    def option(self, *words: str, **how: Any) -> None:
+        """An argument with a value: its names, what help calls the value, and what it is for."""
+        *names, metavar, says = words
+        self.add_argument(*names, metavar=metavar, help=says, **how)
+
+    def several(self, *words: str, **how: Any) -> None:
+        """An option that may be given several times."""
+        self.option(*words, action="append", default=[], **how)
+
+
+class OptionGroup(_Declaring):
+    """Options that help lists together."""
+
+    def __init__(self, parser: argparse.ArgumentParser, title: str) -> None:
+        self.add_argument = parser.add_argument_group(title).add_argument
+
+
+class CommandParser(argparse.ArgumentParser, _Declaring):
     """An argument parser that knows near misses and keeps its complaints short; what every command has is declared here."""
 
     def __init__(self, prog: str, description: str, epilog: str, json: str = "write JSON") -> None:
@@ -87,15 +114,10 @@ class CommandParser(argparse.ArgumentParser):
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        self.add_argument("-v", "--verbose", action="store_true", help="show tracebacks with errors")
-        self.add_argument("--json", action="store_true", help=json)
-        self.add_argument(
-            "--set",
-            metavar="NAME=VALUE",
-            action="append",
-            default=[],
-            dest="set_",
-            help="a setting for this command, such as threads=1; repeatable",
+        self.flag("-v", "--verbose", "show tracebacks with errors")
+        self.flag("--json", json)
+        self.several(
+            "--set", "NAME=VALUE", "a setting for this command, such as threads=1; repeatable", dest="set_"
         )
 
     def parse(self, arguments: Sequence[str], console: Console) -> argparse.Namespace:

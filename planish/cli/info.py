@@ -42,15 +42,13 @@ def parser() -> CommandParser:
     parser = CommandParser(
         "planish info", "Versions, machine and settings, as bug reports want them.", examples(__doc__)
     )
-    parser.add_argument(
+    parser.flag(
         "--measure",
-        action="store_true",
-        help="measure what the machine can do: GFLOP/s by dtype, GB/s by cache, of cores and GPUs (some seconds)",
+        "measure what the machine can do: GFLOP/s by dtype, GB/s by cache, of cores and GPUs (some seconds)",
     )
-    parser.add_argument(
+    parser.flag(
         "--calibrate",
-        action="store_true",
-        help="measure first what schedules are chosen by on this machine, and keep it (a few seconds)",
+        "measure first what schedules are chosen by on this machine, and keep it (a few seconds)",
     )
     return parser
 

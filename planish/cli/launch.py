@@ -17,14 +17,10 @@ from planish.distributed.launch import launch
 def parser() -> CommandParser:
     """The options."""
     parser = CommandParser("planish launch", "Run a program on several ranks.", examples(__doc__))
-    parser.add_argument("-n", type=int, required=True, metavar="N", dest="ranks", help="how many ranks")
-    parser.add_argument(
-        "--mpirun", default="", metavar="OPTIONS", help="further options for mpirun, such as '-hosts a,b'"
-    )
-    parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module in place of a script")
-    parser.add_argument(
-        "script", nargs="?", metavar="SCRIPT.py", help="the program; what follows is meant for it"
-    )
+    parser.option("-n", "N", "how many ranks", type=int, required=True, dest="ranks")
+    parser.option("--mpirun", "OPTIONS", "further options for mpirun, such as '-hosts a,b'", default="")
+    parser.option("-m", "MODULE", "run a module in place of a script", dest="module")
+    parser.option("script", "SCRIPT.py", "the program; what follows is meant for it", nargs="?")
     return parser
 
 

@@ -28,15 +28,13 @@ def parser() -> CommandParser:
     parser = CommandParser(
         "planish profile", "Time every launch of a call by itself, on random inputs.", examples(__doc__)
     )
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help=SOURCE_HELP)
+    parser.option("file", "FILE", SOURCE_HELP, nargs="?", default="-")
     add_source_arguments(parser)
-    parser.add_argument("--device", metavar="DEVICE", default=CPU, help="where it runs: cpu, or cuda, cuda:1")
-    parser.add_argument(
-        "--repeat", type=int, default=REPEAT, metavar="N", help=f"the median of so many (default: {REPEAT})"
-    )
+    parser.option("--device", "DEVICE", "where it runs: cpu, or cuda, cuda:1", default=CPU)
+    parser.option("--repeat", "N", f"the median of so many (default: {REPEAT})", type=int, default=REPEAT)
     parser.add_argument("--seed", type=int, default=0, help="for the random inputs of a model")
-    parser.add_argument("--trace", metavar="FILE", help="write a trace for chrome://tracing and Perfetto")
-    parser.add_argument("--speedscope", metavar="FILE", help="write a profile for speedscope")
+    parser.option("--trace", "FILE", "write a trace for chrome://tracing and Perfetto")
+    parser.option("--speedscope", "FILE", "write a profile for speedscope")
     add_entry_argument(parser)
     return parser
 

@@ -51,50 +51,33 @@ def parser() -> CommandParser:
         "Run an ONNX model, the folder that `planish compile` wrote, or a Python script.",
         examples(__doc__),
     )
-    parser.add_argument(
+    parser.option(
         "model",
-        metavar="MODEL",
-        help="model.onnx, a folder of a compiled model, or script.py with the script's arguments behind it",
+        "MODEL",
+        "model.onnx, a folder of a compiled model, or script.py with the script's arguments behind it",
     )
-    parser.add_argument(
-        "-i",
-        "--input",
-        metavar="NAME=FILE",
-        action="append",
-        default=[],
-        help="an input from .npy or .npz:KEY",
-    )
-    parser.add_argument("--random", action="store_true", help="random arrays for inputs that are not given")
+    parser.several("-i", "--input", "NAME=FILE", "an input from .npy or .npz:KEY")
+    parser.flag("--random", "random arrays for inputs that are not given")
     parser.add_argument("--seed", type=int, default=0, help="for --random")
-    parser.add_argument(
-        "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim, or 1..64"
-    )
-    parser.add_argument(
-        "--device", metavar="DEVICE", help="where it runs: cpu (the default for models), or cuda, cuda:1"
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the outputs to .npz, or one to .npy")
+    parser.several("--dim", "NAME=N", "the size of a named dim, or 1..64")
+    parser.option("--device", "DEVICE", "where it runs: cpu (the default for models), or cuda, cuda:1")
+    parser.option("-o", "--output", "FILE", "write the outputs to .npz, or one to .npy")
     parser.add_argument(
         "--check-with", choices=("onnxruntime",), help="compare with what another runtime computes"
     )
-    parser.add_argument(
-        "--profile", action="store_true", help="show the slowest kernels, and the nodes they compute"
+    parser.flag("--profile", "show the slowest kernels, and the nodes they compute")
+    parser.option(
+        "--dump-dir", "DIR", "write a trace of the first run there: program, passes, counters, time"
     )
-    parser.add_argument(
-        "--dump-dir",
-        metavar="DIR",
-        help="write a trace of the first run there: program, passes, counters, time",
+    parser.option(
+        "--trace", "FILE", "write what ran when, and the passes before it, for chrome://tracing and Perfetto"
     )
-    parser.add_argument(
-        "--trace",
-        metavar="FILE",
-        help="write what ran when, and the passes before it, for chrome://tracing and Perfetto",
-    )
-    parser.add_argument(
+    parser.option(
         "--repeat",
+        "N",
+        "run so often and show the best time; for --profile, the median of so many",
         type=int,
         default=1,
-        metavar="N",
-        help="run so often and show the best time; for --profile, the median of so many",
     )
     return parser
 

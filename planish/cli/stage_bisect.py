@@ -47,23 +47,21 @@ examples:
 def parser() -> CommandParser:
     """The options."""
     parser = CommandParser("planish bisect", "Find the stage that makes a program's result wrong.", _EPILOG)
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help=SOURCE_HELP)
+    parser.option("file", "FILE", SOURCE_HELP, nargs="?", default="-")
     add_source_arguments(parser)
-    parser.add_argument("--rules", action="store_true", help="find the rule, too")
+    parser.flag("--rules", "find the rule, too")
     add_target_argument(parser)
-    parser.add_argument(
+    parser.several(
         "--input",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="an array for the next parameter (.npy), or several by position or name (.npz); may be repeated",
+        "FILE",
+        "an array for the next parameter (.npy), or several by position or name (.npz); may be repeated",
     )
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the random inputs (default: 0)")
-    parser.add_argument(
+    parser.option("--seed", "N", "of the random inputs (default: 0)", type=int, default=0)
+    parser.option(
         "-p",
         "--pipeline",
-        metavar="TEXT",
-        help=f"the passes to run before (default: {compiler.PIPELINE}, or what a reproducer names)",
+        "TEXT",
+        f"the passes to run before (default: {compiler.PIPELINE}, or what a reproducer names)",
     )
     add_load_argument(parser)
     add_entry_argument(parser)

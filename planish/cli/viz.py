@@ -37,26 +37,20 @@ _WHAT: Final = "script.py, model.onnx, prog.ptir, MODULE:FUNCTION with --args, a
 def parser() -> CommandParser:
     """The options."""
     made = CommandParser("planish viz", "Record a compilation and look at it.", examples(__doc__))
-    made.add_argument("source", metavar="WHAT", help=_WHAT)
-    made.add_argument(
+    made.option("source", "WHAT", _WHAT)
+    made.option(
         "other",
+        "B",
+        "a second one, to be compared (not behind a script: words that are no options of viz are its own)",
         nargs="?",
-        metavar="B",
-        help="a second one, to be compared (not behind a script: words that are no options of viz are its own)",
     )
-    made.add_argument("--export", metavar="FILE.html", help="write a page of one file instead of serving one")
-    made.add_argument("--save", metavar="FILE.planish", help="keep the recording, to be opened later")
-    made.add_argument("--no-open", action="store_true", help="print the address, open no browser")
-    made.add_argument(
-        "--port", type=_port, default=0, metavar="N", help="listen there (default: a free port)"
-    )
+    made.option("--export", "FILE.html", "write a page of one file instead of serving one")
+    made.option("--save", "FILE.planish", "keep the recording, to be opened later")
+    made.flag("--no-open", "print the address, open no browser")
+    made.option("--port", "N", "listen there (default: a free port)", type=_port, default=0)
     add_source_arguments(made)
-    made.add_argument(
-        "--measure",
-        action="store_true",
-        help="measure first what the machine can do, for the roofline (ten seconds)",
-    )
-    made.add_argument("--no-serve", action="store_true", help="record, save and export, and end")
+    made.flag("--measure", "measure first what the machine can do, for the roofline (ten seconds)")
+    made.flag("--no-serve", "record, save and export, and end")
     return made
 
 
