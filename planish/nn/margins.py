@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planish.errors import DTypeError, ShapeError
+from planish.errors import DTypeError, PlanishError, ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn.activations import log_sigmoid
@@ -16,14 +16,11 @@ def _scores(op: str, x: Tensor, target: Tensor) -> tuple[Tensor, Tensor, bool]:
     """(N, C) scores and their targets as rows; whether there was no batch."""
     floating(op, x)
     if x.ndim not in (1, 2) or not target.dtype.is_int:
-        raise (
-            DTypeError
-            if x.ndim in (1, 2)
-            else ShapeError.of(
-                op,
-                f"the input is {x.shape}, the target {target.dtype.name}{list(target.shape)}",
-                "scores are (N, C) or (C,), targets integers",
-            )
+        kind: type[PlanishError] = DTypeError if x.ndim in (1, 2) else ShapeError
+        raise kind.of(
+            op,
+            f"the input is {x.shape}, the target {target.dtype.name}{list(target.shape)}",
+            "scores are (N, C) or (C,), targets integers",
         )
     if x.ndim == 2:
         return x, target, False
