@@ -160,8 +160,13 @@ class UnaryView(SourceView[Attrs], roots=(OpKey.ELEMENTWISE_UNARY,)):
 class BinaryView(OpView, roots=(OpKey.ELEMENTWISE_BINARY,)):
     """`f(lhs, rhs)`, element by element."""
 
-    lhs = Operand(0)
-    rhs = Operand(1)
+    @property
+    def lhs(self) -> Value:
+        return self.inst.operands[0]
+
+    @property
+    def rhs(self) -> Value:
+        return self.inst.operands[1]
 
 
 class CompareView(BinaryView, roots=(OpKey.COMPARE,)):
