@@ -12,7 +12,7 @@ says what is wrong with the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from planish import dtypes
@@ -72,6 +72,12 @@ class Builder:
         self._count += 1
         return Register(self._count - 1, dtype)
 
+    def _assigned(self, form: Callable[..., Instruction], dtype: DType, *fields: object) -> Register:
+        """The fresh register that an instruction assigns."""
+        result = self.fresh(dtype)
+        self.body.append(form(result, *fields))
+        return result
+
     # -- declarations ----------------------------------------------------------------------------------------------
 
     def param(self, name: str, dtype: DType, size: int, align: int | None = None) -> Buffer:
@@ -103,9 +109,9 @@ class Builder:
         """base + index·itemsize."""
         position = immediate(index, dtypes.int32)
         pointer = base.pointer if isinstance(base, Buffer) else base.dtype
-        result = self.fresh(pointer.scalar.vec(max(position.dtype.lanes, pointer.lanes)))
-        self.body.append(ir.Address(result, base, position))
-        return result
+        return self._assigned(
+            ir.Address, pointer.scalar.vec(max(position.dtype.lanes, pointer.lanes)), base, position
+        )
 
     def address_nd(
         self,
@@ -139,9 +145,7 @@ class Builder:
         kind = element.scalar.vec(element.lanes * address.dtype.lanes) if dtype is None else dtype
         condition = None if gate is None else immediate(gate, dtypes.bool_)
         otherwise = None if gate is None else immediate(0 if alternative is None else alternative, kind)
-        result = self.fresh(kind)
-        self.body.append(ir.Load(result, address, condition, otherwise, align, nontemporal))
-        return result
+        return self._assigned(ir.Load, kind, address, condition, otherwise, align, nontemporal)
 
     def store(
         self,
@@ -169,9 +173,9 @@ class Builder:
         typed = inputs[1:] if op is Ops.WHERE else inputs
         dtype = next(v.dtype for v in typed if isinstance(v, Register | Immediate))
         operands = tuple(immediate(v, dtype) for v in inputs)
-        result = self.fresh(dtypes.bool_.vec(dtype.lanes) if op in COMPARISONS else dtype)
-        self.body.append(ir.Compute(result, op, operands))
-        return result
+        return self._assigned(
+            ir.Compute, dtypes.bool_.vec(dtype.lanes) if op in COMPARISONS else dtype, op, operands
+        )
 
     def add(self, x: Value, y: Value) -> Register:
         """x + y."""
@@ -195,27 +199,19 @@ class Builder:
 
     def cast(self, operand: Operand, dtype: DType) -> Register:
         """The value converted to the scalar type, lane by lane."""
-        result = self.fresh(dtype.scalar.vec(operand.dtype.lanes))
-        self.body.append(ir.Convert(result, operand))
-        return result
+        return self._assigned(ir.Convert, dtype.scalar.vec(operand.dtype.lanes), operand)
 
     def bitcast(self, operand: Operand, dtype: DType) -> Register:
         """The bits reinterpreted."""
-        result = self.fresh(dtype)
-        self.body.append(ir.Bitcast(result, operand))
-        return result
+        return self._assigned(ir.Bitcast, dtype, operand)
 
     def lanes(self, operand: Operand, *lanes: int) -> Register:
         """The selected lanes."""
-        result = self.fresh(operand.dtype.scalar.vec(len(lanes)))
-        self.body.append(ir.SelectLanes(result, operand, lanes))
-        return result
+        return self._assigned(ir.SelectLanes, operand.dtype.scalar.vec(len(lanes)), operand, lanes)
 
     def build(self, *inputs: Operand) -> Register:
         """Scalars as a vector."""
-        result = self.fresh(inputs[0].dtype.vec(len(inputs)))
-        self.body.append(ir.Build(result, inputs))
-        return result
+        return self._assigned(ir.Build, inputs[0].dtype.vec(len(inputs)), inputs)
 
     def splat(self, operand: Operand, lanes: int) -> Register:
         """A scalar in every lane."""
@@ -223,35 +219,27 @@ class Builder:
 
     def concat(self, *inputs: Operand) -> Register:
         """Vectors joined."""
-        result = self.fresh(inputs[0].dtype.scalar.vec(sum(v.dtype.lanes for v in inputs)))
-        self.body.append(ir.Concat(result, inputs))
-        return result
+        return self._assigned(
+            ir.Concat, inputs[0].dtype.scalar.vec(sum(v.dtype.lanes for v in inputs)), inputs
+        )
 
     def lookup(self, table: Operand, index: Operand) -> Register:
         """table[index modulo its entries], lane by lane."""
-        result = self.fresh(table.dtype.scalar.vec(index.dtype.lanes))
-        self.body.append(ir.Lookup(result, table, index))
-        return result
+        return self._assigned(ir.Lookup, table.dtype.scalar.vec(index.dtype.lanes), table, index)
 
     def any(self, operand: Operand) -> Register:
         """Whether a bool holds in any lane."""
-        result = self.fresh(dtypes.bool_)
-        self.body.append(ir.AnyLane(result, operand))
-        return result
+        return self._assigned(ir.AnyLane, dtypes.bool_, operand)
 
     def tile(self, tile: TileOp, a: Operand, b: Operand, c: Operand) -> Register:
         """a @ b + c."""
-        result = self.fresh(c.dtype)
-        self.body.append(ir.Tile(result, a, b, c, tile))
-        return result
+        return self._assigned(ir.Tile, c.dtype, a, b, c, tile)
 
     # -- control ---------------------------------------------------------------------------------------------------
 
     def special(self, name: str, bound: Value, dtype: DType = dtypes.int32) -> Register:
         """The index of this block, thread or core."""
-        result = self.fresh(dtype)
-        self.body.append(ir.Special(result, name, immediate(bound, dtype)))
-        return result
+        return self._assigned(ir.Special, dtype, name, immediate(bound, dtype))
 
     @contextmanager
     def loop(self, bound: Value, unroll: int = 0, dtype: DType = dtypes.int32) -> Iterator[Register]:

@@ -59,6 +59,7 @@ def view_dtype(at: FxSite, x: V, dtype: Any) -> V:
     "aten.contiguous",
     "prims.clone",
     "prims.view_of",
+    "aten.resolve_neg",
 )
 def same(at: FxSite, x: V, *, memory_format: Any = None) -> V:
     return x
@@ -111,11 +112,6 @@ def conj(at: FxSite, x: V) -> V:
 @lowering("aten._neg_view")
 def neg_view(at: FxSite, x: V) -> V:
     return x.neg()
-
-
-@lowering("aten.resolve_neg")
-def resolve_neg(at: FxSite, x: V) -> V:
-    return x
 
 
 @lowering("aten.angle")

@@ -41,13 +41,8 @@ def _sums(dtype: DType, out: DType | None) -> ops.DotAttrs:
     return ops.DotAttrs(wide, own)
 
 
-@lowering("aten.mm")
+@lowering("aten.mm", "aten.bmm")
 def mm(at: FxSite, x: V, y: V, out_dtype: Any = None) -> V:
-    return _matrices(at, x, y, at.dtype)
-
-
-@lowering("aten.bmm")
-def bmm(at: FxSite, x: V, y: V, out_dtype: Any = None) -> V:
     return _matrices(at, x, y, at.dtype)
 
 

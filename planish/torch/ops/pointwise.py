@@ -316,10 +316,6 @@ def isfinite(at: FxSite, x: V) -> V:
 
 
 @lowering("aten.where", "prims.where")
-def where(at: FxSite, condition: V, x: Operand, y: Operand) -> V:
-    return choose(at, condition, x, y)
-
-
 def choose(at: FxSite, condition: V, x: Operand, y: Operand) -> V:
     """x where the condition holds, else y, all in one shape."""
     left, right = at.of(x, at.dtype), at.of(y, at.dtype)
@@ -328,7 +324,7 @@ def choose(at: FxSite, condition: V, x: Operand, y: Operand) -> V:
     return picks.select(left, right)
 
 
-@lowering("aten.clamp")
+@lowering("aten.clamp", "aten.clamp_min")
 def clamp(at: FxSite, x: V, min: Operand | None = None, max: Operand | None = None) -> V:
     found = cast(x, at.dtype)
     if min is not None:
@@ -338,11 +334,6 @@ def clamp(at: FxSite, x: V, min: Operand | None = None, max: Operand | None = No
         left, right = at.together(found, max)
         found = left.min(right)
     return found
-
-
-@lowering("aten.clamp_min")
-def clamp_min(at: FxSite, x: V, min: Operand) -> V:
-    return clamp(at, x, min)
 
 
 @lowering("aten.clamp_max")

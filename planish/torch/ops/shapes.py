@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -255,18 +255,13 @@ def as_strided_scatter(
 # --- several of them --------------------------------------------------------------------------------------
 
 
-@lowering("aten.cat", "aten.concatenate")
+@lowering("aten.cat", "aten.concatenate", "prims.cat")
 def cat(at: FxSite, tensors: Sequence[V], dim: int = 0) -> V:
     # a vector of nothing goes with any shape
     parts = [cast(x, at.dtype) for x in tensors if x.dims != (0,)]
     if not parts:
         return cast(tensors[0], at.dtype)
     return parts[0].concat(parts[1:], axis_of(dim, parts[0].rank)) if len(parts) > 1 else parts[0]
-
-
-@lowering("prims.cat")
-def prims_cat(at: FxSite, tensors: Sequence[V], dim: int) -> V:
-    return cat(at, tensors, dim)
 
 
 @lowering("aten.stack")
@@ -340,14 +335,12 @@ for _space in (1, 2, 3):
         lowering(f"aten.{_name}_pad{_space}d_backward")(partial(_padded_backward, _mode))
 
 
-@lowering("aten.tril")
-def tril(at: FxSite, x: V, diagonal: int = 0) -> V:
-    return shaping.tril(x, diagonal)
+def _triangle(part: Callable[[V, int], V], at: FxSite, x: V, diagonal: int = 0) -> V:
+    return part(x, diagonal)
 
 
-@lowering("aten.triu")
-def triu(at: FxSite, x: V, diagonal: int = 0) -> V:
-    return shaping.triu(x, diagonal)
+lowering("aten.tril")(partial(_triangle, shaping.tril))
+lowering("aten.triu")(partial(_triangle, shaping.triu))
 
 
 def _corner(upper: bool, at: FxSite, row: int, col: int, offset: int = 0, **how: Any) -> V:
