@@ -28,7 +28,7 @@ from planish.frontend.expression import LazyValue, TraceScope
 from planish.frontend.session import SESSION, current_scope
 from planish.frontend.storage import Array, Storage, fetched, host
 from planish.frontend.tensor.methods import ArrayMethods
-from planish.frontend.tensor.operators import BinaryOperator, InPlace, Reflected, UnaryOperator
+from planish.frontend.tensor.operators import BinaryOperator, UnaryOperator, operators
 from planish.ptir.types import TensorType, product
 
 if TYPE_CHECKING:
@@ -332,52 +332,21 @@ class Tensor(ArrayMethods):
 
     # --- operators ---
 
-    __pos__, __neg__, __abs__, __invert__ = (
-        UnaryOperator("positive"),
-        UnaryOperator("negative"),
-        UnaryOperator("abs"),
-        UnaryOperator("bitwise_invert"),
-    )
-    __add__, __radd__, __iadd__ = BinaryOperator("add"), Reflected("add"), InPlace("add", "+=")
-    __sub__, __rsub__, __isub__ = BinaryOperator("subtract"), Reflected("subtract"), InPlace("subtract", "-=")
-    __mul__, __rmul__, __imul__ = BinaryOperator("multiply"), Reflected("multiply"), InPlace("multiply", "*=")
-    __truediv__, __rtruediv__, __itruediv__ = (
-        BinaryOperator("divide"),
-        Reflected("divide"),
-        InPlace("divide", "/="),
-    )
-    __floordiv__, __rfloordiv__ = BinaryOperator("floor_divide"), Reflected("floor_divide")
-    __ifloordiv__ = InPlace("floor_divide", "//=")
-    __mod__, __rmod__, __imod__ = (
-        BinaryOperator("remainder"),
-        Reflected("remainder"),
-        InPlace("remainder", "%="),
-    )
-    __pow__, __rpow__, __ipow__ = BinaryOperator("pow"), Reflected("pow"), InPlace("pow", "**=")
-    __and__, __rand__, __iand__ = (
-        BinaryOperator("bitwise_and"),
-        Reflected("bitwise_and"),
-        InPlace("bitwise_and", "&="),
-    )
-    __or__, __ror__, __ior__ = (
-        BinaryOperator("bitwise_or"),
-        Reflected("bitwise_or"),
-        InPlace("bitwise_or", "|="),
-    )
-    __xor__, __rxor__, __ixor__ = (
-        BinaryOperator("bitwise_xor"),
-        Reflected("bitwise_xor"),
-        InPlace("bitwise_xor", "^="),
-    )
-    __lshift__, __rlshift__ = BinaryOperator("bitwise_left_shift"), Reflected("bitwise_left_shift")
-    __ilshift__ = InPlace("bitwise_left_shift", "<<=")
-    __rshift__, __rrshift__ = BinaryOperator("bitwise_right_shift"), Reflected("bitwise_right_shift")
-    __irshift__ = InPlace("bitwise_right_shift", ">>=")
-    __matmul__, __rmatmul__, __imatmul__ = (
-        BinaryOperator("matmul"),
-        Reflected("matmul"),
-        InPlace("matmul", "@="),
-    )
+    __pos__, __neg__ = UnaryOperator("positive"), UnaryOperator("negative")
+    __abs__, __invert__ = UnaryOperator("abs"), UnaryOperator("bitwise_invert")
+    __add__, __radd__, __iadd__ = operators("add", "+=")
+    __sub__, __rsub__, __isub__ = operators("subtract", "-=")
+    __mul__, __rmul__, __imul__ = operators("multiply", "*=")
+    __truediv__, __rtruediv__, __itruediv__ = operators("divide", "/=")
+    __floordiv__, __rfloordiv__, __ifloordiv__ = operators("floor_divide", "//=")
+    __mod__, __rmod__, __imod__ = operators("remainder", "%=")
+    __pow__, __rpow__, __ipow__ = operators("pow", "**=")
+    __and__, __rand__, __iand__ = operators("bitwise_and", "&=")
+    __or__, __ror__, __ior__ = operators("bitwise_or", "|=")
+    __xor__, __rxor__, __ixor__ = operators("bitwise_xor", "^=")
+    __lshift__, __rlshift__, __ilshift__ = operators("bitwise_left_shift", "<<=")
+    __rshift__, __rrshift__, __irshift__ = operators("bitwise_right_shift", ">>=")
+    __matmul__, __rmatmul__, __imatmul__ = operators("matmul", "@=")
     __lt__, __le__ = BinaryOperator("less"), BinaryOperator("less_equal")
     __gt__, __ge__ = BinaryOperator("greater"), BinaryOperator("greater_equal")
     __eq__, __ne__ = BinaryOperator("equal"), BinaryOperator("not_equal")  # type: ignore[assignment] # elementwise
@@ -485,6 +454,6 @@ def bind(namespace: ModuleType, apply: Callable[..., Tensor]) -> None:
     globals()["functions"] = namespace
     Tensor.apply = staticmethod(apply)  # type: ignore[method-assign] # declared above
     for name, member in list(vars(Tensor).items()):
-        if isinstance(member, UnaryOperator | BinaryOperator):
+        if isinstance(member, UnaryOperator):
             # the function itself where it is one: one call less
             setattr(Tensor, name, member.bound(getattr(namespace, member.function)))

@@ -32,19 +32,12 @@ class UnaryOperator:
         return function
 
 
-class BinaryOperator:
+class BinaryOperator(UnaryOperator):
     """`x + y` is add(x, y)."""
-
-    def __init__(self, function: str) -> None:
-        self.function = function
 
     if TYPE_CHECKING:
 
-        def __get__(self, x: Tensor, owner: type) -> Callable[[Operand], Tensor]: ...
-
-    def bound(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """The method."""
-        return function
+        def __get__(self, x: Tensor, owner: type) -> Callable[[Operand], Tensor]: ...  # type: ignore[override]
 
 
 class Reflected(BinaryOperator):
@@ -72,3 +65,8 @@ class InPlace(BinaryOperator):
             )
 
         return method
+
+
+def operators(function: str, symbol: str) -> tuple[BinaryOperator, Reflected, InPlace]:
+    """`x + y`, `2 + x` and `x += y` of a function."""
+    return BinaryOperator(function), Reflected(function), InPlace(function, symbol)
