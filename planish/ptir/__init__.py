@@ -84,43 +84,20 @@ __all__ = [
 
 _LATER: Final = {
     "planish.ptir.passes": (
-        "DEFAULT_PIPELINE",
-        "CanonicalizePass",
-        "CSEPass",
-        "DCEPass",
-        "FixpointPass",
-        "InlinePass",
-        "Pass",
-        "PassManager",
-        "PassResult",
-        "PipelineResult",
-        "SymbolDCEPass",
-        "canonicalization_patterns",
-        "register_cost_model",
-        "register_pass",
-        "register_pattern",
+        "DEFAULT_PIPELINE", "CSEPass", "CanonicalizePass", "DCEPass", "FixpointPass", "InlinePass", "Pass",
+        "PassManager", "PassResult", "PipelineResult", "SymbolDCEPass", "canonicalization_patterns",
+        "register_cost_model", "register_pass", "register_pattern",
     ),
     "planish.ptir.rewrite": (
-        "Folder",
-        "FoldResult",
-        "FrozenPatternSet",
-        "GreedyConfig",
-        "GreedyStats",
-        "Listener",
-        "OpRewritePattern",
-        "Pattern",
-        "PatternSet",
-        "PatternStats",
-        "ProgramRewriter",
-        "apply_patterns_and_fold_greedily",
-        "prelude",
+        "FoldResult", "Folder", "FrozenPatternSet", "GreedyConfig", "GreedyStats", "Listener", "OpRewritePattern",
+        "Pattern", "PatternSet", "PatternStats", "ProgramRewriter", "apply_patterns_and_fold_greedily", "prelude",
     ),
     "planish.ptir.rewrite.bisect": ("bisect_rewrites",),
     "planish.ptir.rewrite.explain": ("explain",),
     "planish.ptir.rewrite.pdl": ("DataPattern",),
     "planish.ptir.rewrite.steplog": ("StepLog",),
     "planish.ptir.rules": ("populate_canonicalization",),
-}
+}  # fmt: skip
 """What changes programs, and is imported by the first who asks for it: building, printing and running them needs none of it."""
 _HOME: Final = {name: home for home, names in _LATER.items() for name in names}
 

@@ -104,22 +104,9 @@ class Inst:
     """One instruction. Operands are changed by the rewriter alone, which keeps the users right."""
 
     __slots__ = (
-        "attrs",
-        "dirty",
-        "id",
-        "key",
-        "loc",
-        "made_by",
-        "next",
-        "op",
-        "operands",
-        "order",
-        "parent",
-        "prev",
-        "regions",
-        "results",
-        "version",
-    )
+        "attrs", "dirty", "id", "key", "loc", "made_by", "next", "op", "operands", "order", "parent", "prev",
+        "regions", "results", "version",
+    )  # fmt: skip
 
     id: InstId
     op: OpDef

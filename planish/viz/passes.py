@@ -122,16 +122,8 @@ class PassTrace(Instrument, Listener):
     """Watches one pipeline; `passes` is what it saw."""
 
     __slots__ = (
-        "_before",
-        "_changes",
-        "_current",
-        "_erased",
-        "_inserted",
-        "_is_greedy",
-        "_reason",
-        "_start",
-        "passes",
-    )
+        "_before", "_changes", "_current", "_erased", "_inserted", "_is_greedy", "_reason", "_start", "passes",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.passes: list[TracedPass] = []

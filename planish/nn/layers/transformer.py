@@ -223,16 +223,8 @@ class Transformer(Module):
     ) -> None:
         first, second = keys_of(key, 2)
         given = (
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            bias,
-        )
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
+        )  # fmt: skip
         self.encoder = TransformerEncoder(
             lambda own: TransformerEncoderLayer(*given, key=own, dtype=dtype),
             num_encoder_layers,

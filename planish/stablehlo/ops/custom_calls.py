@@ -26,14 +26,9 @@ Config = Mapping[str, Any]
 Target = Callable[..., Any]
 _TARGETS: Final[dict[str, Target]] = {}
 _NOTES: Final = {
-    "called_computations",
-    "custom_call_schedule",
-    "error_message",
-    "has_side_effect",
-    "operand_layouts",
-    "output_operand_aliases",
-    "result_layouts",
-}
+    "called_computations", "custom_call_schedule", "error_message", "has_side_effect", "operand_layouts",
+    "output_operand_aliases", "result_layouts",
+}  # fmt: skip
 """Where arrays lie, and when: each target says itself what its operands mean."""
 
 

@@ -12,37 +12,15 @@ from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site
 from planish.stablehlo.syntax import HloTensorType, HloValue, Operation, QuantizedElement
 
-_AS_THEY_ARE: Final = frozenset(
-    [
-        "func.call",
-        "func.return",
-        "stablehlo.return",
-        "stablehlo.constant",
-        "stablehlo.uniform_quantize",
-        "stablehlo.uniform_dequantize",
-        "stablehlo.bitcast_convert",
-        "stablehlo.broadcast_in_dim",
-        "stablehlo.case",
-        "stablehlo.concatenate",
-        "stablehlo.custom_call",
-        "stablehlo.dynamic_slice",
-        "stablehlo.dynamic_update_slice",
-        "stablehlo.gather",
-        "stablehlo.get_tuple_element",
-        "stablehlo.if",
-        "stablehlo.optimization_barrier",
-        "stablehlo.pad",
-        "stablehlo.reshape",
-        "stablehlo.reverse",
-        "stablehlo.select",
-        "stablehlo.slice",
-        "stablehlo.transpose",
-        "stablehlo.tuple",
-        "stablehlo.while",
-        "check.expect_eq",
-        "check.expect_eq_const",
-    ]
-)
+_AS_THEY_ARE: Final = frozenset([
+    "func.call", "func.return", "stablehlo.return", "stablehlo.constant", "stablehlo.uniform_quantize",
+    "stablehlo.uniform_dequantize", "stablehlo.bitcast_convert", "stablehlo.broadcast_in_dim", "stablehlo.case",
+    "stablehlo.concatenate", "stablehlo.custom_call", "stablehlo.dynamic_slice",
+    "stablehlo.dynamic_update_slice", "stablehlo.gather", "stablehlo.get_tuple_element", "stablehlo.if",
+    "stablehlo.optimization_barrier", "stablehlo.pad", "stablehlo.reshape", "stablehlo.reverse",
+    "stablehlo.select", "stablehlo.slice", "stablehlo.transpose", "stablehlo.tuple", "stablehlo.while",
+    "check.expect_eq", "check.expect_eq_const",
+])  # fmt: skip
 """Operations that move integers, whatever these stand for."""
 
 
