@@ -27,7 +27,6 @@ from planish.frontend.tensor.operands import tensor as as_tensor
 from planish.frontend.tree import Structure
 from planish.ptir import ops
 from planish.ptir.dims import Dim, DimLike
-from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.types import TensorType
 
 Tree = Any
@@ -367,7 +366,7 @@ def _scanned(
     step: _TracedRegion, carried: Sequence[Tensor], sequences: _Sequences, reverse: bool = False
 ) -> list[Tensor]:
     effects, count = step.effects, len(carried)
-    attrs = ScanAttrs(count + effects, sequences.length, reverse)
+    attrs = ops.ScanAttrs(count + effects, sequences.length, reverse)
     body = step.body(None, count, effects)
     made = apply(ops.scan, *carried, *_token(effects), *sequences.tensors, attrs=attrs, bodies=(body,))
     return _without_token(made, count, effects)
@@ -443,7 +442,7 @@ def fori_loop(
     onward = step.body([_next(step), *step.results], count, effects)
     start = [first, *carry.tensors, *_token(effects)]
     if isinstance(lower, int) and isinstance(upper, int):
-        attrs = ScanAttrs(count + effects, max(0, upper - lower))
+        attrs = ops.ScanAttrs(count + effects, max(0, upper - lower))
         made = apply(ops.scan, *start, attrs=attrs, bodies=(onward,))
     else:
         test = _TracedRegion(

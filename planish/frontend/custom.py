@@ -23,7 +23,6 @@ from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import cast_to, constant
 from planish.ptir import ops
-from planish.ptir.ops.convert import BitcastAttrs
 from planish.ptir.ops.definition import OpDef
 from planish.ptir.types import TensorType
 
@@ -49,8 +48,8 @@ def _fixed(leaf: Tree) -> Tree:
     if not isinstance(leaf, Tensor) or not is_real_or_complex(leaf._type) or current_scope() is None:
         return own(leaf)
     # read as bits and back: bits have no derivative, and the compiler takes both out
-    word = Tensor.apply(ops.bitcast, leaf, attrs=BitcastAttrs(_WORDS[leaf.dtype.bits]))
-    return Tensor.apply(ops.bitcast, word, attrs=BitcastAttrs(leaf.dtype))
+    word = Tensor.apply(ops.bitcast, leaf, attrs=ops.BitcastAttrs(_WORDS[leaf.dtype.bits]))
+    return Tensor.apply(ops.bitcast, word, attrs=ops.BitcastAttrs(leaf.dtype))
 
 
 def _called(function: Callable[..., R], args: Sequence[Any], kwargs: dict[str, Any]) -> R:

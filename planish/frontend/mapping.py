@@ -19,7 +19,6 @@ from planish.frontend.trace import inline
 from planish.frontend.vmap import batch
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
-from planish.ptir.ops.movement import TransposeAttrs
 
 Function = Callable[..., Any]
 
@@ -30,7 +29,7 @@ def moved_to(x: Tensor, source: int, target: int) -> Tensor:
     order.insert(target, source)
     if order == sorted(order):
         return x
-    return Tensor.apply(ops.transpose, x, attrs=TransposeAttrs(tuple(order)))
+    return Tensor.apply(ops.transpose, x, attrs=ops.TransposeAttrs(tuple(order)))
 
 
 def vmap(function: Function, in_axes: Tree = 0, out_axes: Tree = 0) -> Function:

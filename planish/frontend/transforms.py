@@ -26,7 +26,6 @@ from planish.frontend.trace import inline, inline_known, own_names
 from planish.frontend.vmap import batch
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, product
-from planish.ptir.ops.movement import ReshapeAttrs
 from planish.ptir.types import TensorType
 
 Function = Callable[..., Any]
@@ -421,7 +420,11 @@ def _along_basis(program: ptir.Function, inputs: Sequence[Tensor], type: TensorT
 
 
 def _reshaped(x: Tensor, dims: Sequence[DimLike]) -> Tensor:
-    return x if x._type.dims == tuple(dims) else Tensor.apply(ops.reshape, x, attrs=ReshapeAttrs(tuple(dims)))
+    return (
+        x
+        if x._type.dims == tuple(dims)
+        else Tensor.apply(ops.reshape, x, attrs=ops.ReshapeAttrs(tuple(dims)))
+    )
 
 
 def _last(x: Tensor, dims: Sequence[DimLike]) -> Tensor:

@@ -31,7 +31,6 @@ from planish.ptir.dims import DimLike, bounds
 from planish.ptir.dims import product as product_of
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.ops.numerics import highest, lowest
-from planish.ptir.ops.reduce import ReduceWindowAttrs
 
 # -- reductions ------------------------------------------------------------------------------------------------
 
@@ -165,7 +164,7 @@ def _push_running(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
 _FEW: Final = 64
 
 
-def _taps(attrs: ReduceWindowAttrs) -> Iterator[tuple[int, ...]]:
+def _taps(attrs: ops.ReduceWindowAttrs) -> Iterator[tuple[int, ...]]:
     """The places in a window, in row-major order."""
     return product(*map(range, attrs.window))
 
@@ -175,7 +174,7 @@ class _Windows:
 
     def __init__(self, at: RuleSite) -> None:
         self.at = at
-        self.attrs: ReduceWindowAttrs = at.attrs
+        self.attrs: ops.ReduceWindowAttrs = at.attrs
         self.x, self.dims = at.x[0], at.y[0].dims
         self.gaps = [dilation - 1 for dilation in self.attrs.base_dilation]
 
@@ -286,7 +285,7 @@ def _push_window(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
 
 def _pull_window_sum(at: RuleSite, c: V) -> V:
     """Windows over the cotangent, spread by the strides: which windows an element is in."""
-    attrs: ReduceWindowAttrs = at.attrs
+    attrs: ops.ReduceWindowAttrs = at.attrs
     x = at.x[0]
     low: list[DimLike] = []
     high: list[DimLike] = []
@@ -307,7 +306,7 @@ def _pull_window_sum(at: RuleSite, c: V) -> V:
 
 def _gathered_windows(at: RuleSite) -> tuple[list[V], V, V]:
     """For every window and every place in it (one flat axis at the end): where in x, whether there, and its share."""
-    attrs: ReduceWindowAttrs = at.attrs
+    attrs: ops.ReduceWindowAttrs = at.attrs
     x, y = at.x[0], at.y[0]
     dims = [*y.dims, math.prod(attrs.window)]
     rest = at.graph.iota(dims, y.rank)

@@ -39,7 +39,6 @@ from planish.frontend.tensor.recipes import remembered
 from planish.ptir import ops
 from planish.ptir.dims import Dim
 from planish.ptir.library import shaping
-from planish.ptir.ops.indexing import IotaAttrs
 from planish.ptir.types import DimLike, bounds
 
 
@@ -53,7 +52,7 @@ def placed(x: Tensor, device: str | None) -> Tensor:
 
 def iota(shape: Sequence[DimLike], axis: int, dtype: DType = dtypes.int64) -> Tensor:
     """0, 1, 2 … along an axis."""
-    return Tensor.apply(ops.iota, attrs=IotaAttrs(dtype, tuple(shape), axis))
+    return Tensor.apply(ops.iota, attrs=ops.IotaAttrs(dtype, tuple(shape), axis))
 
 
 def full(

@@ -43,7 +43,6 @@ from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.scalar_functions import cos, exp, log, sin
 from planish.ptir import ops
 from planish.ptir.library import cumulative
-from planish.ptir.ops.convert import BitcastAttrs
 
 abs: Final = unary("abs", ops.abs, numeric, "|x|; the modulus of complex numbers.")
 bitwise_invert: Final = unary("bitwise_invert", ops.not_, bits, "Every bit the other way; not, for bools.")
@@ -219,7 +218,7 @@ def signbit(x: Tensor, /) -> Tensor:
             else constant(False, dtypes.bool_, given.shape)
         )
     unsigned = dtypes.parse(f"u{given.dtype.bits}")
-    stored = Tensor.apply(ops.bitcast, given, attrs=BitcastAttrs(unsigned))
+    stored = Tensor.apply(ops.bitcast, given, attrs=ops.BitcastAttrs(unsigned))
     return greater_equal(stored, 1 << (given.dtype.bits - 1))
 
 

@@ -48,8 +48,6 @@ from planish.frontend.tensor.searching import mask_positions
 from planish.ptir import ops
 from planish.ptir.basic_index import IndexPlan
 from planish.ptir.library import common
-from planish.ptir.ops.indexing import GatherAttrs, ScatterAttrs
-from planish.ptir.ops.movement import PadAttrs, ReverseAttrs, SliceAttrs
 from planish.ptir.types import DimLike
 from planish.records import dataclass
 
@@ -88,7 +86,7 @@ _regular: Final = remembered(_indexed)
 
 @remembered
 def _picked(x: Tensor, index: Tensor) -> Tensor:
-    return Tensor.apply(ops.gather, x, index, attrs=GatherAttrs((0,)))
+    return Tensor.apply(ops.gather, x, index, attrs=ops.GatherAttrs((0,)))
 
 
 def sliced(x: Tensor, basic: IndexPlan) -> Tensor:
@@ -99,9 +97,9 @@ def sliced(x: Tensor, basic: IndexPlan) -> Tensor:
     result = x
     starts, limits = tuple(basic.starts), tuple(basic.limits)
     if any(start != 0 for start in starts) or limits != x.shape or any(step != 1 for step in basic.strides):
-        result = Tensor.apply(ops.slice_, x, attrs=SliceAttrs(starts, limits, tuple(basic.strides)))
+        result = Tensor.apply(ops.slice_, x, attrs=ops.SliceAttrs(starts, limits, tuple(basic.strides)))
     if basic.reversed_axes:
-        result = Tensor.apply(ops.reverse, result, attrs=ReverseAttrs(tuple(basic.reversed_axes)))
+        result = Tensor.apply(ops.reverse, result, attrs=ops.ReverseAttrs(tuple(basic.reversed_axes)))
     return reshaped(result, basic.dims)
 
 
@@ -127,7 +125,7 @@ def gathered(x: Tensor, steps: IndexSteps) -> Tensor:
         if 0 not in shape:
             raise IndexOutOfRange.of("x[…]", f"shape {x.shape} has nothing to choose from")
     else:
-        result = Tensor.apply(ops.gather, x, *steps.indices, attrs=GatherAttrs(steps.axes))
+        result = Tensor.apply(ops.gather, x, *steps.indices, attrs=ops.GatherAttrs(steps.axes))
     return permuted(result, _placing(result.ndim, len(shape), steps.front))
 
 
@@ -232,7 +230,7 @@ def _updated(x: Tensor, key: Index, new: Tensor, kind: str) -> Tensor:
         moved = permuted(wide, [*range(steps.front, steps.front + lead), *range(steps.front),
                                 *range(steps.front + lead, wide.ndim)])  # fmt: skip
         return Tensor.apply(
-            ops.scatter, x, moved, *steps.indices, attrs=ScatterAttrs(steps.axes, kind, False)
+            ops.scatter, x, moved, *steps.indices, attrs=ops.ScatterAttrs(steps.axes, kind, False)
         )
     # anything else: where each chosen element lies in row-major order
     flat = reshaped(iota((x.size,), 0), base.shape)
@@ -247,7 +245,7 @@ def _scattered(x: Tensor, chosen: Tensor, new: Tensor, kind: str) -> Tensor:
     line = reshaped(_fitted(new, chosen.shape), (chosen.size,))
     target = reshaped(x, (x.size,))
     place = reshaped(chosen, (chosen.size,))
-    result = Tensor.apply(ops.scatter, target, line, place, attrs=ScatterAttrs((0,), kind, False))
+    result = Tensor.apply(ops.scatter, target, line, place, attrs=ops.ScatterAttrs((0,), kind, False))
     return reshaped(result, x.shape)
 
 
@@ -306,7 +304,7 @@ def _written(x: Tensor, base: Tensor, basic: IndexPlan, new: Tensor, kind: str) 
     )
     part = reshaped(wide, kept)
     if basic.reversed_axes:
-        part = Tensor.apply(ops.reverse, part, attrs=ReverseAttrs(tuple(basic.reversed_axes)))
+        part = Tensor.apply(ops.reverse, part, attrs=ops.ReverseAttrs(tuple(basic.reversed_axes)))
     if kind != "replace":
         old = sliced(base, IndexPlan(basic.starts, basic.limits, basic.strides, [], list(kept)))
         part = _combined(old, part, kind)
@@ -321,7 +319,7 @@ def _written(x: Tensor, base: Tensor, basic: IndexPlan, new: Tensor, kind: str) 
         size - start - (count - 1) * step - 1
         for size, start, count, step in zip(base.shape, basic.starts, kept, basic.strides, strict=True)
     )
-    laid_out = PadAttrs(tuple(basic.starts), after, tuple(step - 1 for step in basic.strides))
+    laid_out = ops.PadAttrs(tuple(basic.starts), after, tuple(step - 1 for step in basic.strides))
     spread = Tensor.apply(ops.pad, part, constant(0, x.dtype), attrs=laid_out)
     chosen = Tensor.apply(
         ops.pad, constant(True, dtypes.bool_, kept), constant(False, dtypes.bool_), attrs=laid_out
@@ -424,7 +422,7 @@ def scatter(
     ]
     if 0 in index.shape:
         return given.snapshot()
-    attrs = ScatterAttrs(tuple(range(given.ndim)), reduce, False)
+    attrs = ops.ScatterAttrs(tuple(range(given.ndim)), reduce, False)
     return Tensor.apply(ops.scatter, given, new, *lines, attrs=attrs)
 
 

@@ -27,8 +27,6 @@ from planish.frontend.tensor.pointwise import numeric
 from planish.frontend.tensor.recipes import remembered
 from planish.ptir import ops
 from planish.ptir.library import contraction, shaping
-from planish.ptir.ops.contract import DotGeneralAttrs
-from planish.ptir.ops.reduce import ReduceAttrs
 
 
 def contract(
@@ -42,7 +40,7 @@ def contract(
     dtype = left.dtype
     wide = dtypes.float32 if dtype.is_float and dtype.bits < 32 else dtype
     axes = tuple(batch)
-    attrs = DotGeneralAttrs(axes, axes, tuple(left_axes), tuple(right_axes), wide, dtype)
+    attrs = ops.DotGeneralAttrs(axes, axes, tuple(left_axes), tuple(right_axes), wide, dtype)
     return Tensor.apply(ops.dot_general, left, right, attrs=attrs)
 
 
@@ -132,7 +130,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
             "both vectors must be equally long",
         )
     left, right = broadcast_all("vecdot", [conj(left), right])
-    return Tensor.apply(ops.reduce_sum, multiply(left, right), attrs=ReduceAttrs((left.ndim - 1,)))
+    return Tensor.apply(ops.reduce_sum, multiply(left, right), attrs=ops.ReduceAttrs((left.ndim - 1,)))
 
 
 @remembered

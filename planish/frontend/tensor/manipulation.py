@@ -37,7 +37,6 @@ from planish.frontend.tensor.operands import (
 from planish.frontend.tensor.recipes import remembered
 from planish.ptir import ops
 from planish.ptir.library import shaping
-from planish.ptir.ops.movement import ConcatAttrs, ReverseAttrs, SliceAttrs
 from planish.ptir.types import Dim, DimLike, bounds, product
 
 
@@ -229,7 +228,7 @@ def flip(x: Tensor, /, axis: Axis = None) -> Tensor:
     """Some axes backwards, or all."""
     given = tensor("flip", x)
     axes = axes_of("flip", axis, given)
-    return Tensor.apply(ops.reverse, given, attrs=ReverseAttrs(axes)) if axes else given.snapshot()
+    return Tensor.apply(ops.reverse, given, attrs=ops.ReverseAttrs(axes)) if axes else given.snapshot()
 
 
 def rot90(x: Tensor, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
@@ -292,7 +291,7 @@ def concat(arrays: Sequence[Tensor], /, axis: int | None = 0, *, dtype: DTypeLik
             )
     if SESSION.settle_many([x._value for x in given]):
         return from_data(np.concatenate([x._elements(None) for x in given], place), _device("concat", given))
-    return own(Tensor.apply(ops.concat, *given, attrs=ConcatAttrs(place)), given[0])
+    return own(Tensor.apply(ops.concat, *given, attrs=ops.ConcatAttrs(place)), given[0])
 
 
 def _device(name: str, tensors: Sequence[Tensor]) -> str | None:
@@ -344,7 +343,7 @@ def section(x: Tensor, axis: int, start: int, limit: int, step: int = 1) -> Tens
     starts = tuple(start if number == axis else 0 for number in range(x.ndim))
     limits = tuple(limit if number == axis else size for number, size in enumerate(x.shape))
     strides = tuple(step if number == axis else 1 for number in range(x.ndim))
-    return Tensor.apply(ops.slice_, x, attrs=SliceAttrs(starts, limits, strides))
+    return Tensor.apply(ops.slice_, x, attrs=ops.SliceAttrs(starts, limits, strides))
 
 
 def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:

@@ -26,12 +26,8 @@ from planish.frontend.tensor.weak import WeakTensor
 from planish.ptir import ops
 from planish.ptir.dim_numbers import use_numbers
 from planish.ptir.library.shaping import broadcast_dims
-from planish.ptir.ops.convert import CastAttrs
 from planish.ptir.ops.definition import ConstantAttrs
-from planish.ptir.ops.indexing import IotaAttrs
 from planish.ptir.ops.literal import Literal
-from planish.ptir.ops.movement import BroadcastToAttrs, ReshapeAttrs, TransposeAttrs
-from planish.ptir.ops.sizes import DimensionSizeAttrs
 from planish.ptir.types import Dim, DimLike
 
 Operand: TypeAlias = Tensor | Scalar | Array
@@ -134,8 +130,8 @@ def size_as_number(size: Dim) -> Tensor:
     """A size that has only a name, as the Python number it will be."""
     if size.lo < 0:  # a difference of sizes: what it is above its least
         return size_as_number(cast("Dim", size - size.lo)) + size.lo
-    line = Tensor.apply(ops.iota, attrs=IotaAttrs(dtypes.int64, (size,), 0))
-    counted = Tensor.apply(ops.dimension_size, line, attrs=DimensionSizeAttrs(0))
+    line = Tensor.apply(ops.iota, attrs=ops.IotaAttrs(dtypes.int64, (size,), 0))
+    counted = Tensor.apply(ops.dimension_size, line, attrs=ops.DimensionSizeAttrs(0))
     return WeakTensor.of(cast_to(counted, dtypes.int64), int)
 
 
@@ -188,7 +184,7 @@ def _by_text(text: str) -> DType:
 
 def cast_to(x: Tensor, dtype: DType) -> Tensor:
     """The elements converted; the tensor itself if there is nothing to do."""
-    return x if x.dtype is dtype else Tensor.apply(ops.cast, x, attrs=CastAttrs(dtype))
+    return x if x.dtype is dtype else Tensor.apply(ops.cast, x, attrs=ops.CastAttrs(dtype))
 
 
 def default_float(x: Tensor) -> Tensor:
@@ -229,7 +225,7 @@ def broadcast(x: Tensor, shape: Sequence[DimLike]) -> Tensor:
     sizes = tuple(shape)
     if x.shape == sizes:
         return x
-    return Tensor.apply(ops.broadcast_to, x, attrs=BroadcastToAttrs(sizes))
+    return Tensor.apply(ops.broadcast_to, x, attrs=ops.BroadcastToAttrs(sizes))
 
 
 def broadcast_all(name: str, tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -262,7 +258,7 @@ def size_of(x: Tensor, axis: int, dtype: DType) -> Tensor | int:
     size = x._type.dims[axis]
     if isinstance(size, int):
         return size
-    return cast_to(Tensor.apply(ops.dimension_size, x, attrs=DimensionSizeAttrs(axis)), dtype)
+    return cast_to(Tensor.apply(ops.dimension_size, x, attrs=ops.DimensionSizeAttrs(axis)), dtype)
 
 
 def reshaped(x: Tensor, shape: Sequence[DimLike]) -> Tensor:
@@ -273,13 +269,17 @@ def reshaped(x: Tensor, shape: Sequence[DimLike]) -> Tensor:
     known = x._known
     if known is not None:
         return view(x, known.reshape(cast("Shape", sizes)))
-    return Tensor.apply(ops.reshape, x, attrs=ReshapeAttrs(sizes))
+    return Tensor.apply(ops.reshape, x, attrs=ops.ReshapeAttrs(sizes))
 
 
 def permuted(x: Tensor, perm: Sequence[int]) -> Tensor:
     """Axes reordered; the tensor itself if there is nothing to do."""
     order = tuple(perm)
-    return x if order == tuple(range(x.ndim)) else Tensor.apply(ops.transpose, x, attrs=TransposeAttrs(order))
+    return (
+        x
+        if order == tuple(range(x.ndim))
+        else Tensor.apply(ops.transpose, x, attrs=ops.TransposeAttrs(order))
+    )
 
 
 def as_shape(name: str, shape: Sizes) -> Shape:

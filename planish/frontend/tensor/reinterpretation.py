@@ -14,7 +14,6 @@ from planish.frontend.tensor.elementwise import maximum, where
 from planish.frontend.tensor.indexing import scatter
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, reshaped, tensor
 from planish.ptir import ops
-from planish.ptir.ops.convert import BitcastAttrs
 
 
 def bitcast(x: Tensor, dtype: DTypeLike, /) -> Tensor:
@@ -24,20 +23,20 @@ def bitcast(x: Tensor, dtype: DTypeLike, /) -> Tensor:
     if wanted.is_bool:
         raise DTypeError.of("bitcast", f"{given.dtype.name} bits need not be bools", "compare with 0")
     if source.dtype.bits == wanted.bits:
-        return Tensor.apply(ops.bitcast, source, attrs=BitcastAttrs(wanted))
+        return Tensor.apply(ops.bitcast, source, attrs=ops.BitcastAttrs(wanted))
     if source.ndim == 0:
         raise ShapeError.of("bitcast", f"a {given.dtype.name} without axes is no whole number of {wanted.name}", "reshape it to (1,)"
         )  # fmt: skip
     *lead, last = source.shape
     if source.dtype.bits > wanted.bits:
-        parts = Tensor.apply(ops.bitcast, source, attrs=BitcastAttrs(wanted))
+        parts = Tensor.apply(ops.bitcast, source, attrs=ops.BitcastAttrs(wanted))
         return reshaped(parts, (*lead, last * (source.dtype.bits // wanted.bits)))
     ratio = wanted.bits // source.dtype.bits
     if last % ratio:
         raise ShapeError.of("bitcast", f"{last} {given.dtype.name} of shape {given.shape} do not make whole {wanted.name}", f"the last axis has to be a multiple of {ratio}"
         )  # fmt: skip
     return Tensor.apply(
-        ops.bitcast, reshaped(source, (*lead, last // ratio, ratio)), attrs=BitcastAttrs(wanted)
+        ops.bitcast, reshaped(source, (*lead, last // ratio, ratio)), attrs=ops.BitcastAttrs(wanted)
     )
 
 

@@ -35,8 +35,6 @@ from planish.frontend.tensor.statistics import reduce
 from planish.ptir import ops
 from planish.ptir.library import order
 from planish.ptir.ops.definition import OpDef
-from planish.ptir.ops.reduce import ArgReduceAttrs
-from planish.ptir.ops.sizes import NonzeroAttrs
 
 
 def known(name: str, tensors: tuple[Tensor, ...], remedy: str) -> list[Array]:
@@ -57,7 +55,7 @@ def _arg(name: str, op: OpDef, x: Tensor, axis: int | None, keepdims: bool) -> T
         line, place = given, axis_of(name, axis, given.ndim, given.shape)
     if line.shape[place] == 0:
         raise ShapeError.of(name, f"shape {given.shape} has no elements to choose from")
-    result = Tensor.apply(op, line, attrs=ArgReduceAttrs(place, keepdims and axis is not None))
+    result = Tensor.apply(op, line, attrs=ops.ArgReduceAttrs(place, keepdims and axis is not None))
     return reshaped(result, (1,) * given.ndim) if keepdims and axis is None else result
 
 
@@ -82,7 +80,7 @@ def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) ->
 
 
 def _positions(op: str, given: Tensor, remedy: str) -> tuple[Tensor, ...]:
-    rows, count = apply(ops.nonzero, given, attrs=NonzeroAttrs(given.size))
+    rows, count = apply(ops.nonzero, given, attrs=ops.NonzeroAttrs(given.size))
     array, found = known(op, (rows, count), remedy)
     return tuple([from_data(row[: int(found)].copy(), given._device) for row in array])
 
@@ -105,7 +103,7 @@ def nonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> tu
         raise ShapeError.of("nonzero", "a tensor without axes has no positions", "use x != 0")
     if size is None:
         return _positions("nonzero", given, "give the number of results: nonzero(x, size=…)")
-    rows, count = apply(ops.nonzero, given, attrs=NonzeroAttrs(as_count("nonzero", "size", size)))
+    rows, count = apply(ops.nonzero, given, attrs=ops.NonzeroAttrs(as_count("nonzero", "size", size)))
     if fill_value:
         shape = rows._type.dims
         rows = where(iota(shape, len(shape) - 1) < cast_to(count, dtypes.int64), rows, fill_value)

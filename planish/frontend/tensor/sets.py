@@ -29,7 +29,6 @@ from planish.frontend.tensor.sorting import sort
 from planish.frontend.tensor.statistics import max, min
 from planish.frontend.tensor.utility import any
 from planish.ptir import ops
-from planish.ptir.ops.sizes import UniqueAttrs
 
 
 class UniqueAll(NamedTuple):
@@ -66,7 +65,9 @@ def _unique(name: str, x: Tensor, size: int | None) -> UniqueAll:
 def _distinct(name: str, x: Tensor, axis: int | None, size: int | None) -> UniqueAll:
     """Distinct elements of a vector, or slices along the first axis; as many as there are, if no size is given."""
     limit = x.shape[0] if size is None else size
-    found = apply(ops.unique, x, attrs=UniqueAttrs(limit) if axis is None else UniqueAttrs(limit, axis))
+    found = apply(
+        ops.unique, x, attrs=ops.UniqueAttrs(limit) if axis is None else ops.UniqueAttrs(limit, axis)
+    )
     values, first, inverse, counts, _ = found
     if size is None:
         arrays = known(name, found, f"give the number of results: {name}(x, size=…)")

@@ -37,15 +37,12 @@ from planish.frontend.tensor.spelling import arguments_of
 from planish.ptir import ops
 from planish.ptir.library import cumulative
 from planish.ptir.ops.definition import OpDef
-from planish.ptir.ops.movement import ConcatAttrs
-from planish.ptir.ops.reduce import CumulativeAttrs, ReduceAttrs
-from planish.ptir.ops.sizes import DimensionSizeAttrs
 
 
 def reduce(op: OpDef, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     """One of PTIR's reductions; over no axes nothing happens."""
     kept = as_flag(op.name.removeprefix("reduce_"), "keepdims", keepdims)
-    return Tensor.apply(op, x, attrs=ReduceAttrs(axes, kept)) if axes else x.snapshot()
+    return Tensor.apply(op, x, attrs=ops.ReduceAttrs(axes, kept)) if axes else x.snapshot()
 
 
 def summed_dtype(x: Tensor, dtype: DTypeLike | None) -> DType:
@@ -166,7 +163,7 @@ def _count(
         if isinstance(size, int):
             total = total * size
         else:
-            known = Tensor.apply(ops.dimension_size, x, attrs=DimensionSizeAttrs(axis))
+            known = Tensor.apply(ops.dimension_size, x, attrs=ops.DimensionSizeAttrs(axis))
             total = cast_to(known, dtype) * total
     return total
 
@@ -268,12 +265,12 @@ def _running(
 ) -> Tensor:
     given, along = _line(name, x, axis)
     wide = numeric(name, cast_to(given, summed_dtype(given, dtype)))
-    result = Tensor.apply(op, wide, attrs=CumulativeAttrs(along))
+    result = Tensor.apply(op, wide, attrs=ops.CumulativeAttrs(along))
     if not include_initial:
         return result
     shape = tuple(1 if number == along else size for number, size in enumerate(given.shape))
     first = constant(initial, wide.dtype, shape)
-    return Tensor.apply(ops.concat, first, result, attrs=ConcatAttrs(along))
+    return Tensor.apply(ops.concat, first, result, attrs=ops.ConcatAttrs(along))
 
 
 @remembered
@@ -300,14 +297,14 @@ def cumulative_prod(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
 def cumulative_max(x: Tensor, /, axis: int | None = None) -> Tensor:
     """Running maxima along an axis."""
     given, along = _line("cumulative_max", x, axis)
-    return Tensor.apply(ops.cummax, ordered("cumulative_max", given), attrs=CumulativeAttrs(along))
+    return Tensor.apply(ops.cummax, ordered("cumulative_max", given), attrs=ops.CumulativeAttrs(along))
 
 
 @remembered
 def cumulative_min(x: Tensor, /, axis: int | None = None) -> Tensor:
     """Running minima along an axis."""
     given, along = _line("cumulative_min", x, axis)
-    return Tensor.apply(ops.cummin, ordered("cumulative_min", given), attrs=CumulativeAttrs(along))
+    return Tensor.apply(ops.cummin, ordered("cumulative_min", given), attrs=ops.CumulativeAttrs(along))
 
 
 def cumulative_logsumexp(x: Tensor, /, axis: int | None = None) -> Tensor:
