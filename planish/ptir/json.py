@@ -25,7 +25,7 @@ from planish.ptir.ops.collective import MeshLayout
 from planish.ptir.ops.definition import NO_ATTRS, REGISTRY, RETURN, Attrs, NoAttrs
 from planish.ptir.parser import MAX_NESTING
 from planish.ptir.printer import symbols_in
-from planish.ptir.reader import Reader
+from planish.ptir.reader import PtirReader
 from planish.ptir.types import Dim, TensorType
 
 VERSION: Final = 1
@@ -168,7 +168,7 @@ class _FunctionLoader:
 
     def __init__(self, record: Record, path: str) -> None:
         self.dims: Dims = self._dims(_object(record.get("dims", {}), f"{path}.dims"), f"{path}.dims")
-        self.reader = Reader("", dims=self.dims)
+        self.reader = PtirReader("", dims=self.dims)
         self.values: dict[int, Value] = {}
         self.taken: set[int] = set()
         self.insts: set[int] = set()
