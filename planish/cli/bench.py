@@ -41,7 +41,6 @@ _BEAM: Final = 4
 
 
 def parser() -> CommandParser:
-    """The options."""
     parser = CommandParser(
         "planish bench", "Time a program and its kernels; search for better schedules.", examples(__doc__)
     )
@@ -70,7 +69,6 @@ def parser() -> CommandParser:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     own, words = _divided(arguments)
     args = parser().parse(own, console)
     check_plot(args.plot)

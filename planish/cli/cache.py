@@ -17,7 +17,6 @@ _UNITS: Final = ("bytes", "KiB", "MiB", "GiB")
 
 
 def parser() -> CommandParser:
-    """The options."""
     parser = CommandParser(
         "planish cache", "Show or clear what is kept of earlier compilations.", examples(__doc__)
     )
@@ -28,7 +27,6 @@ def parser() -> CommandParser:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     cache = own_cache()
     info = cache.clear() if args.action == "clear" else cache.info()

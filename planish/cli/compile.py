@@ -22,7 +22,6 @@ from planish.runtime.processors import LEVELS
 
 
 def parser() -> CommandParser:
-    """The options."""
     parser = CommandParser(
         "planish compile",
         "Compile an ONNX model into a folder: program, weights, machine code.",
@@ -37,7 +36,6 @@ def parser() -> CommandParser:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     folder = Path(args.output)
     if folder.exists() and not folder.is_dir():

@@ -28,7 +28,6 @@ class Option:
 
 
 def parser() -> CommandParser:
-    """The options."""
     parser = CommandParser(
         "planish completion", "Write the completion script of a shell to standard output.", examples(__doc__)
     )
@@ -37,7 +36,6 @@ def parser() -> CommandParser:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     script = _SHELLS[args.shell](described())
     console.product({"shell": args.shell, "script": script}, script)

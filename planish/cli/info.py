@@ -38,7 +38,6 @@ FEATURES: Final = (
 
 
 def parser() -> CommandParser:
-    """The options."""
     parser = CommandParser(
         "planish info", "Versions, machine and settings, as bug reports want them.", examples(__doc__)
     )
@@ -54,7 +53,6 @@ def parser() -> CommandParser:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     if args.calibrate:
         calibrate()

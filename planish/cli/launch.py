@@ -15,7 +15,6 @@ from planish.distributed.launch import launch
 
 
 def parser() -> CommandParser:
-    """The options."""
     parser = CommandParser("planish launch", "Run a program on several ranks.", examples(__doc__))
     parser.option("-n", "N", "how many ranks", type=int, required=True, dest="ranks")
     parser.option("--mpirun", "OPTIONS", "further options for mpirun, such as '-hosts a,b'", default="")
@@ -25,7 +24,6 @@ def parser() -> CommandParser:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     given, rest = divide(arguments, parser())
     args = parser().parse(given, console)
     start = ["-m", args.module] if args.module else [args.script] if args.script else []

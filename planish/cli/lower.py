@@ -66,7 +66,6 @@ levels:
 
 
 def parser() -> CommandParser:
-    """The options."""
     parser = CommandParser(
         "planish lower",
         "Lower a program's entry and show it at one level.",
@@ -145,7 +144,6 @@ def _width(word: str) -> int | str:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     loaded = load_files(args.load)
     passes = adjust(read_passes(args.pipeline), extra=loaded)

@@ -53,7 +53,6 @@ examples:
 
 
 def parser() -> CommandParser:
-    """The options."""
     parser = CommandParser(
         "planish opt",
         "Run a pipeline of passes over a program (PTIR, as text or JSON).",
@@ -115,7 +114,6 @@ def _count(word: str) -> int:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     # The value of this option is optional and must not swallow the file after it, as argparse would let it.
     spelled = ["--print-changed=ir" if word == "--print-changed" else word for word in arguments]
     args = parser().parse(spelled, console)

@@ -24,7 +24,6 @@ from planish.frontend.devices import CPU, checked
 
 
 def parser() -> CommandParser:
-    """The options."""
     parser = CommandParser(
         "planish profile", "Time every launch of a call by itself, on random inputs.", examples(__doc__)
     )
@@ -40,7 +39,6 @@ def parser() -> CommandParser:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     if args.repeat < 1:
         raise UsageError("--repeat is at least 1")

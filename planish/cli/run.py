@@ -45,7 +45,6 @@ Array = NDArray[Any]
 
 
 def parser() -> CommandParser:
-    """The options."""
     parser = CommandParser(
         "planish run",
         "Run an ONNX model, the folder that `planish compile` wrote, or a Python script.",
@@ -83,7 +82,6 @@ def parser() -> CommandParser:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     own, words = script.divide(arguments, parser())
     args = parser().parse(own, console)
     if args.trace is not None and args.dump_dir is not None:

@@ -45,7 +45,6 @@ examples:
 
 
 def parser() -> CommandParser:
-    """The options."""
     parser = CommandParser("planish bisect", "Find the stage that makes a program's result wrong.", _EPILOG)
     parser.option("file", "FILE", SOURCE_HELP, nargs="?", default="-")
     add_source_arguments(parser)
@@ -69,7 +68,6 @@ def parser() -> CommandParser:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     loaded = load_files(args.load)
     program = read_program(args, console)

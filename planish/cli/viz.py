@@ -35,7 +35,6 @@ _WHAT: Final = "script.py, model.onnx, prog.ptir, MODULE:FUNCTION with --args, a
 
 
 def parser() -> CommandParser:
-    """The options."""
     made = CommandParser("planish viz", "Record a compilation and look at it.", examples(__doc__))
     made.option("source", "WHAT", _WHAT)
     made.option(
@@ -61,7 +60,6 @@ def _port(text: str) -> int:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     options = parser()
     own, words = divided(arguments, options)
     args = options.parse(own, console)
