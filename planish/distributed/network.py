@@ -119,18 +119,6 @@ def _around(network: Network, group: GroupPlacement, nbytes: float, rounds: int,
     return min((flat, Transfer(steps, within, across)), key=lambda each: each.seconds)
 
 
-def _all_reduce(network: Network, group: GroupPlacement, given: float, made: float) -> Transfer:
-    return _around(network, group, given, 2, tree=True)
-
-
-def _all_gather(network: Network, group: GroupPlacement, given: float, made: float) -> Transfer:
-    return _around(network, group, made, 1, tree=False)
-
-
-def _reduce_scatter(network: Network, group: GroupPlacement, given: float, made: float) -> Transfer:
-    return _around(network, group, given, 1, tree=False)
-
-
 def _all_to_all(network: Network, group: GroupPlacement, given: float, made: float) -> Transfer:
     if group.members == 1:
         return Transfer(0.0)
@@ -169,9 +157,9 @@ def _broadcast(network: Network, group: GroupPlacement, given: float, made: floa
 
 
 COSTS: Final[dict[str, Callable[[Network, GroupPlacement, float, float], Transfer]]] = {
-    "all_reduce": _all_reduce,
-    "all_gather": _all_gather,
-    "reduce_scatter": _reduce_scatter,
+    "all_reduce": lambda network, group, given, made: _around(network, group, given, 2, tree=True),
+    "all_gather": lambda network, group, given, made: _around(network, group, made, 1, tree=False),
+    "reduce_scatter": lambda network, group, given, made: _around(network, group, given, 1, tree=False),
     "all_to_all": _all_to_all,
     "permute": _permute,
     "broadcast": _broadcast,

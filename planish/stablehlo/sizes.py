@@ -113,10 +113,6 @@ def _dims(value: HloValue) -> tuple[Any, ...]:
     return value.type.dims if isinstance(value.type, HloTensorType) else ()
 
 
-def _shaped(op: Operation, value: HloValue, x: Known) -> Known:
-    return x.reshape([-1 if d is None else d for d in _dims(value)])
-
-
 def _broadcast(op: Operation, value: HloValue, x: Known) -> Known:
     dims: list[Any] = [1] * len(_dims(value))
     for axis, place in enumerate(op.attributes["broadcast_dimensions"]):
@@ -151,7 +147,7 @@ def _divided(a: DimLike, b: DimLike) -> DimLike:
 
 _RULES: Final[dict[str, Callable[..., Known | None]]] = {
     "constant": _constant,
-    "reshape": _shaped,
+    "reshape": lambda op, value, x: x.reshape([-1 if d is None else d for d in _dims(value)]),
     "convert": lambda op, value, x: x,
     "broadcast_in_dim": _broadcast,
     "slice": _slice,

@@ -38,21 +38,13 @@ def _broadcast(at: RuleSite, c: V, n: int) -> V:
     return where(here.broadcast_to(total.dims), total)
 
 
-def _sharded(at: RuleSite, c: V, n: int) -> V:
-    return c.sharding(at.attrs.mesh, at.attrs.spec)
-
-
-def _back(at: RuleSite, c: V, n: int) -> V:
-    return c.to_device(like=at.x[0])
-
-
 LINEAR_COLLECTIVES: Final[Mapping[str, Linearity]] = {
     "all_gather": Linearity(_gathered),
     "all_to_all": Linearity(_exchanged),
     "permute": Linearity(_permuted),
     "broadcast": Linearity(_broadcast),
-    "sharding": Linearity(_sharded),
-    "to_device": Linearity(_back),
+    "sharding": Linearity(lambda at, c, n: c.sharding(at.attrs.mesh, at.attrs.spec)),
+    "to_device": Linearity(lambda at, c, n: c.to_device(like=at.x[0])),
 }
 
 

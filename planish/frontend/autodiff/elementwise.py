@@ -111,15 +111,7 @@ def _sign(at: RuleSite, given: V) -> V | None:
     return size.eq(0).select(zeros(at.graph, x.type), across)
 
 
-def _push_sign(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
-    return [_sign(at, the_only(t))]
-
-
-def _pull_sign(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
-    return [_sign(at, the_only(c))]
-
-
 CURVED: Final[Mapping[str, tuple[Push, Pull]]] = {
     "abs": (_push_abs, _pull_abs),
-    "sign": (_push_sign, _pull_sign),
+    "sign": (lambda at, t: [_sign(at, the_only(t))], lambda at, c, needs: [_sign(at, the_only(c))]),
 }

@@ -156,12 +156,8 @@ def _pull_top_k(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> l
     return [put(zeros(at.graph, at.x[0].type), the_only(c), at.y[1], at.attrs.axis)]
 
 
-def _push_top_k(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
-    return [taken(the_only(t), at.y[1], at.attrs.axis), None]
-
-
 INDEXING: Final[Mapping[str, tuple[Push, Pull]]] = {
     "scatter": (_push_scatter, _pull_scatter),
     "sort": (_push_sort, _pull_sort),
-    "top_k": (_push_top_k, _pull_top_k),
+    "top_k": (lambda at, t: [taken(the_only(t), at.y[1], at.attrs.axis), None], _pull_top_k),
 }

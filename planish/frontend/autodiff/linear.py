@@ -62,10 +62,6 @@ class Linearity:
 # -- movement --------------------------------------------------------------------------------------------------
 
 
-def _reshape(at: RuleSite, c: V, n: int) -> V:
-    return c.reshape(at.x[0].dims)
-
-
 def _transpose(at: RuleSite, c: V, n: int) -> V:
     perm = at.attrs.perm
     return c.transpose([perm.index(axis) for axis in range(len(perm))])
@@ -99,10 +95,6 @@ def _put_slice(at: RuleSite, c: V) -> V:
     return zeros(at.graph, at.x[0].type).scatter(c, indices, range(c.rank), "add", unique_indices=True)
 
 
-def _reverse(at: RuleSite, c: V, n: int) -> V:
-    return c.reverse(at.attrs.axes)
-
-
 def _concat(at: RuleSite, c: V, n: int) -> V:
     axis = at.attrs.axis
     start: DimLike = 0
@@ -133,18 +125,6 @@ def kept(at: RuleSite, value: V) -> V:
     return value.reshape([1 if axis in axes else dim for axis, dim in enumerate(at.x[0].dims)])
 
 
-def _reduce_sum(at: RuleSite, c: V, n: int) -> V:
-    return kept(at, c).broadcast_to(at.x[0].dims)
-
-
-def _cumsum(at: RuleSite, c: V, n: int) -> V:
-    return c.cumsum(at.attrs.axis, not at.attrs.reverse, at.attrs.exclusive)
-
-
-def _select(at: RuleSite, c: V, n: int) -> V:
-    return where(at.x[0] if n == 1 else at.x[0].not_(), c)
-
-
 def _bound_size(at: RuleSite, t: V) -> V:
     """What the op keeps of an axis, by the name that it has given to the size."""
     return t.slice([0] * t.rank, at.y[0].dims)
@@ -165,26 +145,6 @@ def _cast(at: RuleSite, c: V, n: int) -> V:
     return c if c.dtype is target else c.cast(target)
 
 
-def _conj(at: RuleSite, c: V, n: int) -> V:
-    return c.conj()
-
-
-def _real(at: RuleSite, c: V, n: int) -> V:
-    return c.complex(zeros(at.graph, c.type))
-
-
-def _imag(at: RuleSite, c: V, n: int) -> V:
-    return zeros(at.graph, c.type).complex(c)
-
-
-def _complex(at: RuleSite, c: V, n: int) -> V:
-    return c.real() if n == 0 else c.imag()
-
-
-def _bitcast(at: RuleSite, c: V, n: int) -> V:
-    return c.bitcast(at.x[0].dtype)
-
-
 def is_linear_bitcast(source: DType, target: DType) -> bool:
     """Whether a bitcast only parts complex numbers, joins them, or does nothing. All others end a derivative."""
     wide, narrow = (source, target) if source.is_complex else (target, source)
@@ -198,10 +158,6 @@ def _gather(at: RuleSite, c: V, n: int) -> V:
     x, *indices = at.x
     axes = at.attrs.axes
     return zeros(at.graph, x.type).scatter(c, clamped(x, indices, axes), axes, "add")
-
-
-def _dynamic_slice(at: RuleSite, c: V, n: int) -> V:
-    return zeros(at.graph, at.x[0].type).dynamic_update_slice(c, at.x[1:])
 
 
 def _dynamic_update(at: RuleSite, c: V, n: int) -> V:
@@ -227,14 +183,6 @@ def _count(value: V, axes: Sequence[int]) -> V:
     return sizes.cast(value.dtype).broadcast_to(value.dims)
 
 
-def _fft(at: RuleSite, c: V, n: int) -> V:
-    return c.ifft(at.attrs.axes).mul(_count(c, at.attrs.axes))
-
-
-def _ifft(at: RuleSite, c: V, n: int) -> V:
-    return c.fft(at.attrs.axes).div(_count(c, at.attrs.axes))
-
-
 def _rfft(at: RuleSite, c: V, n: int) -> V:
     """As if the other half of the spectrum, which is not there, had no cotangent."""
     axis, x = at.attrs.axes[-1], at.x[0]
@@ -256,30 +204,32 @@ def _irfft(at: RuleSite, c: V, n: int) -> V:
 
 
 LINEAR: Final[Mapping[str, Linearity]] = {
-    "reshape": Linearity(_reshape),
+    "reshape": Linearity(lambda at, c, n: c.reshape(at.x[0].dims)),
     "transpose": Linearity(_transpose),
     "broadcast_to": Linearity(_broadcast),
     "slice": Linearity(_slice),
-    "reverse": Linearity(_reverse),
+    "reverse": Linearity(lambda at, c, n: c.reverse(at.attrs.axes)),
     "concat": Linearity(_concat, None, joint=True),
     "pad": Linearity(_pad, (0, 1), joint=True),
     "bind_dim": Linearity(_bind_dim, pushed=_bound_size),
-    "reduce_sum": Linearity(_reduce_sum),
-    "cumsum": Linearity(_cumsum),
-    "select": Linearity(_select, (1, 2), joint=True),
+    "reduce_sum": Linearity(lambda at, c, n: kept(at, c).broadcast_to(at.x[0].dims)),
+    "cumsum": Linearity(lambda at, c, n: c.cumsum(at.attrs.axis, not at.attrs.reverse, at.attrs.exclusive)),
+    "select": Linearity(lambda at, c, n: where(at.x[0] if n == 1 else at.x[0].not_(), c), (1, 2), joint=True),
     "cast": Linearity(_cast),
-    "bitcast": Linearity(_bitcast),
-    "conj": Linearity(_conj),
-    "real": Linearity(_real),
-    "imag": Linearity(_imag),
-    "complex": Linearity(_complex, (0, 1), joint=True),
+    "bitcast": Linearity(lambda at, c, n: c.bitcast(at.x[0].dtype)),
+    "conj": Linearity(lambda at, c, n: c.conj()),
+    "real": Linearity(lambda at, c, n: c.complex(zeros(at.graph, c.type))),
+    "imag": Linearity(lambda at, c, n: zeros(at.graph, c.type).complex(c)),
+    "complex": Linearity(lambda at, c, n: c.real() if n == 0 else c.imag(), (0, 1), joint=True),
     "dot_general": Linearity(transposed_dot, (0, 1)),
     "convolution": Linearity(transposed_convolution, (0, 1)),
     "gather": Linearity(_gather),
-    "dynamic_slice": Linearity(_dynamic_slice),
+    "dynamic_slice": Linearity(
+        lambda at, c, n: zeros(at.graph, at.x[0].type).dynamic_update_slice(c, at.x[1:])
+    ),
     "dynamic_update_slice": Linearity(_dynamic_update, (0, 1), joint=True),
-    "fft": Linearity(_fft),
-    "ifft": Linearity(_ifft),
+    "fft": Linearity(lambda at, c, n: c.ifft(at.attrs.axes).mul(_count(c, at.attrs.axes))),
+    "ifft": Linearity(lambda at, c, n: c.fft(at.attrs.axes).div(_count(c, at.attrs.axes))),
     "rfft": Linearity(_rfft),
     "irfft": Linearity(_irfft),
 }

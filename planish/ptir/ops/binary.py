@@ -66,10 +66,6 @@ def _complex(real: Array, imag: Array) -> Array:
     return result
 
 
-def _complex_dtype(part: DType) -> DType:
-    return dtypes.complex64 if part is dtypes.float32 else dtypes.complex128
-
-
 # --- arithmetic -------------------------------------------------------------------------------------------
 add: Final = _binary(
     "add", NUMBERS, exact(np.add), python_int=operator.add, commutative=True, doc="x + y; integers wrap."
@@ -119,7 +115,7 @@ complex: Final = _binary(
     "complex",
     frozenset({dtypes.float32, dtypes.float64}),
     _complex,
-    result=_complex_dtype,
+    result=lambda part: dtypes.complex64 if part is dtypes.float32 else dtypes.complex128,
     key=d.OpKey.COMPLEX,
     way=d.Way.COMPOSITE,
     doc="The complex number x + iy.",

@@ -216,18 +216,6 @@ def combine(kind: str, arrays: Sequence[Array]) -> Array:
     return monoid.decode(np.asarray(total), dtype)
 
 
-def _all_reduce(arrays: Sequence[Array], attrs: AllReduceAttrs) -> list[Array]:
-    return [combine(attrs.kind, arrays)] * len(arrays)
-
-
-def _all_gather(arrays: Sequence[Array], attrs: AllGatherAttrs) -> list[Array]:
-    return [np.concatenate(arrays, attrs.axis)] * len(arrays)
-
-
-def _reduce_scatter(arrays: Sequence[Array], attrs: ReduceScatterAttrs) -> list[Array]:
-    return np.split(combine(attrs.kind, arrays), len(arrays), attrs.axis)
-
-
 def _all_to_all(arrays: Sequence[Array], attrs: AllToAllAttrs) -> list[Array]:
     parts = [np.split(array, len(arrays), attrs.split) for array in arrays]
     return [np.concatenate([own[place] for own in parts], attrs.concat) for place in range(len(arrays))]
@@ -241,17 +229,13 @@ def _permute(arrays: Sequence[Array], attrs: PermuteAttrs) -> list[Array]:
     return results
 
 
-def _broadcast(arrays: Sequence[Array], attrs: BroadcastAttrs) -> list[Array]:
-    return [arrays[attrs.root]] * len(arrays)
-
-
 EXCHANGES: Final[dict[str, Callable[..., list[Array]]]] = {
-    "all_reduce": _all_reduce,
-    "all_gather": _all_gather,
-    "reduce_scatter": _reduce_scatter,
+    "all_reduce": lambda arrays, attrs: [combine(attrs.kind, arrays)] * len(arrays),
+    "all_gather": lambda arrays, attrs: [np.concatenate(arrays, attrs.axis)] * len(arrays),
+    "reduce_scatter": lambda arrays, attrs: np.split(combine(attrs.kind, arrays), len(arrays), attrs.axis),
     "all_to_all": _all_to_all,
     "permute": _permute,
-    "broadcast": _broadcast,
+    "broadcast": lambda arrays, attrs: [arrays[attrs.root]] * len(arrays),
 }
 """What each collective computes for a whole group."""
 

@@ -264,14 +264,6 @@ def _bind_dim(graph: Splice, inst: Inst, operands: Sequence[Parts]) -> Sequence[
     return [split(whole)]
 
 
-def _dimension_size(graph: Splice, inst: Inst, operands: Sequence[Parts]) -> Sequence[Parts]:
-    return [(graph.emit(inst.op, (operands[0][0],), inst.attrs),)]
-
-
-def _complex(graph: Splice, inst: Inst, operands: Sequence[Parts]) -> Sequence[Parts]:
-    return [(operands[0][0], operands[1][0])]
-
-
 _BY_PARTS: Final = """
     neg add sub select reshape transpose broadcast_to slice reverse concat pad gather dynamic_slice
     dynamic_update_slice reduce_sum cumsum
@@ -315,7 +307,7 @@ RULES: Final[dict[str, Rule]] = {
     "is_nan": _to_real(lambda z: z[0].is_nan().or_(z[1].is_nan())),
     "is_inf": _to_real(lambda z: z[0].is_inf().or_(z[1].is_inf())),
     "is_finite": _to_real(lambda z: z[0].is_finite().and_(z[1].is_finite())),
-    "complex": _complex,
+    "complex": lambda graph, inst, operands: [(operands[0][0], operands[1][0])],
     "constant": _constant,
     "iota": _iota,
     "cast": _change,
@@ -327,6 +319,6 @@ RULES: Final[dict[str, Rule]] = {
     "reduce_window": _reduce_window,
     "scatter": _scatter,
     "bind_dim": _bind_dim,
-    "dimension_size": _dimension_size,
+    "dimension_size": lambda graph, inst, operands: [(graph.emit(inst.op, (operands[0][0],), inst.attrs),)],
 }
 """What becomes of each op that may meet complex numbers; host ops are the same for all."""

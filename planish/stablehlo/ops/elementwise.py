@@ -30,26 +30,6 @@ def half_away_from_zero(x: V) -> V:
     return far.select(whole.add(x.graph.full(x.dims, 1.0, x.dtype).copysign(x)), whole)
 
 
-def _logistic(x: V) -> V:
-    return x.neg().exp().add(1).reciprocal()
-
-
-def _magnitude(x: V) -> V:
-    return x.abs() if x.dtype.is_signed or not x.dtype.is_int else x
-
-
-def _negated(x: V) -> V:
-    return x if x.dtype.is_bool else x.neg()
-
-
-def _real(x: V) -> V:
-    return x.real() if x.dtype.is_complex else x
-
-
-def _imaginary(x: V) -> V:
-    return x.imag() if x.dtype.is_complex else x.graph.full(x.dims, 0, x.dtype)
-
-
 def _cube_root(x: V) -> V:
     """The principal root of complex numbers."""
     return x.pow(x.graph.full(x.dims, 1 / 3, x.dtype)) if x.dtype.is_complex else x.cbrt()
@@ -60,7 +40,7 @@ def _is_finite(x: V) -> V:
 
 
 _UNARY: Final[dict[str, Callable[[V], V]]] = {
-    "abs": _magnitude,
+    "abs": lambda x: x.abs() if x.dtype.is_signed or not x.dtype.is_int else x,
     "cbrt": _cube_root,
     "ceil": V.ceil,
     "cosine": V.cos,
@@ -68,15 +48,15 @@ _UNARY: Final[dict[str, Callable[[V], V]]] = {
     "exponential": V.exp,
     "exponential_minus_one": V.expm1,
     "floor": V.floor,
-    "imag": _imaginary,
+    "imag": lambda x: x.imag() if x.dtype.is_complex else x.graph.full(x.dims, 0, x.dtype),
     "is_finite": _is_finite,
     "log": V.log,
     "log_plus_one": V.log1p,
-    "logistic": _logistic,
-    "negate": _negated,
+    "logistic": lambda x: x.neg().exp().add(1).reciprocal(),
+    "negate": lambda x: x if x.dtype.is_bool else x.neg(),
     "not": V.not_,
     "popcnt": V.popcount,
-    "real": _real,
+    "real": lambda x: x.real() if x.dtype.is_complex else x,
     "round_nearest_afz": half_away_from_zero,
     "round_nearest_even": V.round,
     "rsqrt": V.rsqrt,
