@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -27,6 +28,16 @@ _BINARY: Final = {
 }  # fmt: skip
 _COMPARE: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 _LIBRARY: Final = ("relu", "sigmoid", "silu", "log_sigmoid", "mish")
+
+_FORMULAS: Final[dict[str, Callable[[FxSite, V], V]]] = {
+    "aten.abs prims.abs": lambda at, x: x if x.dtype.is_bool or x.dtype.is_unsigned else cast(x.abs(), at.dtype),
+    "aten.bitwise_not prims.bitwise_not": lambda at, x: x.not_(),
+    "aten.frac": lambda at, x: x.sub(x.trunc()),
+    "aten.log10 prims.log10": lambda at, x: at.of(x, at.dtype).log().mul(1 / math.log(10)),
+    "aten.logical_not": lambda at, x: cast(x, dtypes.bool_).not_(),
+    "aten.square": lambda at, x: x.mul(x),
+    "prims.isfinite": lambda at, x: x.is_finite() if _may_be_endless(x) else at.full(x.dims, True),
+}  # fmt: skip
 
 
 def _unary(method: str, at: FxSite, x: Operand) -> V:
@@ -57,6 +68,12 @@ def _library(name: str, at: FxSite, x: V) -> V:
     return cast(found, own)
 
 
+def _may_be_endless(x: V) -> bool:
+    return x.dtype.is_float or x.dtype.is_complex
+
+
+for _names, _formula in _FORMULAS.items():
+    lowering(*_names.split())(_formula)
 for _name in _UNARY:
     lowering(f"aten.{_name}", f"prims.{_name}")(partial(_unary, _name))
 for _name in _ROUNDING:
@@ -189,11 +206,6 @@ def gcd(at: FxSite, x: V, y: V) -> V:
     return at.graph.while_loop(more, step, left.abs(), right.abs())[0]
 
 
-@lowering("aten.abs", "prims.abs")
-def abs(at: FxSite, x: V) -> V:
-    return x if x.dtype.is_bool or x.dtype.is_unsigned else cast(x.abs(), at.dtype)
-
-
 @lowering("aten.sign", "prims.sign", "aten.sgn")
 def sign(at: FxSite, x: V) -> V:
     if x.dtype.is_bool:
@@ -220,16 +232,6 @@ def round(at: FxSite, x: V, *, decimals: int = 0) -> V:
     return x.mul(scale).round().div(scale) if decimals > 0 else x.div(scale).round().mul(scale)
 
 
-@lowering("aten.frac")
-def frac(at: FxSite, x: V) -> V:
-    return x.sub(x.trunc())
-
-
-@lowering("aten.log10", "prims.log10")
-def log10(at: FxSite, x: V) -> V:
-    return at.of(x, at.dtype).log().mul(1 / math.log(10))
-
-
 @lowering("aten.logaddexp")
 def log_add_exp(at: FxSite, x: V, y: V) -> V:
     left, right = at.together(x, y)
@@ -242,11 +244,6 @@ def log_add_exp(at: FxSite, x: V, y: V) -> V:
 def fma(at: FxSite, x: V, y: V, z: V) -> V:
     a, b, c = at.together(x, y, z)
     return a.mul(b).add(c)
-
-
-@lowering("aten.square")
-def square(at: FxSite, x: V) -> V:
-    return x.mul(x)
 
 
 @lowering("prims.frexp", "aten.frexp")
@@ -270,16 +267,6 @@ def frexp(at: FxSite, x: V) -> tuple[V, V]:
 # --- bits and truth ---------------------------------------------------------------------------------------
 
 
-@lowering("aten.bitwise_not", "prims.bitwise_not")
-def bitwise_not(at: FxSite, x: V) -> V:
-    return x.not_()
-
-
-@lowering("aten.logical_not")
-def logical_not(at: FxSite, x: V) -> V:
-    return cast(x, dtypes.bool_).not_()
-
-
 def _logical(method: str, at: FxSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y, dtype=dtypes.bool_)
     found: V = getattr(left, method)(right)
@@ -297,19 +284,11 @@ def right_shift(at: FxSite, x: Operand, y: Operand) -> V:
 
 
 def _class(method: str, at: FxSite, x: V) -> V:
-    if not (x.dtype.is_float or x.dtype.is_complex):
-        return at.full(x.dims, False)
-    found: V = getattr(x, method)()
-    return found
+    return getattr(x, method)() if _may_be_endless(x) else at.full(x.dims, False)
 
 
 for _name in ("nan", "inf"):
     lowering(f"aten.is{_name}")(partial(_class, f"is_{_name}"))
-
-
-@lowering("prims.isfinite")
-def isfinite(at: FxSite, x: V) -> V:
-    return x.is_finite() if x.dtype.is_float or x.dtype.is_complex else at.full(x.dims, True)
 
 
 # --- choice -----------------------------------------------------------------------------------------------
