@@ -20,14 +20,7 @@ from numpy.typing import NDArray
 
 from planish.cli import deployment, script
 from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples
-from planish.cli.models import (
-    DimSizes,
-    check_output,
-    random_inputs,
-    read_dims,
-    read_inputs,
-    write_outputs,
-)
+from planish.cli.models import DimSizes, check_output, random_inputs, read_dims, read_inputs, write_outputs
 from planish.cli.outputs import check_with_onnxruntime, described, summary, write_text
 from planish.cli.recorded import REPEAT, ModelRecorder, tables
 from planish.cli.timeline import TimelineSink

@@ -14,11 +14,7 @@ from typing import Final
 
 from planish.codegen import amx, amx_text, symbols
 from planish.codegen.blocks import block_bytes, points
-from planish.codegen.c_table import (
-    lanes_in_c,
-    memory_type,
-    scalar_type,
-)
+from planish.codegen.c_table import lanes_in_c, memory_type, scalar_type
 from planish.codegen.c_values import CValues, is_wide
 from planish.codegen.questions import OneThread, may_stream, maybe_outside
 from planish.dtypes import AddrSpace

@@ -30,9 +30,7 @@ def associative_scan(
     sizes = {leaf.shape[along] for leaf, along in zip(leaves, axes, strict=True)}
     if len(sizes) != 1:
         raise ShapeError.of(
-            "associative_scan",
-            f"axis {axis} has the sizes {sorted(sizes)} in the leaves",
-            "all must agree",
+            "associative_scan", f"axis {axis} has the sizes {sorted(sizes)} in the leaves", "all must agree"
         )
 
     def part(x: Tensor, along: int, piece: slice) -> Tensor:

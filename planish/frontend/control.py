@@ -401,9 +401,7 @@ class _Sequences:
         for x, path in zip(self.tensors, paths(self.structure, "xs"), strict=True):
             if x.ndim == 0:
                 raise ShapeError.of(
-                    op,
-                    f"{path} has no axis to go along",
-                    "close over what is the same in every step",
+                    op, f"{path} has no axis to go along", "close over what is the same in every step"
                 )
             size = x._type.dims[0]
             if found is None:

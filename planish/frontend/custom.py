@@ -30,13 +30,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-_WORDS: Final = {
-    8: dtypes.uint8,
-    16: dtypes.uint16,
-    32: dtypes.uint32,
-    64: dtypes.uint64,
-    128: dtypes.uint64,
-}
+_WORDS: Final = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64, 128: dtypes.uint64}
 
 
 def stop_gradient(value: T) -> T:
@@ -145,9 +139,7 @@ class _Custom(ABC, Generic[P, R]):
 
     def _missing(self, method: str) -> GraphError:
         return GraphError.of(
-            self.name,
-            "it has no rule for its derivative yet",
-            f"give it one with {self.name}.{method}",
+            self.name, "it has no rule for its derivative yet", f"give it one with {self.name}.{method}"
         )
 
     def _checked(

@@ -121,9 +121,7 @@ def _examples(what: str, given: Sequence[tuple[object, int | None]]) -> tuple[li
     if len(sizes) > 1:
         listed = ", ".join(f"{size} ({who})" for size, who in sizes.items())
         raise ShapeError.of(
-            what,
-            f"the numbers of examples differ: {listed}",
-            "give in_axes that say where the examples lie",
+            what, f"the numbers of examples differ: {listed}", "give in_axes that say where the examples lie"
         )
     return found, next(iter(sizes))
 

@@ -102,8 +102,7 @@ def _with_aux(what: str, made: Tree, has_aux: bool) -> tuple[Tree, Tree]:
         return made, None
     if not isinstance(made, tuple) or len(made) != 2:
         raise PlanishError.of(
-            what,
-            f"with has_aux the function has to return a pair (value, aux), not {_kind(made)}",
+            what, f"with has_aux the function has to return a pair (value, aux), not {_kind(made)}"
         )
     return made
 
@@ -402,9 +401,7 @@ def _jacobian_parts(
 def _moves(what: str, type: TensorType) -> None:
     if not is_real_or_complex(type):
         raise DTypeError.of(
-            what,
-            f"the function returns {shown(type)}, which has no derivative",
-            "return floats alone",
+            what, f"the function returns {shown(type)}, which has no derivative", "return floats alone"
         )
 
 

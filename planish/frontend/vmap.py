@@ -14,14 +14,7 @@ from typing import Final
 from planish import dtypes
 from planish.errors import GraphError
 from planish.frontend.autodiff.loops import bound
-from planish.frontend.batching import (
-    BATCHING,
-    UNBATCHED,
-    Batch,
-    batched_type,
-    moved_axis,
-    spread,
-)
+from planish.frontend.batching import BATCHING, UNBATCHED, Batch, batched_type, moved_axis, spread
 from planish.frontend.markers import GUARDED, MARKERS
 from planish.frontend.replay import Replay, Values, emit, inlined
 from planish.ptir.dims import DimLike

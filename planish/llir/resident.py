@@ -53,12 +53,7 @@ def resident(program: ir.Program) -> ir.Program:
     staying = _Staying(program, counts, stay, sizes[-1])
     return replace(
         program,
-        body=(
-            ir.Fetcher(),
-            *staying.part(body[1:split]),
-            ir.EndFetcher(),
-            *staying.part(body[split + 1 :]),
-        ),
+        body=(ir.Fetcher(), *staying.part(body[1:split]), ir.EndFetcher(), *staying.part(body[split + 1 :])),
     )
 
 

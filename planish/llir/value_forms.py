@@ -74,10 +74,7 @@ class Convert(Instruction):
 
     def problems(self, program: Program) -> Iterator[Complaint]:
         if self.operand.dtype.lanes != self.result.dtype.lanes:
-            yield (
-                "types",
-                f"a cast keeps the number of lanes: {self.operand.dtype} to {self.result.dtype}",
-            )
+            yield ("types", f"a cast keeps the number of lanes: {self.operand.dtype} to {self.result.dtype}")
 
     def evaluate(self, *operands: Array) -> Array:
         return arithmetic.convert(operands[0], self.operand.dtype, self.result.dtype)
@@ -216,10 +213,7 @@ class AnyLane(Instruction):
 
     def problems(self, program: Program) -> Iterator[Complaint]:
         if not self.operand.dtype.is_bool or self.result.dtype is not dtypes.bool_:
-            yield (
-                "types",
-                f"any makes one bool of bools, not {self.result.dtype} of {self.operand.dtype}",
-            )
+            yield ("types", f"any makes one bool of bools, not {self.result.dtype} of {self.operand.dtype}")
 
     def evaluate(self, *operands: Array) -> Array:
         return np.asarray(np.any(operands[0]))

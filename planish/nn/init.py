@@ -49,9 +49,7 @@ def calculate_gain(nonlinearity: str, slope: float = 0.01) -> float:
     }
     if nonlinearity not in gains:
         raise ShapeError.of(
-            "calculate_gain",
-            f"there is no gain for {nonlinearity!r}",
-            f"one of {', '.join(gains)}",
+            "calculate_gain", f"there is no gain for {nonlinearity!r}", f"one of {', '.join(gains)}"
         )
     return gains[nonlinearity]
 

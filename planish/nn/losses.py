@@ -142,11 +142,7 @@ def _classes(op: str, x: Tensor, target: Tensor) -> int:
 
 
 def nll_loss(
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
+    x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Tensor:
     """The negative log probability (along axis 1) of the class that the target names, weighted by class.
 
@@ -158,13 +154,7 @@ def nll_loss(
 
 
 def _picked(
-    op: str,
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    axis: int,
+    op: str, x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, axis: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The loss; which elements count; what they count for."""
     target, is_class = _labels(op, target, x, axis, ignore_index)

@@ -42,10 +42,7 @@ def layer_norm(
 
 
 def rms_norm(
-    x: Tensor,
-    normalized_shape: int | Sequence[int],
-    weight: Tensor | None = None,
-    eps: float | None = None,
+    x: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """Over the last axes: x / sqrt(mean(x²) + eps), times weight. eps is the dtype's own unless given."""
     axes = _trailing("rms_norm", x, normalized_shape, weight)
@@ -65,11 +62,7 @@ def _channels(op: str, x: Tensor, *parameters: Tensor | None) -> None:
 
 
 def group_norm(
-    x: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
+    x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """Of (N, C, …): channels in consecutive groups, each normalised by itself."""
     _channels("group_norm", x, weight, bias)

@@ -46,11 +46,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool = False)
 
 
 def grid_sample(
-    x: Tensor,
-    grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool = False,
+    x: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
 ) -> Tensor:
     """(N, C, H, W) at places (N, H', W', 2) from -1 to 1, x before y: (N, C, H', W'); with a third axis alike.
 

@@ -207,11 +207,9 @@ def _max_unpool(
 max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = per_space(
     max_pool, "The largest of each window of {x}, and where it was in the flattened axes.", "_with_indices"
 )
-(
-    adaptive_max_pool1d_with_indices,
-    adaptive_max_pool2d_with_indices,
-    adaptive_max_pool3d_with_indices,
-) = per_space(_adaptive_max_pool, "{x} to given sizes by maxima, and where they were.", "_with_indices")
+(adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices) = (
+    per_space(_adaptive_max_pool, "{x} to given sizes by maxima, and where they were.", "_with_indices")
+)
 max_unpool1d, max_unpool2d, max_unpool3d = per_space(
     _max_unpool, "The maxima of `max_pool{n}d_with_indices` back at their places in {x}, zeros elsewhere."
 )

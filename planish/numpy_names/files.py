@@ -67,9 +67,7 @@ def load(file: str | PathLike[str] | BinaryIO, /) -> Tensor | dict[str, Tensor]:
         found = np.load(file, allow_pickle=False)
     except (OSError, ValueError) as error:
         raise PlanishError.of(
-            "load",
-            str(error),
-            "it reads .npy and .npz files; planish.io.load reads other formats",
+            "load", str(error), "it reads .npy and .npz files; planish.io.load reads other formats"
         ) from None
     if isinstance(found, np.ndarray):
         return api.asarray(found)

@@ -175,9 +175,7 @@ class _Joiner:
         parts = key if isinstance(key, tuple) else (key,)
         if any(isinstance(part, str) for part in parts):
             raise DTypeError.of(
-                self.name,
-                "directives in text are not understood",
-                "use concat or stack with an axis",
+                self.name, "directives in text are not understood", "use concat or stack with an axis"
             )
         made = [
             _line(part) if isinstance(part, slice) else api.atleast_1d(tensor(self.name, part))

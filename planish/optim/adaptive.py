@@ -6,16 +6,7 @@ from planish.dtypes import float64
 from planish.errors import PlanishError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.optim.optimizer import (
-    Decaying,
-    Moment,
-    Optimizer,
-    Slots,
-    checked,
-    in_range,
-    scalar,
-    zeros_for,
-)
+from planish.optim.optimizer import Decaying, Moment, Optimizer, Slots, checked, in_range, scalar, zeros_for
 from planish.optim.optimizers import decayed, lerp, with_decay
 from planish.optim.schedules import Schedule
 from planish.records import dataclass

@@ -16,14 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planish import dtypes
-from planish.errors import (
-    DTypeError,
-    GraphError,
-    InternalError,
-    OutOfMemoryError,
-    PlanishError,
-    ShapeError,
-)
+from planish.errors import DTypeError, GraphError, InternalError, OutOfMemoryError, PlanishError, ShapeError
 from planish.ptir import trace
 from planish.ptir.binding import learn
 from planish.ptir.function import Function, Inst, Program, Region, Value

@@ -50,9 +50,7 @@ def key(seed: int | Tensor) -> Tensor:
     if isinstance(seed, Tensor):
         if not seed.dtype.is_int or seed.ndim:
             raise DTypeError.of(
-                "key",
-                f"a seed is an integer, not {seed.dtype.name}{list(seed.shape)}",
-                "use fold_in",
+                "key", f"a seed is an integer, not {seed.dtype.name}{list(seed.shape)}", "use fold_in"
             )
         wide = seed.astype(dtypes.uint64)
         return fn.stack([fn.bitwise_right_shift(wide, 32), wide]).astype(dtypes.uint32)
@@ -149,11 +147,7 @@ def uniform(
 
 
 def randint(
-    key: Tensor,
-    shape: Shape,
-    minval: int | Tensor,
-    maxval: int | Tensor,
-    dtype: DType = dtypes.int64,
+    key: Tensor, shape: Shape, minval: int | Tensor, maxval: int | Tensor, dtype: DType = dtypes.int64
 ) -> Tensor:
     """Integers from minval (included) to maxval (excluded), all alike up to one part in 2⁶⁴ of their number."""
     if not dtype.is_int:

@@ -16,15 +16,7 @@ from planish.frontend.control import while_loop
 from planish.frontend.custom import custom_jvp
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.random.core import (
-    Numbers,
-    Shape,
-    _checked,
-    _open,
-    fold_in,
-    normal,
-    split,
-)
+from planish.random.core import Numbers, Shape, _checked, _open, fold_in, normal, split
 from planish.random.parameters import prepared
 
 _LARGE = 1e4

@@ -107,8 +107,5 @@ def _measured(
     except (PlanishError, OSError) as error:
         return None, f"not measured: {error}"
     if report.what != "right" or not isfinite(report.seconds):
-        return (
-            None,
-            f"{Outcome[report.what.upper()].value}{': ' + report.detail if report.detail else ''}",
-        )
+        return (None, f"{Outcome[report.what.upper()].value}{': ' + report.detail if report.detail else ''}")
     return report.seconds, "it computes what the kernel computes without any action"

@@ -403,23 +403,13 @@ class Tensor(ArrayMethods):
         return functions.mean(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def var(
-        self,
-        axis: Axis = None,
-        correction: float = 0.0,
-        keepdims: bool = False,
-        *,
-        ddof: float | None = None,
+        self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, *, ddof: float | None = None
     ) -> Tensor:
         """The variance over axes; the count is less by `correction`, which NumPy calls `ddof`."""
         return functions.var(self, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof)
 
     def std(
-        self,
-        axis: Axis = None,
-        correction: float = 0.0,
-        keepdims: bool = False,
-        *,
-        ddof: float | None = None,
+        self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, *, ddof: float | None = None
     ) -> Tensor:
         """The standard deviation over axes."""
         return functions.std(self, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof)

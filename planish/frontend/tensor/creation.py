@@ -368,10 +368,7 @@ def diag(x: Tensor, /, k: int = 0) -> Tensor:
     size = given.shape[0] + abs(k)
     row, column = iota((size, size), 0), iota((size, size), 1)
     line = Tensor.apply(
-        ops.pad,
-        given,
-        constant(0, given.dtype),
-        attrs=ops.PadAttrs((max(0, -k),), (max(0, k),), (0,)),
+        ops.pad, given, constant(0, given.dtype), attrs=ops.PadAttrs((max(0, -k),), (max(0, k),), (0,))
     )
     return where(column - row == k, reshaped(line, (size, 1)), constant(0, given.dtype))
 

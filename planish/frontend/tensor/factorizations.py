@@ -37,9 +37,7 @@ def matrices(name: str, x: object, *, square: bool = False) -> Tensor:
         )
     if square and given.shape[-1] != given.shape[-2]:
         raise ShapeError.of(
-            name,
-            f"matrices of shape {given.shape} are not square",
-            "the last two sizes must be equal",
+            name, f"matrices of shape {given.shape} are not square", "the last two sizes must be equal"
         )
     return given
 

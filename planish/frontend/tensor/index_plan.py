@@ -104,9 +104,7 @@ def _item(item: object) -> Item:
             if is_foreign(type(item)):
                 return _item(tensor("x[…]", item))
     raise IndexOutOfRange.of(
-        "x[…]",
-        f"{item!r} is no index",
-        "use integers, slices, ..., None, masks or integer arrays",
+        "x[…]", f"{item!r} is no index", "use integers, slices, ..., None, masks or integer arrays"
     )
 
 

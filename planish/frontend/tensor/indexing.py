@@ -255,9 +255,7 @@ def _value(x: Tensor, value: Operand) -> Tensor:
             return constant(value, x.dtype)
         except PlanishError as error:
             raise DTypeError.of(
-                "x[…] = v",
-                f"{value!r} cannot be an element of a {x.dtype.name} tensor",
-                error.remedy,
+                "x[…] = v", f"{value!r} cannot be an element of a {x.dtype.name} tensor", error.remedy
             ) from None
     new = tensor("x[…] = v", value)
     if new.dtype.is_complex and not x.dtype.is_complex:
@@ -441,9 +439,7 @@ def scatter_nd(x: Tensor, indices: Tensor, updates: Operand, /, *, reduce: str =
 def _columns(name: str, x: Tensor, index: Tensor) -> tuple[Tensor, ...]:
     if index.ndim == 0 or index.shape[-1] > x.ndim:
         raise ShapeError.of(
-            name,
-            f"positions of shape {index.shape} do not fit shape {x.shape}",
-            "one entry per axis",
+            name, f"positions of shape {index.shape} do not fit shape {x.shape}", "one entry per axis"
         )
     return tuple([getitem(index, (..., at)) for at in range(index.shape[-1])])
 

@@ -30,11 +30,7 @@ from planish.ptir.library import contraction, shaping
 
 
 def contract(
-    left: Tensor,
-    right: Tensor,
-    batch: Sequence[int],
-    left_axes: Sequence[int],
-    right_axes: Sequence[int],
+    left: Tensor, right: Tensor, batch: Sequence[int], left_axes: Sequence[int], right_axes: Sequence[int]
 ) -> Tensor:
     """Sums of products over axes; the first `batch` axes of both go together."""
     dtype = left.dtype
@@ -80,9 +76,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     given = tensor("matrix_transpose", x)
     if given.ndim < 2:
         raise ShapeError.of(
-            "matrix_transpose",
-            f"shape {given.shape} is not a matrix",
-            "it needs two axes at least",
+            "matrix_transpose", f"shape {given.shape} is not a matrix", "it needs two axes at least"
         )
     return permuted(given, (*range(given.ndim - 2), given.ndim - 1, given.ndim - 2))
 
@@ -96,8 +90,7 @@ def tensordot(
     if isinstance(axes, int):
         if not 0 <= axes <= min(left.ndim, right.ndim):
             raise ShapeError.of(
-                "tensordot",
-                f"shapes {left.shape} and {right.shape} have no {axes} axes to sum over",
+                "tensordot", f"shapes {left.shape} and {right.shape} have no {axes} axes to sum over"
             )
         pairs = (tuple(range(left.ndim - axes, left.ndim)), tuple(range(axes)))
     else:

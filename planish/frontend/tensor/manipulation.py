@@ -136,9 +136,7 @@ def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
     for number in gone:
         if given.shape[number] != 1:
             raise ShapeError.of(
-                "squeeze",
-                f"axis {number} of shape {given.shape} is not of size 1",
-                "leave it out",
+                "squeeze", f"axis {number} of shape {given.shape} is not of size 1", "leave it out"
             )
     kept = [size for number, size in enumerate(given.shape) if number not in gone]
     return own(reshaped(given, kept), given)

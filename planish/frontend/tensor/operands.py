@@ -59,9 +59,7 @@ def as_flag(op: str, name: str, value: Any) -> bool:
     if value is None:
         return False
     raise DTypeError.of(
-        op,
-        f"{name} is {value!r}, and has to be True or False",
-        f"name what it is: dtype=…, {name}=…",
+        op, f"{name} is {value!r}, and has to be True or False", f"name what it is: dtype=…, {name}=…"
     )
 
 

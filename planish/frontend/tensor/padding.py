@@ -87,9 +87,7 @@ def _sides(what: str, given: Any, x: Tensor) -> Pairs:
     pairs = pairs * x.ndim if len(pairs) == 1 else pairs
     if len(pairs) != x.ndim or any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
         raise ShapeError.of(
-            "pad",
-            f"{what} {given} do not go with shape {x.shape}",
-            "give a (before, after) pair per axis",
+            "pad", f"{what} {given} do not go with shape {x.shape}", "give a (before, after) pair per axis"
         )
     return cast("Pairs", pairs)
 

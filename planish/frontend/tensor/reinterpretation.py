@@ -46,14 +46,7 @@ _KINDS: Final = {
 
 
 def scatter_reduce(
-    x: Tensor,
-    indices: Tensor,
-    updates: Tensor,
-    /,
-    axis: int = -1,
-    *,
-    reduce: str,
-    include_self: bool = True,
+    x: Tensor, indices: Tensor, updates: Tensor, /, axis: int = -1, *, reduce: str, include_self: bool = True
 ) -> Tensor:
     """x combined with updates along an axis, each line at its own indices: their sum, prod, mean, amax or amin.
 

@@ -117,11 +117,7 @@ def argwhere(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> T
 
 @remembered
 def searchsorted(
-    x1: Tensor,
-    x2: Operand,
-    /,
-    side: Literal["left", "right"] = "left",
-    sorter: Tensor | None = None,
+    x1: Tensor, x2: Operand, /, side: Literal["left", "right"] = "left", sorter: Tensor | None = None
 ) -> Tensor:
     """Where elements of x2 would have to be put into the ascending vector x1 to keep it ascending."""
     line, wanted = promoted("searchsorted", x1, x2)
@@ -159,9 +155,7 @@ def interp(
     wanted, points, values = [floating("interp", one) for one in promoted("interp", x, xp, fp)]
     if points.ndim != 1 or points.shape != values.shape or points.shape[0] < 2:
         raise ShapeError.of(
-            "interp",
-            f"points {points.shape} and values {values.shape}",
-            "two vectors of one length",
+            "interp", f"points {points.shape} and values {values.shape}", "two vectors of one length"
         )
     if wanted.dtype.is_complex:
         raise DTypeError.of("interp", "complex points have no order")

@@ -90,9 +90,7 @@ def unique_slices(x: Tensor, axis: int, size: int | None = None) -> UniqueAll:
 def _unique_pairs(name: str, x: Tensor, size: int | None) -> UniqueAll:
     """Complex numbers are distinct as rows of two."""
     rows = Tensor.apply(
-        ops.concat,
-        *[reshaped(part, (x.size, 1)) for part in (real(x), imag(x))],
-        attrs=ops.ConcatAttrs(1),
+        ops.concat, *[reshaped(part, (x.size, 1)) for part in (real(x), imag(x))], attrs=ops.ConcatAttrs(1)
     )
     values, first, inverse, counts = _distinct(name, rows, 0, size)
     joined = Tensor.apply(ops.complex, values[:, 0], values[:, 1])

@@ -275,12 +275,7 @@ def _running(
 
 @remembered
 def cumulative_sum(
-    x: Tensor,
-    /,
-    axis: int | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
+    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
     """Running sums along an axis; with `include_initial` they start with 0."""
     return _running("cumulative_sum", ops.cumsum, 0, x, axis, dtype=dtype, include_initial=include_initial)

@@ -125,12 +125,7 @@ class MultiHeadAttention(Module):
         return fn.permute_dims(parts, (0, 2, 1, 3))
 
     def _mask(
-        self,
-        attn_mask: Tensor | None,
-        padding: Tensor | None,
-        query: Tensor,
-        key: Tensor,
-        alone: bool,
+        self, attn_mask: Tensor | None, padding: Tensor | None, query: Tensor, key: Tensor, alone: bool
     ) -> Tensor | None:
         """What may be looked at, or what is added: (B or 1, heads or 1, L or 1, S)."""
         batch, heads, length, _ = query.shape

@@ -171,9 +171,7 @@ class _Stack(Module):
             self.layers: list[Module] = [tree.map_tree(lambda x: x, layer) for _ in range(num_layers)]
         elif key is None:
             raise GraphError.of(
-                type(self).__name__,
-                "layers that are made one by one need a random key",
-                "pass key=",
+                type(self).__name__, "layers that are made one by one need a random key", "pass key="
             )
         else:
             self.layers = [layer(own) for own in keys_of(key, num_layers)]

@@ -63,10 +63,7 @@ def conj(z: Pair) -> Pair:
 
 def mul(a: Pair, b: Pair) -> Pair:
     """Four products, each rounded: nothing is contracted."""
-    return (
-        a[0].mul(b[0]).sub(a[1].mul(b[1])),
-        a[0].mul(b[1]).add(a[1].mul(b[0])),
-    )
+    return (a[0].mul(b[0]).sub(a[1].mul(b[1])), a[0].mul(b[1]).add(a[1].mul(b[0])))
 
 
 def scale(z: Pair, factor: Term) -> Pair:

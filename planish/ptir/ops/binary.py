@@ -72,12 +72,7 @@ add: Final = _binary(
 )
 sub: Final = _binary("sub", NUMBERS, exact(np.subtract), python_int=operator.sub, doc="x - y; integers wrap.")
 mul: Final = _binary(
-    "mul",
-    NUMBERS,
-    exact(_multiply),
-    python_int=operator.mul,
-    commutative=True,
-    doc="x * y; integers wrap.",
+    "mul", NUMBERS, exact(_multiply), python_int=operator.mul, commutative=True, doc="x * y; integers wrap."
 )
 div: Final = _binary("div", INEXACT, exact(np.divide), doc="x / y of floats and complex numbers.")
 floor_div: Final = _binary(

@@ -9,12 +9,7 @@ from typing import Any, Final
 from planish import dtypes
 from planish.errors import ShapeError
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.factorizations import (
-    householder,
-    householder_product,
-    permutation_of,
-    pivots_of,
-)
+from planish.ptir.library.factorizations import householder, householder_product, permutation_of, pivots_of
 from planish.ptir.library.shaping import tril, triu
 from planish.stablehlo.ops import checks
 from planish.stablehlo.ops.order import top_k

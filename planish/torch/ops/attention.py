@@ -48,12 +48,7 @@ def _alone(at: FxSite, found: V) -> tuple[V | None, ...]:
 
 
 def _on_gpu(
-    at: FxSite,
-    operands: tuple[V, V, V],
-    bias: V | None,
-    dropout: float,
-    is_causal: bool,
-    scale: float | None,
+    at: FxSite, operands: tuple[V, V, V], bias: V | None, dropout: float, is_causal: bool, scale: float | None
 ) -> tuple[V | None, ...]:
     query, key, value = operands
     if dropout:

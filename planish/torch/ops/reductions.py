@@ -36,13 +36,7 @@ def _over(at: FxSite, total: V, count: Any, correction: float = 0.0) -> V:
 
 @lowering("aten.sum", "prims.sum")
 def sum(
-    at: FxSite,
-    x: V,
-    dim: Axes = None,
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
-    output_dtype: Any = None,
+    at: FxSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None, output_dtype: Any = None
 ) -> V:
     axes = axes_of(dim, x.rank)
     value = cast(x, at.dtype)
