@@ -263,7 +263,7 @@ class ParseError(PlanishError, ValueError):
         if not self.expected:
             return super()._headline()
         rest = super()._headline().removeprefix(self.message)
-        return f"{self.message}, expected {_alternatives(self.expected)}{rest}"
+        return f"{self.message}, expected {alternatives(self.expected)}{rest}"
 
     def _places(self) -> list[str]:
         places = super()._places()
@@ -371,6 +371,6 @@ class InternalError(PlanishError):
         return f"{headline}; please report it with the reproducer {self.reproducer}"
 
 
-def _alternatives(names: Sequence[str]) -> str:
+def alternatives(names: Sequence[str]) -> str:
     """One name, or 'a, b or c'."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -18,7 +18,7 @@ from typing import Final
 
 from planish.cli.bench_report import TUNED, UNKNOWN, BenchResult, kernel_rows
 from planish.cli.bench_subjects import OURS, Subject, Work, best_of, work_of
-from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples
+from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples, plural
 from planish.cli.lower import add_entry_argument
 from planish.cli.plots import check_plot, write_plot
 from planish.cli.project_benchmarks import known, run_project
@@ -192,7 +192,7 @@ def _bench(args: argparse.Namespace, console: Console) -> BenchResult:
         meter = Meter(sandbox, host().lanes(float32))
         limits = meter.limits()
         console.say(
-            f"limits on {_plural(wanted_threads(), 'thread')}: {limits.flops / 1e9:.0f} GFLOP/s, "
+            f"limits on {plural(wanted_threads(), 'thread')}: {limits.flops / 1e9:.0f} GFLOP/s, "
             f"{limits.bandwidth / 1e9:.1f} GB/s from memory"
         )
         before = _kernels(plain, sandbox)
@@ -249,7 +249,3 @@ def _shares(
         work = float_work(program)
         shares[number, place] = None if work is None else meter.share(work, touched_bytes(program), spent)
     return shares
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -29,6 +29,7 @@ from planish.errors import (
     PlanishError,
     SettingsError,
     VerifyError,
+    alternatives,
     did_you_mean,
 )
 
@@ -309,7 +310,7 @@ class Console:
         location = error.location
         if isinstance(error, ParseError):
             if error.expected:
-                message += f", expected {_alternatives(error.expected)}"
+                message += f", expected {alternatives(error.expected)}"
             if location is None and error.source_line is not None:
                 details = [error.source_line, self._caret(error.source_line, error.column or 1)]
         if isinstance(error, VerifyError):
@@ -350,8 +351,9 @@ class Console:
         return indent + self.style("caret", "^")
 
 
-def _alternatives(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+def plural(count: int, what: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _shows_colours(stream: TextIO) -> bool:

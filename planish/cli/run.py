@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from planish.cli import deployment, script
-from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples
+from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples, plural
 from planish.cli.models import DimSizes, check_output, random_inputs, read_dims, read_inputs, write_outputs
 from planish.cli.outputs import check_with_onnxruntime, described, summary, write_text
 from planish.cli.recorded import REPEAT, ModelRecorder, tables
@@ -107,7 +107,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     with ProgressLine(f"compiling {Path(args.model).name}") as progress, _tracing(args, console):
         results = model.run(None, feeds)
         first = progress.seconds
-    console.say(f"first run in {first:.2f} s, {_plural(model.compilations, 'compilation')}")
+    console.say(f"first run in {first:.2f} s, {plural(model.compilations, 'compilation')}")
     names = [info.name for info in model.outputs]
     record: dict[str, Any] = {"model": args.model, "first_seconds": first, "compilations": model.compilations}
     record["best_seconds"] = _repeat(args.repeat, lambda: model.run(None, feeds), console)
@@ -156,7 +156,7 @@ def _tracing(args: argparse.Namespace, console: Console) -> Iterator[None]:
         with install_global_sink(timeline):
             yield
     finally:  # also of what failed
-        console.say(f"wrote {args.trace}: {_plural(timeline.write(args.trace), 'event')}")
+        console.say(f"wrote {args.trace}: {plural(timeline.write(args.trace), 'event')}")
 
 
 def open_model(path: str, sizes: DimSizes) -> Model:
@@ -249,7 +249,3 @@ def _finish(
     if args.output is not None:
         write_outputs(args.output, names, results)
         console.say(f"wrote {args.output}")
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

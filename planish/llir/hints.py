@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from planish.dtypes import AddrSpace, PtrDType
 from planish.llir import program as ir
+from planish.llir.nests import is_register
 
 _ITERATIONS: Final = 8
 _INSTRUCTIONS: Final = 240
@@ -66,7 +66,7 @@ def _counters(body: Sequence[ir.Instruction]) -> set[ir.Register]:
     wanted = {
         i.index
         for i in body
-        if isinstance(i, ir.Address) and _in_registers(i.result) and isinstance(i.index, ir.Register)
+        if isinstance(i, ir.Address) and is_register(i.result) and isinstance(i.index, ir.Register)
     }
     for instruction in reversed(body) if wanted else ():
         if instruction.target in wanted:
@@ -91,17 +91,13 @@ def _work(instruction: ir.Instruction) -> int:
     if isinstance(instruction, ir.SelectLanes):
         count = len(instruction.lanes)
         return count if count >= _FEW < instruction.operand.dtype.lanes // count else 0
-    return int(not (isinstance(instruction, ir.ACCESSES) and _in_registers(instruction.address)))
+    return int(not (isinstance(instruction, ir.ACCESSES) and is_register(instruction.address)))
 
 
 def _only_sums(body: Sequence[ir.Instruction]) -> bool:
     """Whether all that is stored is kept in registers, and all that is read is there."""
     accesses = [i for i in body if isinstance(i, ir.ACCESSES)]
-    return all(i.gate is None and (isinstance(i, ir.Load) or _in_registers(i.address)) for i in accesses)
-
-
-def _in_registers(address: ir.Register) -> bool:
-    return isinstance(address.dtype, PtrDType) and address.dtype.space is AddrSpace.REG
+    return all(i.gate is None and (isinstance(i, ir.Load) or is_register(i.address)) for i in accesses)
 
 
 def _copies(loop: ir.Loop, instructions: int, most: tuple[int, int]) -> int:

@@ -86,10 +86,10 @@ class Nests:
                     inside.effort += 1
             elif isinstance(i, ir.Load):
                 inside.loads.append(position)
-                inside.effort += not _is_register(i.address)
+                inside.effort += not is_register(i.address)
             elif isinstance(i, ir.Store):
                 inside.stores.append(position)
-                inside.effort += not _is_register(i.address)
+                inside.effort += not is_register(i.address)
             elif isinstance(i, ir.EndLoop):
                 inside.end = position
                 inside = inside.parent
@@ -158,6 +158,6 @@ class Nests:
         return replace(self._program, body=tuple(body))
 
 
-def _is_register(address: ir.Register) -> bool:
+def is_register(address: ir.Register) -> bool:
     """Whether what is at an address is in registers all the time: accumulators."""
     return isinstance(address.dtype, PtrDType) and address.dtype.space is AddrSpace.REG

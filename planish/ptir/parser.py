@@ -224,9 +224,4 @@ class PtirParser(InstructionReader):
             self.define(frame, name, value, head.offset)
 
 
-def parse_program(text: str, *, file: str | None = None) -> Program:
-    """A program from its text form."""
-    return PtirParser(text, file=file).program()
-
-
-__all__ = ["MAX_NESTING", "ParseError", "PtirParser", "parse_program"]
+__all__ = ["MAX_NESTING", "ParseError", "PtirParser"]

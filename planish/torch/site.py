@@ -17,6 +17,7 @@ from planish.ptir.dims import Dim, DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
 from planish.ptir.library.shaping import broadcast_dims
+from planish.ptir.ops.numerics import accumulator
 from planish.torch.kinds import TO_PLANISH, TO_TORCH
 from planish.torch.registry import LeftToTorch
 
@@ -171,9 +172,8 @@ def sizes(at: FxSite, x: V) -> list[Any]:
     return list(x.dims)
 
 
-def wide_kind(dtype: DType) -> DType:
-    """The dtype that torch sums narrow floats in."""
-    return dtypes.float32 if dtype.is_float and dtype.bits < 32 else dtype
+wide_kind = accumulator
+"""The dtype that torch sums narrow floats in."""
 
 
 def shortened(at: FxSite, setting: Any, *operands: V) -> list[V]:

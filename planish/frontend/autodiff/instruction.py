@@ -20,6 +20,10 @@ def is_differentiable(type: TensorType) -> bool:
     return (type.dtype.is_float or type.dtype.is_complex) and type.quant is None
 
 
+def conjugate(x: GraphValue) -> GraphValue:
+    return x.conj() if x.dtype.is_complex else x
+
+
 def zeros(graph: Graph, type: TensorType) -> GraphValue:
     """Nothing, in the shape of a value."""
     return graph.full(type.dims, 0, type.dtype)

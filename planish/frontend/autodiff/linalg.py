@@ -17,6 +17,7 @@ from planish.frontend.autodiff.instruction import (
     Push,
     RuleSite,
     added,
+    conjugate,
     put,
     taken,
     the_only,
@@ -37,12 +38,8 @@ def _transposed(x: V) -> V:
     return x.transpose([*range(x.rank - 2), x.rank - 1, x.rank - 2])
 
 
-def _conj(x: V) -> V:
-    return x.conj() if x.dtype.is_complex else x
-
-
 def _adjoint(x: V) -> V:
-    return _conj(_transposed(x))
+    return conjugate(_transposed(x))
 
 
 def _half_sum(x: V) -> V:
@@ -157,7 +154,7 @@ def _pull_triangular_solve(at: RuleSite, c: Sequence[V | None], needs: Sequence[
     attrs: ops.TriangularSolveAttrs = at.attrs
     a, x = at.x[0], at.y[0]
     if attrs.transform == "transpose":
-        a, transform = _conj(a), "none"
+        a, transform = conjugate(a), "none"
     else:
         transform = "adjoint" if attrs.transform == "none" else "none"
     of_right = at.graph.emit(at.inst.op, (a, the_only(c)), replace(attrs, transform=transform))

@@ -17,6 +17,7 @@ from planish.frontend.autodiff.instruction import (
     Push,
     RuleSite,
     added,
+    conjugate,
     gathered,
     put,
     taken,
@@ -67,15 +68,11 @@ def _others(at: RuleSite) -> V:
 
 
 def _pull_prod(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
-    return [kept(at, the_only(c)).broadcast_to(at.x[0].dims).mul(_conjugate(_others(at)))]
+    return [kept(at, the_only(c)).broadcast_to(at.x[0].dims).mul(conjugate(_others(at)))]
 
 
 def _push_prod(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     return [the_only(t).mul(_others(at)).reduce_sum(at.attrs.axes, at.attrs.keepdims)]
-
-
-def _conjugate(x: V) -> V:
-    return x.conj() if x.dtype.is_complex else x
 
 
 # -- running products and extremes -----------------------------------------------------------------------------
@@ -98,7 +95,7 @@ def _shifted(value: V, axis: int, by: int, fill: int = 0) -> V:
 
 def _pull_cumprod(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     """dx_i = Π_{j<i} x_j · s_i with s_i = c_i + x_{i+1} · s_{i+1}: a loop from the end, without division."""
-    axis, reverse, x = at.attrs.axis, at.attrs.reverse, _conjugate(at.x[0])
+    axis, reverse, x = at.attrs.axis, at.attrs.reverse, conjugate(at.x[0])
     cotangent = the_only(c)
     if x.dims[axis] == 0:
         return [cotangent]
@@ -260,10 +257,10 @@ def _pull_window(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> 
     if attrs.kind != "sum" and math.prod(attrs.window) > _FEW:
         place, inside, share = _gathered_windows(at)
         given = cotangent.expand_dims(-1).broadcast_to(share.dims)
-        part = where(inside, _scaled(_conjugate(share), given))
+        part = where(inside, _scaled(conjugate(share), given))
         return [zeros(at.graph, x.type).scatter(part, place, range(x.rank), "add")]
     windows = _Windows(at)
-    return [windows.write([_scaled(_conjugate(share), cotangent) for share in windows.shares()])]
+    return [windows.write([_scaled(conjugate(share), cotangent) for share in windows.shares()])]
 
 
 def _push_window(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:

@@ -18,7 +18,6 @@ from typing import ClassVar, Final, TypeAlias, cast
 import numpy as np
 
 from planish import dtypes
-from planish.dtypes import DType
 from planish.errors import PassError
 from planish.ptir import ops
 from planish.ptir.function import Function, Inst, Program, Value
@@ -28,6 +27,7 @@ from planish.ptir.library import complex_numbers as numbers
 from planish.ptir.library import complex_tensors as tensors
 from planish.ptir.library.complex_numbers import Pair
 from planish.ptir.library.expansions import EXPANSIONS
+from planish.ptir.library.normalize import converted
 from planish.ptir.library.splice import Splice
 from planish.ptir.ops.definition import ConstantAttrs
 from planish.ptir.ops.literal import Literal
@@ -168,14 +168,10 @@ def _smooth(compute: Callable[..., Pair]) -> Rule:
 
     def rule(graph: Splice, inst: Inst, operands: Sequence[Parts]) -> Sequence[Parts]:
         dtype = operands[0][0].dtype
-        wide = [tuple(_cast(part, dtypes.float64) for part in parts) for parts in operands]
-        return [tuple(_cast(part, dtype) for part in compute(*wide))]
+        wide = [tuple(converted(part, dtypes.float64) for part in parts) for parts in operands]
+        return [tuple(converted(part, dtype) for part in compute(*wide))]
 
     return rule
-
-
-def _cast(x: GraphValue, dtype: DType) -> GraphValue:
-    return x if x.dtype is dtype else x.cast(dtype)
 
 
 def _to_real(compute: Callable[..., GraphValue]) -> Rule:
@@ -211,8 +207,8 @@ def _change(graph: Splice, inst: Inst, operands: Sequence[Parts]) -> Sequence[Pa
         return [(parts[0].ne(0.0).or_(parts[1].ne(0.0)),)]
     part = part_dtype(target)
     if len(parts) == 2:
-        return [tuple(_cast(each, part) for each in parts)]
-    re = _cast(parts[0], part)
+        return [tuple(converted(each, part) for each in parts)]
+    re = converted(parts[0], part)
     return [(re, graph.full(re.dims, 0.0, part))]
 
 
