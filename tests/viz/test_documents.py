@@ -111,7 +111,7 @@ def test_a_type_finds_what_is_wrong():
         "$: FusionView has no more"
     ]
     assert list(documents.problems({}, schema.FusionView)) == [
-        f"$: Fusion lacks {each}" for each in ("pairs", "left_out")
+        f"$: FusionView lacks {each}" for each in ("pairs", "left_out")
     ]
 
 
