@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.errors import Location, PlanishError, ShapeError
+from planish.errors import PlanishError, ShapeError
 from planish.frontend import tree
 from planish.frontend.tensor import asarray
 from planish.frontend.tensor.array import Tensor
@@ -35,7 +35,7 @@ _PATIENCE: Final = 5.0
 
 
 def _mistake(kind: type[PlanishError], message: str, remedy: str) -> PlanishError:
-    return kind(f"Loader: {message}", op="Loader", location=Location.caller(), remedy=remedy)
+    return kind.of("Loader", f"{message}", remedy)
 
 
 def collate(examples: list[Any]) -> Any:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Self
 
 __all__ = [
     "DTypeError",
@@ -161,6 +162,16 @@ class PlanishError(Exception):
         self.op = op
         self.remedy = remedy
 
+    @classmethod
+    def at_caller(cls, message: str, remedy: str | None = None, *, op: str | None = None) -> Self:
+        """The error of a call, at the user's line."""
+        return cls(message, location=Location.caller(), op=op, remedy=remedy)
+
+    @classmethod
+    def of(cls, op: str, message: str, remedy: str | None = None) -> Self:
+        """The error of a call of `op`, at the user's line."""
+        return cls.at_caller(f"{op}: {message}", remedy, op=op)
+
     def __str__(self) -> str:
         return "\n".join([self._headline(), *self._details()])
 
@@ -252,7 +263,7 @@ class ParseError(PlanishError, ValueError):
         if not self.expected:
             return super()._headline()
         rest = super()._headline().removeprefix(self.message)
-        return f"{self.message}, expected {_alternatives(self.expected)}{rest}"
+        return f"{self.message}, expected {alternatives(self.expected)}{rest}"
 
     def _places(self) -> list[str]:
         places = super()._places()
@@ -360,6 +371,6 @@ class InternalError(PlanishError):
         return f"{headline}; please report it with the reproducer {self.reproducer}"
 
 
-def _alternatives(names: Sequence[str]) -> str:
+def alternatives(names: Sequence[str]) -> str:
     """One name, or 'a, b or c'."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

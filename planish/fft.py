@@ -20,15 +20,7 @@ from planish.frontend.tensor.creation import iota, placed
 from planish.frontend.tensor.elementwise import conj
 from planish.frontend.tensor.manipulation import roll, section
 from planish.frontend.tensor.mistaken import report_all
-from planish.frontend.tensor.operands import (
-    DTypeLike,
-    as_dtype,
-    axes_of,
-    axis_of,
-    cast_to,
-    mistake,
-    tensor,
-)
+from planish.frontend.tensor.operands import DTypeLike, as_dtype, axes_of, axis_of, cast_to, tensor
 from planish.frontend.tensor.padding import pad
 from planish.frontend.tensor.pointwise import floating
 
@@ -68,7 +60,7 @@ def _complex(name: str, x: Tensor) -> Tensor:
 def _real(name: str, x: Tensor) -> Tensor:
     given = floating(name, tensor(name, x))
     if given.dtype.is_complex:
-        raise mistake(DTypeError, name, f"{given.dtype.name} is not real", "use fft for complex numbers")
+        raise DTypeError.of(name, f"{given.dtype.name} is not real", "use fft for complex numbers")
     return given if given.dtype in _COMPLEX else cast_to(given, dtypes.float32)
 
 
@@ -96,18 +88,16 @@ def _sizes(
         places = [axis_of(name, axis, x.ndim, x.shape) for axis in given]
     sizes = [x.shape[axis] for axis in places] if s is None else list(s)
     if len(sizes) != len(places) or not places:
-        raise mistake(ShapeError, name, f"{len(sizes)} sizes do not go with {len(places)} axes of {x.shape}")
+        raise ShapeError.of(name, f"{len(sizes)} sizes do not go with {len(places)} axes of {x.shape}")
     if any(size < 1 for size in sizes):
-        raise mistake(
-            ShapeError, name, f"sizes {tuple(sizes)} cannot be transformed", "they must be at least 1"
-        )
+        raise ShapeError.of(name, f"sizes {tuple(sizes)} cannot be transformed", "they must be at least 1")
     return places, sizes
 
 
 def _scale(name: str, x: Tensor, norm: Norm, count: int, inverse: bool) -> Tensor:
     """From PTIR's convention, that of "backward", to another."""
     if norm not in ("backward", "ortho", "forward"):
-        raise mistake(ShapeError, name, f"there is no norm {norm!r}", "backward, ortho or forward")
+        raise ShapeError.of(name, f"there is no norm {norm!r}", "backward, ortho or forward")
     if norm == "backward":
         return x
     root = math.sqrt(count) if norm == "ortho" else count
@@ -173,9 +163,7 @@ def _from_half(
     if s is None:
         sizes[-1] = 2 * (given.shape[places[-1]] - 1)
         if sizes[-1] < 1:
-            raise mistake(
-                ShapeError, name, f"the length of the result is not known from {given.shape}", "give it"
-            )
+            raise ShapeError.of(name, f"the length of the result is not known from {given.shape}", "give it")
     fitted = _fitted(given, places, [*sizes[:-1], sizes[-1] // 2 + 1])
     result = transforms.backward_real(fitted, tuple(places), sizes[-1])
     return _scale(name, result, norm, math.prod(sizes), True)
@@ -273,7 +261,7 @@ def ihfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "back
 def _frequency_dtype(name: str, dtype: DTypeLike | None) -> DType:
     kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
     if not kind.is_float:
-        raise mistake(DTypeError, name, f"frequencies of dtype {kind.name}", "use a float dtype")
+        raise DTypeError.of(name, f"frequencies of dtype {kind.name}", "use a float dtype")
     return kind
 
 

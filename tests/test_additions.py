@@ -133,12 +133,11 @@ class CycleAttrs(d.Attrs):
 
 @d.op(
     d.OpKey.OTHER,
-    CycleAttrs,
     evaluate=lambda arrays, attrs, types, call: (np.roll(arrays[0], attrs.by, attrs.axis),),
     way=d.Way.COMPOSITE,
-    doc="Elements moved along an axis; what leaves at the end returns at the start.",
 )
 def cycle(types: d.Types, attrs: CycleAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Elements moved along an axis; what leaves at the end returns at the start."""
     checking.need_axis("cycle", attrs.axis, types[0].rank)
     return (types[0],)
 ''',

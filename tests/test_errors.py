@@ -59,6 +59,21 @@ def test_message_is_one_line_of_what_where_remedy(fields, text: str):
     assert error.message == "shapes differ"
 
 
+def test_an_error_of_a_call_names_it_and_the_users_line():
+    error = ShapeError.of("add", "shapes differ", "broadcast first")
+    assert (type(error), error.message, error.op, error.remedy) == (
+        ShapeError,
+        "add: shapes differ",
+        "add",
+        "broadcast first",
+    )
+    plain = DTypeError.at_caller("no such dtype")
+    assert (plain.message, plain.op, plain.remedy) == ("no such dtype", None, None)
+    for each in (error, plain):
+        assert each.location is not None
+        assert each.location.file == __file__
+
+
 @pytest.mark.parametrize("cls", TREE, ids=lambda cls: cls.__name__)
 def test_every_error_survives_pickling_with_fields_and_notes(cls: type[PlanishError]):
     error = cls("what", location=HERE, op="add", remedy="do this")

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from planish.cli.bench_report import TUNED, UNKNOWN, Measured, kernel_rows
+from planish.cli.bench_report import TUNED, UNKNOWN, BenchResult, kernel_rows
 from planish.cli.bench_subjects import OURS, Subject, Work, best_of, work_of
-from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples, plural
 from planish.cli.lower import add_entry_argument
 from planish.cli.plots import check_plot, write_plot
 from planish.cli.project_benchmarks import known, run_project
@@ -40,47 +40,35 @@ _BEAM: Final = 4
 """How many schedules a search keeps if nothing is said."""
 
 
-def parser() -> Options:
-    """The options."""
-    parser = Options(
+def parser() -> CommandParser:
+    parser = CommandParser(
         "planish bench", "Time a program and its kernels; search for better schedules.", examples(__doc__)
     )
-    parser.add_argument(
-        "program", nargs="?", metavar="PROGRAM", help="prog.ptir, model.onnx, or MODULE:FUNCTION with --args"
-    )
-    parser.add_argument("--tune", action="store_true", help="search for schedules, and show before and after")
-    parser.add_argument(
-        "--beam", type=int, metavar="K", help=f"schedules that a search keeps (default: {_BEAM})"
-    )
-    parser.add_argument("--budget", type=int, metavar="S", help="seconds of search for each kernel")
-    parser.add_argument("--total", type=int, metavar="S", help="seconds of search for all kernels together")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of a call")
-    parser.add_argument("--device", metavar="DEVICE", default=CPU, help="where it runs: cpu, or cuda, cuda:1")
+    parser.option("program", "PROGRAM", "prog.ptir, model.onnx, or MODULE:FUNCTION with --args", nargs="?")
+    parser.flag("--tune", "search for schedules, and show before and after")
+    parser.option("--beam", "K", f"schedules that a search keeps (default: {_BEAM})", type=int)
+    parser.option("--budget", "S", "seconds of search for each kernel", type=int)
+    parser.option("--total", "S", "seconds of search for all kernels together", type=int)
+    parser.option("--threads", "N", "threads of a call", type=int)
+    parser.option("--device", "DEVICE", "where it runs: cpu, or cuda, cuda:1", default=CPU)
     add_source_arguments(parser)
-    parser.add_argument(
+    parser.several(
         "--peer",
-        metavar="KIND=PLACE",
-        action="append",
-        default=[],
-        help="a function that computes the same: torch=FILE.py:FUNCTION, jax=… or numpy=…; repeatable",
+        "KIND=PLACE",
+        "a function that computes the same: torch=FILE.py:FUNCTION, jax=… or numpy=…; repeatable",
     )
-    parser.add_argument("--no-peers", action="store_true", help="run no other runtime beside")
-    parser.add_argument("--plot", metavar="FILE", help="draw the figures: .png, .svg, .pdf, or .txt")
-    parser.add_argument(
-        "--project", metavar="NAME", help="run a benchmark of the project's own; `list` names them"
-    )
+    parser.flag("--no-peers", "run no other runtime beside")
+    parser.option("--plot", "FILE", "draw the figures: .png, .svg, .pdf, or .txt")
+    parser.option("--project", "NAME", "run a benchmark of the project's own; `list` names them")
     parser.add_argument("--seed", type=int, default=0, help="for the random inputs")
-    parser.add_argument("--explain", action="store_true", help="why each kernel has its schedule")
-    parser.add_argument(
-        "--export", metavar="FILE", help="write what searches have found on this machine to a file"
-    )
-    parser.add_argument("--import", metavar="FILE", dest="import_", help="take winners from a file")
+    parser.flag("--explain", "why each kernel has its schedule")
+    parser.option("--export", "FILE", "write what searches have found on this machine to a file")
+    parser.option("--import", "FILE", "take winners from a file", dest="import_")
     add_entry_argument(parser)
     return parser
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     own, words = _divided(arguments)
     args = parser().parse(own, console)
     check_plot(args.plot)
@@ -156,7 +144,7 @@ def _export(path: str, console: Console) -> None:
 # -- searches --------------------------------------------------------------------------------------------------------
 
 
-def _bench_on_gpu(args: argparse.Namespace, work: Work, console: Console) -> Measured:
+def _bench_on_gpu(args: argparse.Namespace, work: Work, console: Console) -> BenchResult:
     """Every launch between two events, before a search and after it."""
     with ProgressLine(f"compiling {Path(args.program).name}"), settings(beam=0):
         subject = work.make()
@@ -168,7 +156,7 @@ def _bench_on_gpu(args: argparse.Namespace, work: Work, console: Console) -> Mea
         _searches(subject, console)
         profiles = [("before", profile) for _, profile in profiles]
         profiles += [("after", executable.profile()) for executable in subject.executables]
-    return Measured(args.program, profiles=profiles, why=_why(args, subject))
+    return BenchResult(args.program, profiles=profiles, why=_why(args, subject))
 
 
 def _beam(args: argparse.Namespace) -> int:
@@ -183,7 +171,7 @@ def _why(args: argparse.Namespace, subject: Subject) -> str:
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
-def _bench(args: argparse.Namespace, console: Console) -> Measured:
+def _bench(args: argparse.Namespace, console: Console) -> BenchResult:
     args.device = checked(args.device)
     work = work_of(args, console)
     if args.device != CPU:
@@ -204,7 +192,7 @@ def _bench(args: argparse.Namespace, console: Console) -> Measured:
         meter = Meter(sandbox, host().lanes(float32))
         limits = meter.limits()
         console.say(
-            f"limits on {_plural(wanted_threads(), 'thread')}: {limits.flops / 1e9:.0f} GFLOP/s, "
+            f"limits on {plural(wanted_threads(), 'thread')}: {limits.flops / 1e9:.0f} GFLOP/s, "
             f"{limits.bandwidth / 1e9:.1f} GB/s from memory"
         )
         before = _kernels(plain, sandbox)
@@ -220,7 +208,7 @@ def _bench(args: argparse.Namespace, console: Console) -> Measured:
     if tuned is not None:
         _searches(tuned, console)
     rows = kernel_rows(shown.executables, before, after, shares)
-    return Measured(args.program, rows, whole, why=_why(args, shown))
+    return BenchResult(args.program, rows, whole, why=_why(args, shown))
 
 
 def _searches(subject: Subject, console: Console) -> None:
@@ -261,7 +249,3 @@ def _shares(
         work = float_work(program)
         shares[number, place] = None if work is None else meter.share(work, touched_bytes(program), spent)
     return shares
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -64,7 +64,7 @@ def kernel_rows(
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class BenchResult:
     """All figures of a run."""
 
     name: str
@@ -128,6 +128,3 @@ class Measured:
             Bars(f"{self.name}: a call", "ms", [(name, s * 1e3) for name, s in self.whole.items()]),
             Bars("kernels, all launches of a call", "ms", slowest),
         ]
-
-
-__all__ = ["TUNED", "UNKNOWN", "KernelRow", "Measured", "kernel_rows"]

@@ -190,6 +190,3 @@ def best_of(calls: Mapping[str, Call], seconds: float = _SECONDS) -> dict[str, f
                 if now >= until:
                     break
     return least
-
-
-__all__ = ["OURS", "Subject", "Work", "best_of", "work_of"]

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from planish.cli.console import OK, Console, Options, examples
+from planish.cli.console import OK, CommandParser, Console, examples
 from planish.config import current, shared_cache_url
 from planish.runtime.cache import DiskCache, DiskCacheInfo, own_cache
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB")
 
 
-def parser() -> Options:
-    """The options."""
-    parser = Options(
+def parser() -> CommandParser:
+    parser = CommandParser(
         "planish cache", "Show or clear what is kept of earlier compilations.", examples(__doc__)
     )
     parser.add_argument(
@@ -28,7 +27,6 @@ def parser() -> Options:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     cache = own_cache()
     info = cache.clear() if args.action == "clear" else cache.info()

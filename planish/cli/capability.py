@@ -119,6 +119,3 @@ def _product(device: str, dtype: DType, total: DType, side: int) -> float:
 def _round(rate: float) -> float:
     """Three digits: more is noise."""
     return float(np.format_float_positional(rate, precision=3, fractional=False))
-
-
-__all__ = ["PRODUCTS", "measure"]

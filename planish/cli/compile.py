@@ -13,7 +13,7 @@ from typing import Any
 
 from planish.cli import deployment
 from planish.cli.cache import size
-from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples
 from planish.cli.models import read_dims
 from planish.cli.run import open_model
 from planish.compiler.progress import ProgressLine
@@ -21,29 +21,21 @@ from planish.config import settings
 from planish.runtime.processors import LEVELS
 
 
-def parser() -> Options:
-    """The options."""
-    parser = Options(
+def parser() -> CommandParser:
+    parser = CommandParser(
         "planish compile",
         "Compile an ONNX model into a folder: program, weights, machine code.",
         examples(__doc__),
     )
-    parser.add_argument("model", metavar="MODEL", help="model.onnx")
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write")
-    parser.add_argument(
-        "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim, or 1..64"
-    )
-    parser.add_argument(
-        "--shape", metavar="NAME=AxB", action="append", default=[], help="the shape of an input"
-    )
-    parser.add_argument(
-        "--target", metavar="NAME", default="host", help=f"the processor: host, {', '.join(LEVELS)}"
-    )
+    parser.option("model", "MODEL", "model.onnx")
+    parser.option("-o", "--output", "DIR", "the folder to write", required=True)
+    parser.several("--dim", "NAME=N", "the size of a named dim, or 1..64")
+    parser.several("--shape", "NAME=AxB", "the shape of an input")
+    parser.option("--target", "NAME", f"the processor: host, {', '.join(LEVELS)}", default="host")
     return parser
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     folder = Path(args.output)
     if folder.exists() and not folder.is_dir():

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from planish.cli.console import OK, Console, Options, examples
+from planish.cli.console import OK, CommandParser, Console, examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,8 @@ class Option:
     """What may be given; without any, a file."""
 
 
-def parser() -> Options:
-    """The options."""
-    parser = Options(
+def parser() -> CommandParser:
+    parser = CommandParser(
         "planish completion", "Write the completion script of a shell to standard output.", examples(__doc__)
     )
     parser.add_argument("shell", choices=sorted(_SHELLS), help="the shell")
@@ -37,7 +36,6 @@ def parser() -> Options:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     script = _SHELLS[args.shell](described())
     console.product({"shell": args.shell, "script": script}, script)

@@ -29,6 +29,7 @@ from planish.errors import (
     PlanishError,
     SettingsError,
     VerifyError,
+    alternatives,
     did_you_mean,
 )
 
@@ -76,7 +77,34 @@ def examples(doc: str | None) -> str:
     return "\n".join(["examples:", *(f"  {line}" for line in lines if line.strip())])
 
 
-class Options(argparse.ArgumentParser):
+class _Declaring:
+    """Options in one line each; `how` is what argparse takes besides."""
+
+    add_argument: Any
+
+    def flag(self, *words: str) -> None:
+        """A switch: its names, and what it does."""
+        *names, says = words
+        self.add_argument(*names, action="store_true", help=says)
+
+    def option(self, *words: str, **how: Any) -> None:
+        """An argument with a value: its names, what help calls the value, and what it is for."""
+        *names, metavar, says = words
+        self.add_argument(*names, metavar=metavar, help=says, **how)
+
+    def several(self, *words: str, **how: Any) -> None:
+        """An option that may be given several times."""
+        self.option(*words, action="append", default=[], **how)
+
+
+class OptionGroup(_Declaring):
+    """Options that help lists together."""
+
+    def __init__(self, parser: argparse.ArgumentParser, title: str) -> None:
+        self.add_argument = parser.add_argument_group(title).add_argument
+
+
+class CommandParser(argparse.ArgumentParser, _Declaring):
     """An argument parser that knows near misses and keeps its complaints short; what every command has is declared here."""
 
     def __init__(self, prog: str, description: str, epilog: str, json: str = "write JSON") -> None:
@@ -87,15 +115,10 @@ class Options(argparse.ArgumentParser):
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        self.add_argument("-v", "--verbose", action="store_true", help="show tracebacks with errors")
-        self.add_argument("--json", action="store_true", help=json)
-        self.add_argument(
-            "--set",
-            metavar="NAME=VALUE",
-            action="append",
-            default=[],
-            dest="set_",
-            help="a setting for this command, such as threads=1; repeatable",
+        self.flag("-v", "--verbose", "show tracebacks with errors")
+        self.flag("--json", json)
+        self.several(
+            "--set", "NAME=VALUE", "a setting for this command, such as threads=1; repeatable", dest="set_"
         )
 
     def parse(self, arguments: Sequence[str], console: Console) -> argparse.Namespace:
@@ -287,7 +310,7 @@ class Console:
         location = error.location
         if isinstance(error, ParseError):
             if error.expected:
-                message += f", expected {_alternatives(error.expected)}"
+                message += f", expected {alternatives(error.expected)}"
             if location is None and error.source_line is not None:
                 details = [error.source_line, self._caret(error.source_line, error.column or 1)]
         if isinstance(error, VerifyError):
@@ -328,8 +351,9 @@ class Console:
         return indent + self.style("caret", "^")
 
 
-def _alternatives(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+def plural(count: int, what: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _shows_colours(stream: TextIO) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from planish.cli.console import CommandError, Console
+from planish.cli.console import CommandError, CommandParser, Console
 from planish.errors import Location, ParseError
 from planish.ptir import Program, json, text
 from planish.ptir.verify import Problem, problems, windows
@@ -30,13 +29,11 @@ class SourceFile:
 
 
 def add_file_arguments(
-    parser: argparse.ArgumentParser, help: str = "the program; - or nothing: standard input"
+    parser: CommandParser, help: str = "the program; - or nothing: standard input"
 ) -> None:
     """The input and the output of a command."""
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help=help)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", default="-", help="where to write; -: standard output"
-    )
+    parser.option("file", "FILE", help, nargs="?", default="-")
+    parser.option("-o", "--output", "FILE", "where to write; -: standard output", default="-")
 
 
 def read_source(path: str, console: Console) -> SourceFile:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from planish._version import __version__
-from planish.cli.console import OK, Console, Options, examples
+from planish.cli.console import OK, CommandParser, Console, examples
 from planish.compiler.progress import ProgressLine, report
 from planish.config import Settings, cache_folder, current, from_environment, settings
 from planish.frontend.devices import devices
@@ -37,26 +37,22 @@ FEATURES: Final = (
 )
 
 
-def parser() -> Options:
-    """The options."""
-    parser = Options(
+def parser() -> CommandParser:
+    parser = CommandParser(
         "planish info", "Versions, machine and settings, as bug reports want them.", examples(__doc__)
     )
-    parser.add_argument(
+    parser.flag(
         "--measure",
-        action="store_true",
-        help="measure what the machine can do: GFLOP/s by dtype, GB/s by cache, of cores and GPUs (some seconds)",
+        "measure what the machine can do: GFLOP/s by dtype, GB/s by cache, of cores and GPUs (some seconds)",
     )
-    parser.add_argument(
+    parser.flag(
         "--calibrate",
-        action="store_true",
-        help="measure first what schedules are chosen by on this machine, and keep it (a few seconds)",
+        "measure first what schedules are chosen by on this machine, and keep it (a few seconds)",
     )
     return parser
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     if args.calibrate:
         calibrate()

@@ -9,27 +9,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from planish.cli.console import Console, Options, examples
+from planish.cli.console import CommandParser, Console, examples
 from planish.cli.script import divide
 from planish.distributed.launch import launch
 
 
-def parser() -> Options:
-    """The options."""
-    parser = Options("planish launch", "Run a program on several ranks.", examples(__doc__))
-    parser.add_argument("-n", type=int, required=True, metavar="N", dest="ranks", help="how many ranks")
-    parser.add_argument(
-        "--mpirun", default="", metavar="OPTIONS", help="further options for mpirun, such as '-hosts a,b'"
-    )
-    parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module in place of a script")
-    parser.add_argument(
-        "script", nargs="?", metavar="SCRIPT.py", help="the program; what follows is meant for it"
-    )
+def parser() -> CommandParser:
+    parser = CommandParser("planish launch", "Run a program on several ranks.", examples(__doc__))
+    parser.option("-n", "N", "how many ranks", type=int, required=True, dest="ranks")
+    parser.option("--mpirun", "OPTIONS", "further options for mpirun, such as '-hosts a,b'", default="")
+    parser.option("-m", "MODULE", "run a module in place of a script", dest="module")
+    parser.option("script", "SCRIPT.py", "the program; what follows is meant for it", nargs="?")
     return parser
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     given, rest = divide(arguments, parser())
     args = parser().parse(given, console)
     start = ["-m", args.module] if args.module else [args.script] if args.script else []

@@ -12,7 +12,6 @@ class MyPass: ...                                            -p "my-pass,canonic
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import sys
 import traceback
@@ -20,19 +19,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from planish.cli.console import CommandError
+from planish.cli.console import CommandError, CommandParser
 from planish.ptir.passes import COST_MODELS, PASSES, PATTERNS
 
 
-def add_load_argument(parser: argparse.ArgumentParser) -> None:
+def add_load_argument(parser: CommandParser) -> None:
     """`--load FILE`."""
-    parser.add_argument(
-        "--load",
-        metavar="FILE.py",
-        action="append",
-        default=[],
-        help="run a Python file that registers passes and patterns; repeatable",
-    )
+    parser.several("--load", "FILE.py", "run a Python file that registers passes and patterns; repeatable")
 
 
 def load_files(paths: Sequence[str]) -> tuple[str, ...]:

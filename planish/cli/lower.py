@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from planish import compiler
-from planish.cli.console import OK, Console, Options, UsageError, examples
+from planish.cli.console import OK, CommandParser, Console, UsageError, examples
 from planish.cli.files import add_file_arguments, write_output
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.pipeline import adjust, read_passes, reproducer_directory
@@ -65,53 +65,46 @@ levels:
 """
 
 
-def parser() -> Options:
-    """The options."""
-    parser = Options(
+def parser() -> CommandParser:
+    parser = CommandParser(
         "planish lower",
         "Lower a program's entry and show it at one level.",
         f"{_EPILOG}\n{examples(__doc__)}",
     )
     add_file_arguments(parser, SOURCE_HELP)
     add_source_arguments(parser)
-    parser.add_argument(
-        "--to", metavar="LEVEL", type=_level, required=True, help=", ".join(LEVELS) + " or uop:NN"
-    )
-    parser.add_argument(
+    parser.option("--to", "LEVEL", ", ".join(LEVELS) + " or uop:NN", type=_level, required=True)
+    parser.option(
         "-p",
         "--pipeline",
-        metavar="TEXT",
+        "TEXT",
+        f"the passes to run before (default: {compiler.PIPELINE})",
         default=compiler.PIPELINE,
-        help=f"the passes to run before (default: {compiler.PIPELINE})",
     )
     add_load_argument(parser)
     add_target_argument(parser)
     parser.add_argument(
         "--layout", choices=LAYOUTS, default="row_major", help="how parameters and results lie in memory"
     )
-    parser.add_argument(
-        "--vector-width", metavar="N", type=_width, default="native", help="lanes per register, or native"
-    )
-    parser.add_argument(
+    parser.option("--vector-width", "N", "lanes per register, or native", type=_width, default="native")
+    parser.option(
         "--schedule",
-        metavar="FILE",
-        help="what to do to the loops, in place of what would be chosen; a line [kernel] before each part",
+        "FILE",
+        "what to do to the loops, in place of what would be chosen; a line [kernel] before each part",
     )
     add_entry_argument(parser)
-    parser.add_argument(
-        "--dump-dir", metavar="DIR", help="write every level and every stage to files as well"
-    )
+    parser.option("--dump-dir", "DIR", "write every level and every stage to files as well")
     return parser
 
 
-def add_target_argument(parser: argparse.ArgumentParser) -> None:
+def add_target_argument(parser: CommandParser) -> None:
     """`--target T`."""
-    parser.add_argument("--target", metavar="T", help=f"the machine: host, {', '.join(TARGETS)}")
+    parser.option("--target", "T", f"the machine: host, {', '.join(TARGETS)}")
 
 
-def add_entry_argument(parser: argparse.ArgumentParser) -> None:
+def add_entry_argument(parser: CommandParser) -> None:
     """`--entry NAME`."""
-    parser.add_argument("--entry", metavar="NAME", help="this function instead of the program's entry")
+    parser.option("--entry", "NAME", "this function instead of the program's entry")
 
 
 def enter(program: Program, name: str | None) -> None:
@@ -151,7 +144,6 @@ def _width(word: str) -> int | str:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     loaded = load_files(args.load)
     passes = adjust(read_passes(args.pipeline), extra=loaded)

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from planish.cli.bisect import bisect
-from planish.cli.console import OK, CommandError, Console, Options, UsageError
+from planish.cli.console import OK, CommandError, CommandParser, Console, OptionGroup, UsageError
 from planish.cli.explain import explanation
 from planish.cli.files import (
     SourceFile,
@@ -52,59 +52,47 @@ examples:
 """
 
 
-def parser() -> Options:
-    """The options."""
-    parser = Options(
+def parser() -> CommandParser:
+    parser = CommandParser(
         "planish opt",
         "Run a pipeline of passes over a program (PTIR, as text or JSON).",
         _EPILOG,
         json="write JSON (as input it is recognised by itself)",
     )
     add_file_arguments(parser)
-    add = parser.add_argument
-    add("-p", "--pipeline", metavar="TEXT", help=f"the passes to run (default: {DEFAULT_PIPELINE})")
-    add("--run-reproducer", metavar="FILE", help="run a reproducer; it must name its pipeline")
+    parser.option("-p", "--pipeline", "TEXT", f"the passes to run (default: {DEFAULT_PIPELINE})")
+    parser.option("--run-reproducer", "FILE", "run a reproducer; it must name its pipeline")
     add_load_argument(parser)
-    add("--list-passes", action="store_true", help="list all passes with their options and exit")
-    add("--list-patterns", action="store_true", help="list all canonicalisation patterns and exit")
+    parser.flag("--list-passes", "list all passes with their options and exit")
+    parser.flag("--list-patterns", "list all canonicalisation patterns and exit")
 
-    group = parser.add_argument_group("output")
-    group.add_argument("--locations", action="store_true", help="write where each instruction comes from")
-    group.add_argument(
-        "--ids", action="store_true", help="call unnamed values by their ids, as --log-steps does"
-    )
+    group = OptionGroup(parser, "output")
+    group.flag("--locations", "write where each instruction comes from")
+    group.flag("--ids", "call unnamed values by their ids, as --log-steps does")
 
-    group = parser.add_argument_group("watching (on standard error)")
-    group.add_argument(
-        "--stats", action="store_true", help="counters per pass; tries, hits and time per pattern"
-    )
-    group.add_argument("--timing", action="store_true", help="time per phase and pass")
-    group.add_argument(
-        "--log-steps", action="store_true", help="every rewrite, fold and removal as it happens"
-    )
-    group.add_argument(
+    group = OptionGroup(parser, "watching (on standard error)")
+    group.flag("--stats", "counters per pass; tries, hits and time per pattern")
+    group.flag("--timing", "time per phase and pass")
+    group.flag("--log-steps", "every rewrite, fold and removal as it happens")
+    group.option(
         "--print-changed",
+        "ir|diff",
+        "the program after each pass that changed it (the default), or --print-changed=diff",
         choices=("ir", "diff"),
-        metavar="ir|diff",
-        help="the program after each pass that changed it (the default), or --print-changed=diff",
     )
-    group.add_argument(
-        "--dump-dir", metavar="DIR", help="the same as numbered files: 000_input.ptir, 001_..."
-    )
+    group.option("--dump-dir", "DIR", "the same as numbered files: 000_input.ptir, 001_...")
 
-    group = parser.add_argument_group("checking")
-    group.add_argument("--verify-each", action="store_true", help="verify what each pass changed")
-    group.add_argument("--no-verify", action="store_true", help="verify neither the input nor the result")
-    group.add_argument("--expensive-checks", action="store_true", help="hold every pattern to its word")
-    group.add_argument("--reproducer-dir", metavar="DIR", help="where a failing pass leaves its reproducer")
-    group.add_argument("--no-reproducer", action="store_true", help="write none (and keep no copy for it)")
+    group = OptionGroup(parser, "checking")
+    group.flag("--verify-each", "verify what each pass changed")
+    group.flag("--no-verify", "verify neither the input nor the result")
+    group.flag("--expensive-checks", "hold every pattern to its word")
+    group.option("--reproducer-dir", "DIR", "where a failing pass leaves its reproducer")
+    group.flag("--no-reproducer", "write none (and keep no copy for it)")
 
-    group = parser.add_argument_group("finding out")
-    group.add_argument("--disable-pattern", metavar="NAME", action="append", default=[], help="repeatable")
-    group.add_argument(
-        "--enable-pattern", metavar="NAME", action="append", default=[], help="only these; repeatable"
-    )
-    group.add_argument("--max-rewrites", metavar="N", type=_count, help="stop after N rewrites per function")
+    group = OptionGroup(parser, "finding out")
+    group.several("--disable-pattern", "NAME", "repeatable")
+    group.several("--enable-pattern", "NAME", "only these; repeatable")
+    group.option("--max-rewrites", "N", "stop after N rewrites per function", type=_count)
     group.add_argument(
         "--explain",
         nargs=2,
@@ -113,10 +101,8 @@ def parser() -> Options:
         default=[],
         help="why PATTERN (or `all`) fires or not at INST of the input: %%name, #id or :line",
     )
-    group.add_argument(
-        "--bisect",
-        metavar="COMMAND",
-        help="find the rewrite that makes COMMAND fail on the program in the file {}",
+    group.option(
+        "--bisect", "COMMAND", "find the rewrite that makes COMMAND fail on the program in the file {}"
     )
     return parser
 
@@ -128,7 +114,6 @@ def _count(word: str) -> int:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     # The value of this option is optional and must not swallow the file after it, as argparse would let it.
     spelled = ["--print-changed=ir" if word == "--print-changed" else word for word in arguments]
     args = parser().parse(spelled, console)

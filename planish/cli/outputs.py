@@ -101,6 +101,3 @@ def difference(ours: Any, theirs: Any) -> float:
     scale = np.max(np.abs(b[same]), initial=0.0)
     apart = np.max(np.abs(a[same] - b[same]), initial=0.0)
     return float(apart / (scale + 1e-6))
-
-
-__all__ = ["check_with_onnxruntime", "described", "difference", "summary", "write_text"]

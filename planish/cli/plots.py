@@ -86,6 +86,3 @@ def text_bars(panel: Bars) -> str:
         bar = _EIGHTHS[8] * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
         lines.append(f"  {label:<{width}}  {bar:<{_WIDTH}}  {value:.4g}")
     return "\n".join(lines) + "\n"
-
-
-__all__ = ["Bars", "check_plot", "text_bars", "write_plot"]

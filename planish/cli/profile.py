@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planish import compiler
-from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples
 from planish.cli.lower import add_entry_argument, enter
 from planish.cli.models import random_inputs, read_dims
-from planish.cli.recorded import REPEAT, Recorder
+from planish.cli.recorded import REPEAT, ModelRecorder
 from planish.cli.run import open_model
 from planish.cli.sources import SOURCE_HELP, add_source_arguments, is_model, read_program
 from planish.compiler.profile import Profile
@@ -23,26 +23,22 @@ from planish.compiler.progress import ProgressLine
 from planish.frontend.devices import CPU, checked
 
 
-def parser() -> Options:
-    """The options."""
-    parser = Options(
+def parser() -> CommandParser:
+    parser = CommandParser(
         "planish profile", "Time every launch of a call by itself, on random inputs.", examples(__doc__)
     )
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help=SOURCE_HELP)
+    parser.option("file", "FILE", SOURCE_HELP, nargs="?", default="-")
     add_source_arguments(parser)
-    parser.add_argument("--device", metavar="DEVICE", default=CPU, help="where it runs: cpu, or cuda, cuda:1")
-    parser.add_argument(
-        "--repeat", type=int, default=REPEAT, metavar="N", help=f"the median of so many (default: {REPEAT})"
-    )
+    parser.option("--device", "DEVICE", "where it runs: cpu, or cuda, cuda:1", default=CPU)
+    parser.option("--repeat", "N", f"the median of so many (default: {REPEAT})", type=int, default=REPEAT)
     parser.add_argument("--seed", type=int, default=0, help="for the random inputs of a model")
-    parser.add_argument("--trace", metavar="FILE", help="write a trace for chrome://tracing and Perfetto")
-    parser.add_argument("--speedscope", metavar="FILE", help="write a profile for speedscope")
+    parser.option("--trace", "FILE", "write a trace for chrome://tracing and Perfetto")
+    parser.option("--speedscope", "FILE", "write a profile for speedscope")
     add_entry_argument(parser)
     return parser
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     if args.repeat < 1:
         raise UsageError("--repeat is at least 1")
@@ -76,7 +72,7 @@ def _of_model(path: str, args: argparse.Namespace, device: str) -> Profile:
     model = open_model(path, sizes)
     if device != CPU:
         model.to_device(device)
-    recorder = Recorder(device)
+    recorder = ModelRecorder(device)
     model.make = recorder.make
     with ProgressLine(f"compiling {Path(path).name}"):
         model.run(None, random_inputs(model.inputs, sizes, {}, args.seed))

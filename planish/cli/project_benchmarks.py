@@ -67,6 +67,3 @@ def run_project(name: str, words: Sequence[str], plot: str | None, console: Cons
         else:
             console.say(f"wrote {write_plot(plot, [Bars(f'{name}: times as fast as the peer', 'x', bars)])}")
     return found
-
-
-__all__ = ["folder", "known", "run_project"]

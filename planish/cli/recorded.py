@@ -36,7 +36,7 @@ class Recorded:
         return self.executable.profile(*self.arrays, repeat=repeat, function=prepared)
 
 
-class Recorder:
+class ModelRecorder:
     """Makes the functions of a model."""
 
     def __init__(self, device: str = "cpu") -> None:

@@ -19,17 +19,10 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from planish.cli import deployment, script
-from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
-from planish.cli.models import (
-    DimSizes,
-    check_output,
-    random_inputs,
-    read_dims,
-    read_inputs,
-    write_outputs,
-)
+from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples, plural
+from planish.cli.models import DimSizes, check_output, random_inputs, read_dims, read_inputs, write_outputs
 from planish.cli.outputs import check_with_onnxruntime, described, summary, write_text
-from planish.cli.recorded import REPEAT, Recorder, tables
+from planish.cli.recorded import REPEAT, ModelRecorder, tables
 from planish.cli.timeline import TimelineSink
 from planish.compiler.progress import ProgressLine, report
 from planish.config import current, in_environment
@@ -44,63 +37,44 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-def parser() -> Options:
-    """The options."""
-    parser = Options(
+def parser() -> CommandParser:
+    parser = CommandParser(
         "planish run",
         "Run an ONNX model, the folder that `planish compile` wrote, or a Python script.",
         examples(__doc__),
     )
-    parser.add_argument(
+    parser.option(
         "model",
-        metavar="MODEL",
-        help="model.onnx, a folder of a compiled model, or script.py with the script's arguments behind it",
+        "MODEL",
+        "model.onnx, a folder of a compiled model, or script.py with the script's arguments behind it",
     )
-    parser.add_argument(
-        "-i",
-        "--input",
-        metavar="NAME=FILE",
-        action="append",
-        default=[],
-        help="an input from .npy or .npz:KEY",
-    )
-    parser.add_argument("--random", action="store_true", help="random arrays for inputs that are not given")
+    parser.several("-i", "--input", "NAME=FILE", "an input from .npy or .npz:KEY")
+    parser.flag("--random", "random arrays for inputs that are not given")
     parser.add_argument("--seed", type=int, default=0, help="for --random")
-    parser.add_argument(
-        "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim, or 1..64"
-    )
-    parser.add_argument(
-        "--device", metavar="DEVICE", help="where it runs: cpu (the default for models), or cuda, cuda:1"
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the outputs to .npz, or one to .npy")
+    parser.several("--dim", "NAME=N", "the size of a named dim, or 1..64")
+    parser.option("--device", "DEVICE", "where it runs: cpu (the default for models), or cuda, cuda:1")
+    parser.option("-o", "--output", "FILE", "write the outputs to .npz, or one to .npy")
     parser.add_argument(
         "--check-with", choices=("onnxruntime",), help="compare with what another runtime computes"
     )
-    parser.add_argument(
-        "--profile", action="store_true", help="show the slowest kernels, and the nodes they compute"
+    parser.flag("--profile", "show the slowest kernels, and the nodes they compute")
+    parser.option(
+        "--dump-dir", "DIR", "write a trace of the first run there: program, passes, counters, time"
     )
-    parser.add_argument(
-        "--dump-dir",
-        metavar="DIR",
-        help="write a trace of the first run there: program, passes, counters, time",
+    parser.option(
+        "--trace", "FILE", "write what ran when, and the passes before it, for chrome://tracing and Perfetto"
     )
-    parser.add_argument(
-        "--trace",
-        metavar="FILE",
-        help="write what ran when, and the passes before it, for chrome://tracing and Perfetto",
-    )
-    parser.add_argument(
+    parser.option(
         "--repeat",
+        "N",
+        "run so often and show the best time; for --profile, the median of so many",
         type=int,
         default=1,
-        metavar="N",
-        help="run so often and show the best time; for --profile, the median of so many",
     )
     return parser
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     own, words = script.divide(arguments, parser())
     args = parser().parse(own, console)
     if args.trace is not None and args.dump_dir is not None:
@@ -124,7 +98,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
                 "check=nan runs op by op, in the interpreter", remedy="leave out --profile and --device"
             )
         model.make = lambda function: partial(_op_by_op, function)
-    recorder = Recorder(device) if args.profile else None
+    recorder = ModelRecorder(device) if args.profile else None
     if recorder is not None:
         model.make = recorder.make
     _tell_ports(model, console)
@@ -133,7 +107,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     with ProgressLine(f"compiling {Path(args.model).name}") as progress, _tracing(args, console):
         results = model.run(None, feeds)
         first = progress.seconds
-    console.say(f"first run in {first:.2f} s, {_plural(model.compilations, 'compilation')}")
+    console.say(f"first run in {first:.2f} s, {plural(model.compilations, 'compilation')}")
     names = [info.name for info in model.outputs]
     record: dict[str, Any] = {"model": args.model, "first_seconds": first, "compilations": model.compilations}
     record["best_seconds"] = _repeat(args.repeat, lambda: model.run(None, feeds), console)
@@ -182,7 +156,7 @@ def _tracing(args: argparse.Namespace, console: Console) -> Iterator[None]:
         with install_global_sink(timeline):
             yield
     finally:  # also of what failed
-        console.say(f"wrote {args.trace}: {_plural(timeline.write(args.trace), 'event')}")
+        console.say(f"wrote {args.trace}: {plural(timeline.write(args.trace), 'event')}")
 
 
 def open_model(path: str, sizes: DimSizes) -> Model:
@@ -275,7 +249,3 @@ def _finish(
     if args.output is not None:
         write_outputs(args.output, names, results)
         console.say(f"wrote {args.output}")
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

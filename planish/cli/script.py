@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from planish.cli.console import FAILED, OK, CommandError, Console, Options
+from planish.cli.console import FAILED, OK, CommandError, CommandParser, Console
 from planish.errors import PlanishError
 
 
-def divide(arguments: Sequence[str], parser: Options) -> tuple[list[str], list[str] | None]:
+def divide(arguments: Sequence[str], parser: CommandParser) -> tuple[list[str], list[str] | None]:
     """The words for planish, and those for the script (or the module of `-m`) that the first other one names; None if none does."""
     valued = {word for action in parser._actions if action.nargs != 0 for word in action.option_strings}
     skip = False
@@ -91,6 +91,3 @@ def _tell_lines(error: PlanishError, path: str, console: Console) -> None:
     lines = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == path]
     if lines and (error.location is None or error.location.line != lines[-1].lineno):
         console.say(f"{path}:{lines[-1].lineno}: {lines[-1].line}")
-
-
-__all__ = ["divide", "run_script"]

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from planish.cli.console import CommandError, Console, UsageError
+from planish.cli.console import CommandError, CommandParser, Console, UsageError
 from planish.cli.files import check_input, parse_source, read_source
 from planish.cli.load import run_file
 from planish.cli.models import DimSizes, read_dims
@@ -32,16 +32,10 @@ _TENSOR: Final = re.compile(r"(?P<dtype>[a-z]\w*)\[(?P<dims>[^\]]*)\]")
 _DIM: Final = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<low>\d+)\.\.(?P<high>\d+)")
 
 
-def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+def add_source_arguments(parser: CommandParser) -> None:
     """What the entry is called with, where it is no program yet."""
-    parser.add_argument(
-        "--args",
-        metavar="SPECS",
-        help='what a function is called with: "f32[64, 64], i32[n=1..8], axis=0"',
-    )
-    parser.add_argument(
-        "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim of a model"
-    )
+    parser.option("--args", "SPECS", 'what a function is called with: "f32[64, 64], i32[n=1..8], axis=0"')
+    parser.several("--dim", "NAME=N", "the size of a named dim of a model")
 
 
 def is_function(word: str) -> bool:
@@ -226,9 +220,3 @@ def _dims(text: str) -> list[Any]:
                 f"--args: {word!r} is no size", remedy="write a number, or n=1..64 for a named one"
             )
     return sizes
-
-
-__all__ = [
-    "SOURCE_HELP", "add_source_arguments", "find_function", "function_program", "is_function", "is_model", "model_function",
-    "read_arguments", "read_program", "read_text",
-]  # fmt: skip

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from planish import compiler
 from planish.cli.bisect import pass_lines
-from planish.cli.console import FAILED, OK, CommandError, Console, Options
+from planish.cli.console import FAILED, OK, CommandError, CommandParser, Console
 from planish.cli.files import STDIN
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.lower import add_entry_argument, add_target_argument, enter
@@ -44,26 +44,23 @@ examples:
 """
 
 
-def parser() -> Options:
-    """The options."""
-    parser = Options("planish bisect", "Find the stage that makes a program's result wrong.", _EPILOG)
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help=SOURCE_HELP)
+def parser() -> CommandParser:
+    parser = CommandParser("planish bisect", "Find the stage that makes a program's result wrong.", _EPILOG)
+    parser.option("file", "FILE", SOURCE_HELP, nargs="?", default="-")
     add_source_arguments(parser)
-    parser.add_argument("--rules", action="store_true", help="find the rule, too")
+    parser.flag("--rules", "find the rule, too")
     add_target_argument(parser)
-    parser.add_argument(
+    parser.several(
         "--input",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="an array for the next parameter (.npy), or several by position or name (.npz); may be repeated",
+        "FILE",
+        "an array for the next parameter (.npy), or several by position or name (.npz); may be repeated",
     )
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the random inputs (default: 0)")
-    parser.add_argument(
+    parser.option("--seed", "N", "of the random inputs (default: 0)", type=int, default=0)
+    parser.option(
         "-p",
         "--pipeline",
-        metavar="TEXT",
-        help=f"the passes to run before (default: {compiler.PIPELINE}, or what a reproducer names)",
+        "TEXT",
+        f"the passes to run before (default: {compiler.PIPELINE}, or what a reproducer names)",
     )
     add_load_argument(parser)
     add_entry_argument(parser)
@@ -71,7 +68,6 @@ def parser() -> Options:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     args = parser().parse(arguments, console)
     loaded = load_files(args.load)
     program = read_program(args, console)
@@ -217,6 +213,3 @@ def _numbers(rng: np.random.Generator, dtype: DType, dims: Sequence[int]) -> Arr
     if dtype.is_complex:
         values = values + 1j * rng.standard_normal(dims)
     return np.asarray(values).astype(dtype.numpy)
-
-
-__all__ = ["random_arrays", "report", "run"]

@@ -44,6 +44,3 @@ class TimelineSink:
         """Write the file; how many events there are."""
         traces.write(path, {"traceEvents": self._events, "displayTimeUnit": "ms"})
         return len(self._events)
-
-
-__all__ = ["TimelineSink"]

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from planish.cli.console import FAILED, OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.console import FAILED, OK, CommandError, CommandParser, Console, UsageError, examples
 from planish.cli.script import divide, run_script
 from planish.cli.sources import add_source_arguments, is_function, is_model, read_program
 from planish.compiler.progress import ProgressLine
@@ -34,29 +34,22 @@ if TYPE_CHECKING:
 _WHAT: Final = "script.py, model.onnx, prog.ptir, MODULE:FUNCTION with --args, a recording (.planish), or a folder that --dump-dir wrote"
 
 
-def parser() -> Options:
-    """The options."""
-    made = Options("planish viz", "Record a compilation and look at it.", examples(__doc__))
-    made.add_argument("source", metavar="WHAT", help=_WHAT)
-    made.add_argument(
+def parser() -> CommandParser:
+    made = CommandParser("planish viz", "Record a compilation and look at it.", examples(__doc__))
+    made.option("source", "WHAT", _WHAT)
+    made.option(
         "other",
+        "B",
+        "a second one, to be compared (not behind a script: words that are no options of viz are its own)",
         nargs="?",
-        metavar="B",
-        help="a second one, to be compared (not behind a script: words that are no options of viz are its own)",
     )
-    made.add_argument("--export", metavar="FILE.html", help="write a page of one file instead of serving one")
-    made.add_argument("--save", metavar="FILE.planish", help="keep the recording, to be opened later")
-    made.add_argument("--no-open", action="store_true", help="print the address, open no browser")
-    made.add_argument(
-        "--port", type=_port, default=0, metavar="N", help="listen there (default: a free port)"
-    )
+    made.option("--export", "FILE.html", "write a page of one file instead of serving one")
+    made.option("--save", "FILE.planish", "keep the recording, to be opened later")
+    made.flag("--no-open", "print the address, open no browser")
+    made.option("--port", "N", "listen there (default: a free port)", type=_port, default=0)
     add_source_arguments(made)
-    made.add_argument(
-        "--measure",
-        action="store_true",
-        help="measure first what the machine can do, for the roofline (ten seconds)",
-    )
-    made.add_argument("--no-serve", action="store_true", help="record, save and export, and end")
+    made.flag("--measure", "measure first what the machine can do, for the roofline (ten seconds)")
+    made.flag("--no-serve", "record, save and export, and end")
     return made
 
 
@@ -67,7 +60,6 @@ def _port(text: str) -> int:
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run the command."""
     options = parser()
     own, words = divided(arguments, options)
     args = options.parse(own, console)
@@ -110,7 +102,7 @@ def measured() -> dict[str, Any]:
     return measure()
 
 
-def divided(arguments: Sequence[str], options: Options) -> tuple[list[str], list[str]]:
+def divided(arguments: Sequence[str], options: CommandParser) -> tuple[list[str], list[str]]:
     """Our words, and those of a script: what we do not know behind its name, and all behind `--`."""
     own, rest = divide(arguments, options)
     words: list[str] = []

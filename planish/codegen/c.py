@@ -14,14 +14,10 @@ from typing import Final
 
 from planish.codegen import amx, amx_text, symbols
 from planish.codegen.blocks import block_bytes, points
-from planish.codegen.c_table import (
-    lanes_in_c,
-    memory_type,
-    scalar_type,
-)
+from planish.codegen.c_table import lanes_in_c, memory_type, scalar_type
 from planish.codegen.c_values import CValues, is_wide
 from planish.codegen.questions import OneThread, may_stream, maybe_outside
-from planish.dtypes import AddrSpace, DType
+from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.instruction import handlers
@@ -166,14 +162,6 @@ class _CWriter(OneThread, CValues):
             self.let(i.result, f"({self.type(i.result.dtype)})((uintptr_t){base} + {bytes_on})")
         else:
             self.let(i.result, f"{base} + {index}" + (f" * {step}" if step > 1 else ""))
-
-    def loaded(self, text: str, dtype: DType) -> str:
-        """A lane in memory, as its scalar form in a register."""
-        if dtype.is_bool:
-            return f"({text} != 0)"
-        if dtype.is_int and dtype.bits < 8:
-            return f"{self.helper(f'wrap_{dtype.scalar.short}')}({text})"
-        return text
 
     def place(self, i: ir.Load | ir.Store, lane: str) -> str:
         """One lane of the memory an access touches."""

@@ -29,28 +29,12 @@ from planish.codegen.questions import one_thread
 from planish.dtypes import DType
 from planish.errors import LoweringError
 from planish.llir import program as ir
-from planish.llir.program import (
-    COMPARISONS,
-    AnyLane,
-    Bitcast,
-    Build,
-    Compute,
-    Concat,
-    Convert,
-    Immediate,
-    Lanes,
-    Lookup,
-    Operand,
-    Ops,
-    Register,
-    Tile,
-)
 
 _INTEGER_HELPERS: Final = {
-    Ops.SHL: "shl", Ops.SHR: "shr", Ops.TRUNCDIV: "div", Ops.TRUNCMOD: "mod", Ops.ABS: "abs", Ops.POPCOUNT: "popcount",
-    Ops.CLZ: "clz",
+    ir.Ops.SHL: "shl", ir.Ops.SHR: "shr", ir.Ops.TRUNCDIV: "div", ir.Ops.TRUNCMOD: "mod", ir.Ops.ABS: "abs", ir.Ops.POPCOUNT: "popcount",
+    ir.Ops.CLZ: "clz",
 }  # fmt: skip
-_BY_SIGN: Final = frozenset({Ops.SHR, Ops.TRUNCDIV, Ops.TRUNCMOD})
+_BY_SIGN: Final = frozenset({ir.Ops.SHR, ir.Ops.TRUNCDIV, ir.Ops.TRUNCMOD})
 """Ops with a helper of their own for unsigned integers."""
 
 
@@ -76,7 +60,7 @@ class CValues:
         self.types: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
         self.depth = 1
-        self.functions: Container[tuple[Ops, DType]] = ()
+        self.functions: Container[tuple[ir.Ops, DType]] = ()
         """What is called: whoever writes the kernel writes these too."""
 
     # -- words -----------------------------------------------------------------------------------------------------
@@ -153,8 +137,8 @@ class CValues:
             self.helpers[name] = GENERIC[kind].format(**words)
         return name
 
-    def value(self, operand: Operand) -> str:
-        if isinstance(operand, Register):
+    def value(self, operand: ir.Operand) -> str:
+        if isinstance(operand, ir.Register):
             return f"r{operand.number}"
         dtype = operand.dtype
         if not is_wide(dtype):
@@ -165,24 +149,32 @@ class CValues:
             )
         return f"({self.type(dtype)}){{{', '.join(self.constants(operand))}}}"
 
-    def constants(self, operand: Immediate) -> list[str]:
+    def constants(self, operand: ir.Immediate) -> list[str]:
         values = operand.value if isinstance(operand.value, tuple) else (operand.value,) * operand.dtype.lanes
         lanes = [literal(v, operand.dtype) for v in values]
         return [("-1" if lane == "1" else "0") for lane in lanes] if operand.dtype.is_bool else lanes
 
-    def lane(self, operand: Operand, lane: str) -> str:
+    def lane(self, operand: ir.Operand, lane: str) -> str:
         """One lane of an operand, in its scalar form."""
         if not is_wide(operand.dtype):
             return self.value(operand)
-        if isinstance(operand, Immediate) and not isinstance(operand.value, tuple):
+        if isinstance(operand, ir.Immediate) and not isinstance(operand.value, tuple):
             return literal(operand.value, operand.dtype)
         text = f"{self.value(operand)}[{lane}]"
         return f"({text} != 0)" if operand.dtype.is_bool else text
 
-    def let(self, register: Register, text: str) -> None:
+    def loaded(self, text: str, dtype: DType) -> str:
+        """A lane in memory, as its scalar form in a register."""
+        if dtype.is_bool:
+            return f"({text} != 0)"
+        if dtype.is_int and dtype.bits < 8:
+            return f"{self.helper(f'wrap_{dtype.scalar.short}')}({text})"
+        return text
+
+    def let(self, register: ir.Register, text: str) -> None:
         self.emit(f"{self.type(register.dtype)} r{register.number} = {text};")
 
-    def each_lane(self, register: Register, text: str) -> None:
+    def each_lane(self, register: ir.Register, text: str) -> None:
         """The lanes of a register, one by one; `text` says what lane `l` is, in its scalar form."""
         dtype = register.dtype
         self.emit(f"{self.type(dtype)} r{register.number} = {{0}};")
@@ -191,20 +183,20 @@ class CValues:
 
     # -- values ----------------------------------------------------------------------------------------------------
 
-    def compute(self, i: Compute) -> None:
-        dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
+    def compute(self, i: ir.Compute) -> None:
+        dtype = i.inputs[0].dtype if i.op in ir.COMPARISONS else i.result.dtype
         if (i.op, dtype) in self.functions:
             self.let(i.result, f"{symbols.function(i.op, dtype)}({', '.join(map(self.value, i.inputs))})")
             return
         if not is_wide(i.result.dtype):
             self.let(i.result, self.scalar(i.op, dtype, [self.value(x) for x in i.inputs]))
-        elif i.op is Ops.WHERE:
+        elif i.op is ir.Ops.WHERE:
             self.let(i.result, self.where(dtype, [*i.inputs]))
-        elif i.op in COMPARISONS and not (is_narrow(dtype) or dtype.is_bool):
+        elif i.op in ir.COMPARISONS and not (is_narrow(dtype) or dtype.is_bool):
             template = template_of(i.op, dtype)
             text = (template or "").format(*map(self.value, i.inputs))
             self.let(i.result, f"__builtin_convertvector{text[:-1]}, {self.type(i.result.dtype)})")
-        elif i.op is Ops.SCALE and _is_whole(dtype):
+        elif i.op is ir.Ops.SCALE and _is_whole(dtype):
             self.helper_for("scale", dtype)
             operands = ", ".join(map(self.value, i.inputs))
             self.let(i.result, f"{self.helper_for('scale_whole', dtype)}({operands})")
@@ -217,7 +209,7 @@ class CValues:
                 text = template.format(*map(self.value, i.inputs), t=self.type(dtype), u=unsigned)
                 self.let(i.result, f"({self.type(dtype)}){text}" if dtype.is_bool else text)
 
-    def where(self, dtype: DType, inputs: list[Operand]) -> str:
+    def where(self, dtype: DType, inputs: list[ir.Operand]) -> str:
         """A choice by the bits of a mask as wide as the values."""
         condition, x, y = inputs
         if not is_wide(condition.dtype):
@@ -229,18 +221,18 @@ class CValues:
         mask = f"__builtin_convertvector({self.value(condition)}, {whole})"
         return f"({self.type(dtype)})((({whole}){self.value(x)} & {mask}) | (({whole}){self.value(y)} & ~{mask}))"
 
-    def scalar(self, op: Ops, dtype: DType, x: Sequence[str]) -> str:
+    def scalar(self, op: ir.Ops, dtype: DType, x: Sequence[str]) -> str:
         """An op on one lane."""
         dtype = dtype.scalar
-        if op is Ops.WHERE:
+        if op is ir.Ops.WHERE:
             return f"({x[0]} ? {x[1]} : {x[2]})"
         if is_narrow(dtype):
             return self.narrow_scalar(op, dtype, x)
-        if op in {Ops.MAX, Ops.MIN, Ops.SCALE} and dtype.is_float:
+        if op in {ir.Ops.MAX, ir.Ops.MIN, ir.Ops.SCALE} and dtype.is_float:
             return f"{self.helper_for(op.name.lower(), dtype)}({', '.join(x)})"
         special = _INTEGER_HELPERS.get(op)
         if special is not None and dtype.is_int:
-            if op is Ops.ABS and not dtype.is_signed:
+            if op is ir.Ops.ABS and not dtype.is_signed:
                 return x[0]
             kind = special if dtype.is_signed or op not in _BY_SIGN else "u" + special
             return self.wrapped(f"{self.helper_for(kind, dtype)}({', '.join(x)})", dtype)
@@ -248,7 +240,7 @@ class CValues:
         if template is not None:
             wide = wrap_type(dtype) if dtype.is_int else ""
             text = template.format(*x, t=scalar_type(dtype), u=wide)
-            return text if op in COMPARISONS else self.wrapped(text, dtype)
+            return text if op in ir.COMPARISONS else self.wrapped(text, dtype)
         function = MATH.get(op)
         if function is None or not dtype.is_float:
             raise LoweringError(f"{op.name} on {dtype} has no C form", op=op.name)
@@ -257,13 +249,13 @@ class CValues:
     def wrapped(self, text: str, dtype: DType) -> str:
         return f"{self.helper(f'wrap_{dtype.short}')}({text})" if dtype.is_int and dtype.bits < 8 else text
 
-    def narrow_scalar(self, op: Ops, dtype: DType, x: Sequence[str]) -> str:
+    def narrow_scalar(self, op: ir.Ops, dtype: DType, x: Sequence[str]) -> str:
         """Computed in float32 and rounded once."""
         single = dtypes.float32
         wide = [self.cast_text(v, dtype, single) for v in x]
-        if op in COMPARISONS:
+        if op in ir.COMPARISONS:
             return self.scalar(op, single, wide)
-        if op is Ops.MULACC:
+        if op is ir.Ops.MULACC:
             return self.cast_text(f"{self.helper('odd_fma')}({', '.join(wide)})", dtypes.float64, dtype)
         return self.cast_text(self.scalar(op, single, wide), single, dtype)
 
@@ -291,7 +283,7 @@ class CValues:
             return f"{self.helper_for('round_to', target)}({text})"
         return self.wrapped(f"({scalar_type(target)}){text}", target)
 
-    def cast(self, i: Convert) -> None:
+    def cast(self, i: ir.Convert) -> None:
         source, target = i.operand.dtype, i.result.dtype
         if not is_wide(target):
             self.let(i.result, self.cast_text(self.value(i.operand), source, target))
@@ -308,7 +300,7 @@ class CValues:
     def converts_whole(dtype: DType) -> bool:
         return not (dtype.is_bool or is_narrow(dtype) or dtype.bits < 8)
 
-    def bitcast(self, i: Bitcast) -> None:
+    def bitcast(self, i: ir.Bitcast) -> None:
         source, target = i.operand.dtype, i.result.dtype
         number, size = i.result.number, target.bits * target.lanes // 8
         if source.is_bool or target.is_bool:
@@ -324,7 +316,7 @@ class CValues:
                 f"for (int l = 0; l < {source.lanes}; l++) packed{number}[l / 2] |= (uint8_t)(({lane} & 15) << l % 2 * 4);"
             )
             given = f"packed{number}"
-        elif isinstance(i.operand, Immediate) and not is_wide(source):
+        elif isinstance(i.operand, ir.Immediate) and not is_wide(source):
             given = f"({self.type(source)}){{{given}}}"
         if target.bits < 8:
             self.emit(f"uint8_t parts{number}[{size}];")
@@ -338,41 +330,41 @@ class CValues:
         self.emit(f"{self.type(target)} r{number}{' = {0}' if is_wide(target) else ''};")
         self.emit(f"memcpy(&r{number}, &{given}, {size});")
 
-    def lanes(self, i: Lanes) -> None:
+    def lanes(self, i: ir.SelectLanes) -> None:
         operand, dtype = i.operand, i.result.dtype
         if not is_wide(dtype):
             self.let(i.result, self.lane(operand, str(i.lanes[0])))
         elif not is_wide(operand.dtype):
             self.spread(i.result, [operand] * dtype.lanes)
-        elif operand.dtype.lanes > _MOST_SHUFFLED and isinstance(operand, Register):
+        elif operand.dtype.lanes > _MOST_SHUFFLED and isinstance(operand, ir.Register):
             self.emit(f"{self.type(dtype)} r{i.result.number};")
             for lane, source in enumerate(i.lanes):
                 self.emit(f"r{i.result.number}[{lane}] = {self.value(operand)}[{source}];")
-        elif lanes_in_c(operand.dtype.lanes) == lanes_in_c(dtype.lanes) or isinstance(operand, Register):
+        elif lanes_in_c(operand.dtype.lanes) == lanes_in_c(dtype.lanes) or isinstance(operand, ir.Register):
             order = [*map(str, i.lanes), *["-1"] * (lanes_in_c(dtype.lanes) - dtype.lanes)]
             given = self.value(operand)
             self.let(i.result, f"__builtin_shufflevector({given}, {given}, {', '.join(order)})")
         else:
             self.each_item(i.result, [self.raw_lane(operand, lane) for lane in i.lanes])
 
-    def raw_lane(self, operand: Operand, lane: int) -> str:
+    def raw_lane(self, operand: ir.Operand, lane: int) -> str:
         """A lane as it is in a vector: bools as masks."""
-        if isinstance(operand, Immediate) and is_wide(operand.dtype):
+        if isinstance(operand, ir.Immediate) and is_wide(operand.dtype):
             return self.constants(operand)[lane]
         if is_wide(operand.dtype):
             return f"{self.value(operand)}[{lane}]"
         return f"-{self.value(operand)}" if operand.dtype.is_bool else self.value(operand)
 
-    def each_item(self, register: Register, items: Sequence[str]) -> None:
+    def each_item(self, register: ir.Register, items: Sequence[str]) -> None:
         self.let(register, f"{{{', '.join(items)}}}")
 
-    def spread(self, register: Register, inputs: Sequence[Operand]) -> None:
+    def spread(self, register: ir.Register, inputs: Sequence[ir.Operand]) -> None:
         self.each_item(register, [self.raw_lane(x, lane) for x in inputs for lane in range(x.dtype.lanes)])
 
-    def build(self, i: Build) -> None:
+    def build(self, i: ir.Build) -> None:
         self.spread(i.result, i.inputs)
 
-    def concat(self, i: Concat) -> None:
+    def concat(self, i: ir.Concat) -> None:
         sizes = {x.dtype.lanes for x in i.inputs}
         whole = (
             len(i.inputs) == 2 and len(sizes) == 1 and max(sizes) > 1 and lanes_in_c(max(sizes)) == max(sizes)
@@ -384,7 +376,7 @@ class CValues:
         else:
             self.spread(i.result, i.inputs)
 
-    def lookup(self, i: Lookup) -> None:
+    def lookup(self, i: ir.Lookup) -> None:
         table, index, last = i.table.dtype, i.index.dtype, i.table.dtype.lanes - 1
         if _is_whole(table) and (index.lanes, index.bits) == (table.lanes, table.bits) and index.is_signed:
             name = self.helper_for("lookup_whole", table)
@@ -394,7 +386,7 @@ class CValues:
         else:
             self.each_lane(i.result, self.lane(i.table, f"({self.lane(i.index, 'l')} & {last})"))
 
-    def any(self, i: AnyLane) -> None:
+    def any(self, i: ir.AnyLane) -> None:
         if not is_wide(i.operand.dtype):
             self.let(i.result, self.value(i.operand))
             return
@@ -410,7 +402,7 @@ class CValues:
             for line in amx_text.c_step(step, kind, value):
                 self.emit(line)
 
-    def tile(self, i: Tile) -> None:
+    def tile(self, i: ir.Tile) -> None:
         tile, wide = i.tile, i.c.dtype.scalar
         one_thread(i)
         lane = {m: {int(place): n for n, place in enumerate(tile.places(m)[0])} for m in "abc"}
@@ -424,7 +416,7 @@ class CValues:
                 a = self.cast_text(self.lane(i.a, str(k)), i.a.dtype, wide)
                 b = self.cast_text(self.lane(i.b, f"l * {tile.k} + {k}"), i.b.dtype, wide)
                 factors = [f"{clean}({x})" if clean else x for x in (a, b)]
-                text = self.scalar(Ops.MULACC, wide, [*factors, text])
+                text = self.scalar(ir.Ops.MULACC, wide, [*factors, text])
                 text = f"{clean}({text})" if clean else text
             self.emit(f"for (int l = 0; l < {tile.n}; l++) r{number}[l] = ({kind}){text};")
             return
@@ -437,7 +429,7 @@ class CValues:
                 for k in range(tile.k):
                     a = self.cast_text(self.lane(i.a, str(lane["a"][m * tile.k + k])), i.a.dtype, wide)
                     b = self.cast_text(self.lane(i.b, str(lane["b"][k * tile.n + n])), i.b.dtype, wide)
-                    text = self.scalar(Ops.MULACC, wide, [a, b, text])
+                    text = self.scalar(ir.Ops.MULACC, wide, [a, b, text])
                 self.emit(f"{total} = ({kind}){text};")
 
     # -- control, the same in C and in CUDA C++ --------------------------------------------------------------------

@@ -34,7 +34,6 @@ from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.instruction import handlers
 from planish.llir.layout import pack
-from planish.llir.program import Buffer, Function, Program, Register
 from planish.llir.voting import votes_of
 
 _SHORT, _WRITTEN_OUT = 64, 4096
@@ -54,7 +53,7 @@ _WORD_BYTES: Final = 4
 class _Writer(VoteWriter):
     """Writes one file."""
 
-    def __init__(self, program: Program, aliased: Collection[str], threads: int) -> None:
+    def __init__(self, program: ir.Program, aliased: Collection[str], threads: int) -> None:
         super().__init__(program.functions)
         self.program = program
         self.aliased = frozenset(aliased)
@@ -85,7 +84,7 @@ class _Writer(VoteWriter):
             i.base.name
             for i in program.body
             if isinstance(i, ir.Address)
-            and isinstance(i.base, Buffer)
+            and isinstance(i.base, ir.Buffer)
             and (i.result in written or self._leads(i.result, written))
         }
         params = [self._parameter(b, b.name in stored) for b in program.params]
@@ -119,7 +118,7 @@ class _Writer(VoteWriter):
             raise LoweringError(f"{instruction.mnemonic} has no CUDA form", op=instruction.mnemonic)
         write(self, instruction)
 
-    def called(self, function: Function) -> str:
+    def called(self, function: ir.Function) -> str:
         """A function that the kernel calls: its parameters are memory of its own."""
         inner = _Writer(function.body, (), 1)
         inner.helpers = self.helpers
@@ -143,12 +142,12 @@ class _Writer(VoteWriter):
         how = "inline" if size <= _SHORT and calls * size <= _WRITTEN_OUT else "__noinline__"
         return f"static {how} {kind} {name}({params}) {{\n{body}\n}}"
 
-    def _leads(self, pointer: Register, written: Collection[Register]) -> bool:
+    def _leads(self, pointer: ir.Register, written: Collection[ir.Register]) -> bool:
         return any(
             isinstance(i, ir.Address) and i.base == pointer and i.result in written for i in self.program.body
         )
 
-    def _parameter(self, buffer: Buffer, is_stored: bool) -> str:
+    def _parameter(self, buffer: ir.Buffer, is_stored: bool) -> str:
         const = "" if is_stored else "const "
         own = "" if buffer.name in self.aliased else "__restrict__ "
         return f"{const}{memory_type(buffer.dtype)} *{own}{symbols.memory(buffer)}"
@@ -177,8 +176,8 @@ class _Writer(VoteWriter):
     # -- memory ----------------------------------------------------------------------------------------------------
 
     def address(self, i: ir.Address) -> None:
-        base = [symbols.memory(i.base)] if isinstance(i.base, Buffer) else self.lanes_of(i.base)
-        pointer = i.base.pointer if isinstance(i.base, Buffer) else i.base.dtype
+        base = [symbols.memory(i.base)] if isinstance(i.base, ir.Buffer) else self.lanes_of(i.base)
+        pointer = i.base.pointer if isinstance(i.base, ir.Buffer) else i.base.dtype
         element = getattr(pointer.scalar, "base", pointer.scalar)
         indices = self.lanes_of(i.index)
         step = f" * {element.lanes}" if element.lanes > 1 else ""
@@ -187,17 +186,10 @@ class _Writer(VoteWriter):
         if i.peer:
             self.helpers.setdefault("peer", cuda_helpers.PEER)
             texts = [f"peer_memory({text}, {i.peer - 1})" for text in texts]
-        if isinstance(i.base, Buffer) and i.base.space is AddrSpace.GLOBAL:
+        if isinstance(i.base, ir.Buffer) and i.base.space is AddrSpace.GLOBAL:
             kind = self.pointer(i.result.dtype)
             texts = [f"({kind}){text}" if "+" not in text else f"({kind})({text})" for text in texts]
         self.define(i.result, texts)
-
-    def loaded(self, text: str, dtype: DType) -> str:
-        if dtype.is_bool:
-            return f"({text} != 0)"
-        if dtype.is_int and dtype.bits < 8:
-            return f"{self.helper(f'wrap_{dtype.scalar.short}')}({text})"
-        return text
 
     def _at(self, i: ir.Load | ir.Store, lane: int) -> str:
         if i.address.dtype.lanes > 1:
@@ -366,7 +358,7 @@ class _Writer(VoteWriter):
         self.emit(f"{kind} r{number} = bits_as<{kind}>({name}({self.value(rows.address)}));")
         self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(dtype.lanes))
 
-    def is_shared(self, address: Register) -> bool:
+    def is_shared(self, address: ir.Register) -> bool:
         return isinstance(address.dtype, PtrDType) and address.dtype.space is AddrSpace.LOCAL
 
     def finish(self, i: ir.Finish) -> None:
@@ -430,15 +422,15 @@ _RELAYS: Final = 4
 """Rounds of a loop in which threads hand on values that are written out: what the next ones read is then under way."""
 
 
-def _relays(program: Program) -> Iterator[Register]:
+def _relays(program: ir.Program) -> Iterator[ir.Register]:
     """The counters of such loops."""
-    counters: list[Register] = []
+    counters: list[ir.Register] = []
     for i in program.body:
         if isinstance(i, ir.Loop):
             counters.append(i.counter)
         elif isinstance(i, ir.EndLoop):
             counters.pop()
-        elif isinstance(i, ir.Combine) and i.before and counters:
+        elif isinstance(i, ir.CombineThreads) and i.before and counters:
             yield counters[-1]
 
 
@@ -470,6 +462,6 @@ def _mma_helper(name: str, kinds: str, i: ir.Tile) -> str:
 _WRITE: Final = handlers(_Writer)
 
 
-def render(program: Program, *, aliased: Collection[str] = ()) -> str:
+def render(program: ir.Program, *, aliased: Collection[str] = ()) -> str:
     """The CUDA C++ of one kernel. `aliased`: parameters that share memory with others."""
     return _Writer(program, aliased, threads_of(program)).write()

@@ -343,7 +343,7 @@ class CudaValues(CValues):
                 ],
             )
 
-    def lanes(self, i: ir.Lanes) -> None:
+    def lanes(self, i: ir.SelectLanes) -> None:
         given = self.lanes_of(i.operand)
         self.same(i.result, [given[k if len(given) > 1 else 0] for k in i.lanes])
 
@@ -364,7 +364,7 @@ class CudaValues(CValues):
 
     # -- threads ---------------------------------------------------------------------------------------------------
 
-    def combine(self, i: ir.Combine) -> None:
+    def combine(self, i: ir.CombineThreads) -> None:
         """In each step with the thread whose number differs in one bit, the highest first; or with one so many before."""
         dtype = i.result.dtype
         names = [
@@ -386,7 +386,7 @@ class CudaValues(CValues):
         if dtype.lanes > 1:
             self.split[i.result] = tuple(names)
 
-    def exchange(self, i: ir.Combine, name: str, away: int) -> None:
+    def exchange(self, i: ir.CombineThreads, name: str, away: int) -> None:
         """One step. The value of the other has a name before it is used: all threads have to ask, whatever they choose then."""
         dtype, other = i.result.dtype, f"{name}_from{away}"
         if not i.before:
@@ -398,6 +398,6 @@ class CudaValues(CValues):
         self.emit(f"{name} = {_within(i)} >= {away} ? {both} : {name};")
 
 
-def _within(i: ir.Combine) -> str:
+def _within(i: ir.CombineThreads) -> str:
     """The number of a thread among those that combine their values."""
     return f"((int)threadIdx.x & {i.width - 1})"

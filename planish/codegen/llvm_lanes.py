@@ -29,7 +29,7 @@ class LaneMoves(MemoryAccesses):
     longer: dict[ir.Register, tuple[ir.Register, int]]
     """Masks with one more lane, which is the same always: LLVM takes odd numbers of lanes one by one."""
 
-    def lanes(self, i: ir.Lanes) -> None:
+    def lanes(self, i: ir.SelectLanes) -> None:
         if self.piece(i.result):
             return
         if i.result in self.many.scattered:

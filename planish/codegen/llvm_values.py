@@ -23,10 +23,7 @@ from planish.codegen.llvm_table import (
 )
 from planish.dtypes import DType
 from planish.errors import LoweringError
-from planish.llir.program import (
-    COMPARISONS,
-    Ops,
-)
+from planish.llir.program import COMPARISONS, Ops
 
 _NARROW: Final = frozenset(
     {dtypes.float8_e4m3fn, dtypes.float8_e5m2, dtypes.float16, dtypes.bfloat16, dtypes.tfloat32}

@@ -83,6 +83,3 @@ def _memory_of(
     """The memory of a kernel's own that instructions name, in order."""
     named = {i.base for i in instructions if isinstance(i, ir.Address) and isinstance(i.base, ir.Buffer)}
     return [buffer for buffer in program.locals if buffer in named]
-
-
-__all__ = ["Outlined", "outlined"]

@@ -35,14 +35,6 @@ def _shifted_back(a: Span, b: Span) -> Span | None:
     return (a[0] >> b[1], a[1] >> b[0]) if 0 <= b[0] <= b[1] and a[0] >= 0 else None
 
 
-def _divided(a: Span, b: Span) -> Span | None:
-    return (a[0] // b[1], a[1] // b[0]) if b[0] > 0 and a[0] >= 0 else None
-
-
-def _remaining(a: Span, b: Span) -> Span | None:
-    return (0, min(a[1], b[1] - 1)) if b[0] > 0 and a[0] >= 0 else None
-
-
 _RULES: Final[dict[Ops, Callable[[Span, Span], Span | None]]] = {
     Ops.ADD: lambda a, b: (a[0] + b[0], a[1] + b[1]),
     Ops.SUB: lambda a, b: (a[0] - b[1], a[1] - b[0]),
@@ -51,8 +43,8 @@ _RULES: Final[dict[Ops, Callable[[Span, Span], Span | None]]] = {
     Ops.MAX: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
     Ops.SHL: _shifted,
     Ops.SHR: _shifted_back,
-    Ops.TRUNCDIV: _divided,
-    Ops.TRUNCMOD: _remaining,
+    Ops.TRUNCDIV: lambda a, b: (a[0] // b[1], a[1] // b[0]) if b[0] > 0 and a[0] >= 0 else None,
+    Ops.TRUNCMOD: lambda a, b: (0, min(a[1], b[1] - 1)) if b[0] > 0 and a[0] >= 0 else None,
 }
 
 

@@ -15,22 +15,12 @@ from dataclasses import field
 from functools import cache
 from typing import Final, NamedTuple
 
-from planish.llir.program import (
-    CONTROL,
-    Address,
-    Build,
-    Concat,
-    Instruction,
-    Lanes,
-    Load,
-    Program,
-    Register,
-)
+from planish.llir import program as ir
 from planish.records import dataclass
 
 _BLOCK: Final = 16
 """Bytes within which lanes are exchanged most cheaply."""
-_LOOKED_AT: Final = (*CONTROL, Lanes, Concat, Build)
+_LOOKED_AT: Final = (*ir.CONTROL, ir.SelectLanes, ir.Concat, ir.Build)
 _FEW: Final = 3
 """Registers that may be joined and selected from as one."""
 
@@ -39,8 +29,8 @@ _FEW: Final = 3
 class Transposition:
     """Rows that are transposed, and the registers that are pieces of the result."""
 
-    rows: tuple[Register, ...]
-    pieces: dict[Register, int] = field(default_factory=dict)
+    rows: tuple[ir.Register, ...]
+    pieces: dict[ir.Register, int] = field(default_factory=dict)
     """The first lane of each piece in the long vector."""
 
     @property
@@ -55,45 +45,45 @@ class Transposition:
         return 2 * wanted >= len(self.rows) * self.lanes
 
 
-Lane = tuple[Register, int]
+Lane = tuple[ir.Register, int]
 """A register, and which of its lanes."""
 
 
 class LanesOfMany(NamedTuple):
     """What a kernel makes of lanes of many registers."""
 
-    pieces: dict[Register, Transposition]
+    pieces: dict[ir.Register, Transposition]
     """By register: the transposition that it is a piece of. All pieces of one are in the same straight run of code."""
-    scattered: dict[Register, list[Lane]]
+    scattered: dict[ir.Register, list[Lane]]
     """Selections of lanes that are each of another row, but no piece of a transposition."""
-    unneeded: set[Register]
+    unneeded: set[ir.Register]
     """Rows joined for these alone."""
 
 
-def find(program: Program) -> LanesOfMany:
+def find(program: ir.Program) -> LanesOfMany:
     """The transpositions of a kernel, and other selections from many registers."""
-    lanes: dict[Register, Lane] = {}
-    joined: dict[Register, Concat] = {}
-    transpositions: dict[tuple[int, tuple[Register, ...]], Transposition] = {}
-    scattered: dict[Register, list[Lane]] = {}
+    lanes: dict[ir.Register, Lane] = {}
+    joined: dict[ir.Register, ir.Concat] = {}
+    transpositions: dict[tuple[int, tuple[ir.Register, ...]], Transposition] = {}
+    scattered: dict[ir.Register, list[Lane]] = {}
     run = 0
     for i in program.body:
         if not isinstance(i, _LOOKED_AT):
             continue
         taken: list[Lane] = []
-        if isinstance(i, CONTROL):
+        if isinstance(i, ir.CONTROL):
             run += 1
-        elif isinstance(i, Lanes) and isinstance(i.operand, Register):
+        elif isinstance(i, ir.SelectLanes) and isinstance(i.operand, ir.Register):
             if i.operand in joined:
                 taken = _taken(joined[i.operand], i.lanes)
                 if len({row for row, _ in taken}) == len(taken) > _FEW:
                     scattered[i.result] = taken
             elif len(i.lanes) == 1:
                 lanes[i.result] = i.operand, i.lanes[0]
-        elif isinstance(i, Concat):
+        elif isinstance(i, ir.Concat):
             joined[i.result] = i
-        elif isinstance(i, Build):
-            taken = [lanes[x] for x in i.inputs if isinstance(x, Register) and x in lanes]
+        elif isinstance(i, ir.Build):
+            taken = [lanes[x] for x in i.inputs if isinstance(x, ir.Register) and x in lanes]
             if len(taken) < len(i.inputs):
                 continue
         if taken and i.target is not None and (place := _place(taken)) is not None:
@@ -107,29 +97,29 @@ def find(program: Program) -> LanesOfMany:
     )
 
 
-def _taken(rows: Concat, lanes: Iterable[int]) -> list[Lane]:
+def _taken(rows: ir.Concat, lanes: Iterable[int]) -> list[Lane]:
     """The lanes of registers of one dtype that a selection of them joined is; none if they are of several."""
     dtype = rows.inputs[0].dtype
-    if any(not isinstance(row, Register) or row.dtype is not dtype for row in rows.inputs):
+    if any(not isinstance(row, ir.Register) or row.dtype is not dtype for row in rows.inputs):
         return []
     places = [divmod(lane, dtype.lanes) for lane in lanes]
-    return [(row, lane) for number, lane in places if isinstance(row := rows.inputs[number], Register)]
+    return [(row, lane) for number, lane in places if isinstance(row := rows.inputs[number], ir.Register)]
 
 
 def _unneeded(
-    body: Iterable[Instruction], joined: Iterable[Register], apart: Iterable[Register]
-) -> set[Register]:
+    body: Iterable[ir.Instruction], joined: Iterable[ir.Register], apart: Iterable[ir.Register]
+) -> set[ir.Register]:
     """Of what is joined, that of which nothing is read but what is made from the rows themselves."""
     found, apart = set(joined), set(apart)
     for i in body:
-        if isinstance(i, Address) or (isinstance(i, Load) and i.gate is None):
+        if isinstance(i, ir.Address) or (isinstance(i, ir.Load) and i.gate is None):
             continue  # the most frequent ones, which read no vector
-        if not (isinstance(i, Lanes) and i.result in apart):
+        if not (isinstance(i, ir.SelectLanes) and i.result in apart):
             found.difference_update(i.registers)
     return found
 
 
-def _place(parts: Sequence[tuple[Register, int]]) -> tuple[tuple[Register, ...], int] | None:
+def _place(parts: Sequence[tuple[ir.Register, int]]) -> tuple[tuple[ir.Register, ...], int] | None:
     """The rows that lanes come from, and where they begin in the transposition."""
     rows = tuple(dict.fromkeys(row for row, _ in parts))
     count, first = len(rows), parts[0][1]

@@ -152,6 +152,3 @@ def _described(leaf: Sharded, mark: str) -> dict[str, Any]:
         for rank in _writers(leaf)
     ]
     return {"shape": list(leaf.shape), "dtype": leaf.dtype.short, "parts": there}
-
-
-__all__ = ["load", "save"]

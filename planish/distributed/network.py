@@ -64,7 +64,7 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupPlacement:
     """How a group lies on the nodes."""
 
     members: int
@@ -78,10 +78,10 @@ class Group:
         return -(-self.members // self.per_node)
 
 
-def group_on(network: Network, ranks: Sequence[int], world: int) -> Group:
+def group_on(network: Network, ranks: Sequence[int], world: int) -> GroupPlacement:
     """The group of some ranks, while all other groups do the same."""
     counts = Counter(rank // network.node for rank in ranks)
-    return Group(len(ranks), max(counts.values()), min(network.node, world))
+    return GroupPlacement(len(ranks), max(counts.values()), min(network.node, world))
 
 
 def _ring(link: Link, members: int, nbytes: float, rounds: int, share: int = 1) -> float:
@@ -95,7 +95,7 @@ def _tree(link: Link, members: int, nbytes: float, rounds: int, share: int = 1) 
     return rounds * math.ceil(math.log2(members)) * (link.latency + nbytes * share / link.bandwidth)
 
 
-def _around(network: Network, group: Group, nbytes: float, rounds: int, *, tree: bool) -> Transfer:
+def _around(network: Network, group: GroupPlacement, nbytes: float, rounds: int, *, tree: bool) -> Transfer:
     """Data that go `rounds` times around a group: once to gather or to reduce and scatter, twice to do both."""
     if group.members == 1:
         return Transfer(0.0)
@@ -119,19 +119,7 @@ def _around(network: Network, group: Group, nbytes: float, rounds: int, *, tree:
     return min((flat, Transfer(steps, within, across)), key=lambda each: each.seconds)
 
 
-def _all_reduce(network: Network, group: Group, given: float, made: float) -> Transfer:
-    return _around(network, group, given, 2, tree=True)
-
-
-def _all_gather(network: Network, group: Group, given: float, made: float) -> Transfer:
-    return _around(network, group, made, 1, tree=False)
-
-
-def _reduce_scatter(network: Network, group: Group, given: float, made: float) -> Transfer:
-    return _around(network, group, given, 1, tree=False)
-
-
-def _all_to_all(network: Network, group: Group, given: float, made: float) -> Transfer:
+def _all_to_all(network: Network, group: GroupPlacement, given: float, made: float) -> Transfer:
     if group.members == 1:
         return Transfer(0.0)
     near = given * (group.per_node - 1) / group.members
@@ -143,7 +131,7 @@ def _all_to_all(network: Network, group: Group, given: float, made: float) -> Tr
     return Transfer(seconds, near, far)
 
 
-def _permute(network: Network, group: Group, given: float, made: float) -> Transfer:
+def _permute(network: Network, group: GroupPlacement, given: float, made: float) -> Transfer:
     if group.members == 1:
         return Transfer(0.0)
     if group.nodes == 1:
@@ -157,7 +145,7 @@ def _permute(network: Network, group: Group, given: float, made: float) -> Trans
     )
 
 
-def _broadcast(network: Network, group: Group, given: float, made: float) -> Transfer:
+def _broadcast(network: Network, group: GroupPlacement, given: float, made: float) -> Transfer:
     if group.members == 1:
         return Transfer(0.0)
     link, share = (
@@ -168,10 +156,10 @@ def _broadcast(network: Network, group: Group, given: float, made: float) -> Tra
     return Transfer(seconds, given if group.nodes == 1 else 0.0, 0.0 if group.nodes == 1 else given)
 
 
-COSTS: Final[dict[str, Callable[[Network, Group, float, float], Transfer]]] = {
-    "all_reduce": _all_reduce,
-    "all_gather": _all_gather,
-    "reduce_scatter": _reduce_scatter,
+COSTS: Final[dict[str, Callable[[Network, GroupPlacement, float, float], Transfer]]] = {
+    "all_reduce": lambda network, group, given, made: _around(network, group, given, 2, tree=True),
+    "all_gather": lambda network, group, given, made: _around(network, group, made, 1, tree=False),
+    "reduce_scatter": lambda network, group, given, made: _around(network, group, given, 1, tree=False),
     "all_to_all": _all_to_all,
     "permute": _permute,
     "broadcast": _broadcast,

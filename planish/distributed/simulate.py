@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, cast
 
-from planish.distributed.network import COSTS, Group, Link, Network, Transfer, group_on
-from planish.errors import Location, PlanishError
+from planish.distributed.network import COSTS, GroupPlacement, Link, Network, Transfer, group_on
+from planish.errors import PlanishError
 from planish.ptir.dims import bounds
 from planish.ptir.function import Function, Inst, Program, Value
 from planish.ptir.ops import collective as ops
@@ -161,7 +161,7 @@ class _Run:
     flops: float = 0.0
     transfer: Transfer = field(default_factory=lambda: Transfer(0.0))
     counts: dict[str, tuple[int, float]] = field(default_factory=dict)
-    _groups: dict[tuple[str, ...], Group] = field(default_factory=dict)
+    _groups: dict[tuple[str, ...], GroupPlacement] = field(default_factory=dict)
 
     def block(self, insts: Iterable[Inst], times: float) -> float:
         """Run instructions so often; the seconds of one time with overlap."""
@@ -222,10 +222,9 @@ def simulate(
 ) -> Prediction:
     """What a step of a partitioned program takes, on a network and devices that need not be here."""
     if not isinstance(program, Function | Program):
-        raise PlanishError(
+        raise PlanishError.at_caller(
             f"simulate takes the program of a rank, not {program!r}",
-            location=Location.caller(),
-            remedy="lower the function: step.lower(state, batch), where shapes will do",
+            "lower the function: step.lower(state, batch), where shapes will do",
         )
     axes = mesh if isinstance(mesh, tuple) else mesh.axes
     copy = program.clone() if isinstance(program, Program) else Program([program.clone()])

@@ -8,7 +8,7 @@ from planish import compiler, ptir
 from planish.compiler import Cost, Executable, KernelInfo, Memory
 from planish.compiler.levels import Levels
 from planish.config import current
-from planish.errors import Location, PlanishError
+from planish.errors import PlanishError
 from planish.frontend.arguments import CallParts, CallSignature, difference
 from planish.frontend.devices import CPU, find
 from planish.frontend.entries import CacheEntry, CapturedCall
@@ -137,10 +137,9 @@ class Compiled:
                 or call.key.static != wanted.key.static
                 or not all(fits)
             ):
-                raise PlanishError(
+                raise PlanishError.at_caller(
                     f"{self._signature.name} was compiled for other arguments: {'; '.join(reasons)}",
-                    location=Location.caller(),
-                    remedy="lower it again for these",
+                    "lower it again for these",
                 )
         return call
 

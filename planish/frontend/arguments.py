@@ -18,7 +18,7 @@ import numpy as np
 from planish import dtypes
 from planish.compiler.device_kinds import accelerator
 from planish.dtypes import DType
-from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, did_you_mean
+from planish.errors import DTypeError, GraphError, PlanishError, ShapeError, did_you_mean
 from planish.frontend import tree
 from planish.frontend.expression import Parameter
 from planish.frontend.session import interned, tensor_type
@@ -26,6 +26,7 @@ from planish.frontend.storage import Storage
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.foreign import is_foreign
 from planish.frontend.tensor.operands import DTypeLike, as_dtype
+from planish.frontend.tensor.transfer import borrowed
 from planish.frontend.tree import Structure
 from planish.ptir.dims import Dim
 from planish.ptir.types import TensorType
@@ -145,19 +146,17 @@ class CallSignature:
         self.donated = self._both("donate", donate_argnums, donate_argnames)
         self.dims: dict[int | str, DimSpec] = {}
         if not isinstance(dims or {}, Mapping):
-            raise PlanishError(
+            raise PlanishError.at_caller(
                 f"{self.name}: dims is {dims!r}",
-                location=Location.caller(),
-                remedy="give the axes by argument: dims={0: (planish.Dim('n', 1, 512), None)}, or by its name",
+                "give the axes by argument: dims={0: (planish.Dim('n', 1, 512), None)}, or by its name",
             )
         for which, spec in (dims or {}).items():
             numbers, names = (which, ()) if isinstance(which, int) else ((), which)
             self.dims.update(dict.fromkeys(self._both("dims", numbers, names), spec))
         both = self.static & self.donated
         if both:
-            raise PlanishError(
-                f"{self.name}: {self.label(next(iter(both)))} is both static and donated",
-                location=Location.caller(),
+            raise PlanishError.at_caller(
+                f"{self.name}: {self.label(next(iter(both)))} is both static and donated"
             )
 
     def label(self, which: int | str) -> str:
@@ -174,10 +173,9 @@ class CallSignature:
         for number in (numbers,) if isinstance(numbers, int) else tuple(numbers):
             at = number + len(self.positional) if number < 0 else number
             if at < 0 or (not self.open_positions and at >= len(self.positional)):
-                raise PlanishError(
+                raise PlanishError.at_caller(
                     f"{what}_argnums: {self.name} has no positional argument {number}",
-                    location=Location.caller(),
-                    remedy=f"it has {', '.join(self.positional) or 'none'}",
+                    f"it has {', '.join(self.positional) or 'none'}",
                 )
             found.add(at)
             if at < len(self.positional):
@@ -187,10 +185,9 @@ class CallSignature:
             if name not in known and not self.open_names:
                 close = did_you_mean(name, known)
                 hint = "" if close is None else f"did you mean {close!r}? "
-                raise PlanishError(
+                raise PlanishError.at_caller(
                     f"{what}: {self.name} has no argument {name!r}",
-                    location=Location.caller(),
-                    remedy=f"{hint}it has {', '.join(known) or 'none'}",
+                    f"{hint}it has {', '.join(known) or 'none'}",
                 )
             found.add(name)
             if name in self.positional:
@@ -264,10 +261,9 @@ class CallSignature:
         try:
             hash(value)
         except TypeError:
-            raise DTypeError(
+            raise DTypeError.at_caller(
                 f"{self.name}: static argument {self.label(which)} cannot be hashed: {value!r}",
-                location=Location.caller(),
-                remedy="pass a tuple instead of a list, or make it a dynamic argument",
+                "pass a tuple instead of a list, or make it a dynamic argument",
             ) from None
         found: Hashable = value
         return found
@@ -283,10 +279,9 @@ class CallSignature:
             native = x.dtype if x.dtype.isnative else x.dtype.newbyteorder("=")
             found = LeafType(tensor_type(dtypes.from_numpy(native), x.shape))
         else:
-            raise DTypeError(
+            raise DTypeError.at_caller(
                 f"{self.name}: argument {name} is neither a tensor nor a number: {x!r}",
-                location=Location.caller(),
-                remedy=f"convert it with planish.asarray, or make it static: static_argnames={name.split('[', maxsplit=1)[0].split('.', maxsplit=1)[0]!r}",
+                f"convert it with planish.asarray, or make it static: static_argnames={name.split('[', maxsplit=1)[0].split('.', maxsplit=1)[0]!r}",
             )
         return found if axes is None else LeafType(self._named(found.type, name, axes), None, found.device)
 
@@ -297,24 +292,21 @@ class CallSignature:
             at = spread.index(...)
             spread = (*spread[:at], *[None] * (len(type.dims) - len(spread) + 1), *spread[at + 1 :])
         if len(spread) != len(type.dims):
-            raise ShapeError(
-                f"{self.name}: argument {name} has {len(type.dims)} axes ({type}), dims names {len(spread)}",
-                location=Location.caller(),
+            raise ShapeError.at_caller(
+                f"{self.name}: argument {name} has {len(type.dims)} axes ({type}), dims names {len(spread)}"
             )
         dims = list(type.dims)
         for axis, (size, wanted) in enumerate(zip(type.dims, spread, strict=True)):
             if isinstance(wanted, Dim):
                 if isinstance(size, int) and not wanted.lo <= size <= wanted.hi:
-                    raise ShapeError(
+                    raise ShapeError.at_caller(
                         f"{self.name}: axis {axis} of argument {name} has size {size}, outside of {wanted.declaration}",
-                        location=Location.caller(),
-                        remedy="widen the bounds of the Dim, or pass a tensor within them",
+                        "widen the bounds of the Dim, or pass a tensor within them",
                     )
                 dims[axis] = wanted
             elif isinstance(wanted, int) and size != wanted:
-                raise ShapeError(
-                    f"{self.name}: axis {axis} of argument {name} has size {size}, not {wanted}",
-                    location=Location.caller(),
+                raise ShapeError.at_caller(
+                    f"{self.name}: axis {axis} of argument {name} has size {size}, not {wanted}"
                 )
         return interned(TensorType(type.dtype, tuple(dims), type.quant))
 
@@ -325,10 +317,9 @@ class CallSignature:
         )
         if spec is None or part.kind is None or plain:
             if spec is not None and not plain:
-                raise PlanishError(
+                raise PlanishError.at_caller(
                     f"{self.name}: dims of {name} is {spec!r}",
-                    location=Location.caller(),
-                    remedy="give a tuple with one Dim, size or None per axis",
+                    "give a tuple with one Dim, size or None per axis",
                 )
             yield from [spec] * part.leaves
             return
@@ -436,8 +427,6 @@ def known(leaf: Any) -> bool:
 
 
 def _taken_over(leaf: Any) -> Tensor:
-    from planish.frontend.tensor.transfer import borrowed
-
     return borrowed("jit", leaf)
 
 
@@ -460,6 +449,6 @@ def array_of(leaf: Any, described: LeafType) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(leaf, described.type.dtype.numpy)
     except OverflowError:
-        raise GraphError(
-            f"the number {leaf!r} does not fit into {described.type.dtype.name}", location=Location.caller()
+        raise GraphError.at_caller(
+            f"the number {leaf!r} does not fit into {described.type.dtype.name}"
         ) from None

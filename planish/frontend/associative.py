@@ -9,7 +9,7 @@ from planish.errors import ShapeError
 from planish.frontend import tree
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.manipulation import concat, flip, reshape, stack
-from planish.frontend.tensor.operands import axis_of, mistake, tensor
+from planish.frontend.tensor.operands import axis_of, tensor
 
 Tree = Any
 
@@ -29,11 +29,8 @@ def associative_scan(
     axes = [axis_of("associative_scan", axis, leaf.ndim, leaf.shape) for leaf in leaves]
     sizes = {leaf.shape[along] for leaf, along in zip(leaves, axes, strict=True)}
     if len(sizes) != 1:
-        raise mistake(
-            ShapeError,
-            "associative_scan",
-            f"axis {axis} has the sizes {sorted(sizes)} in the leaves",
-            "all must agree",
+        raise ShapeError.of(
+            "associative_scan", f"axis {axis} has the sizes {sorted(sizes)} in the leaves", "all must agree"
         )
 
     def part(x: Tensor, along: int, piece: slice) -> Tensor:
@@ -46,7 +43,7 @@ def associative_scan(
         made = function(tree.unflatten(structure, list(left)), tree.unflatten(structure, list(right)))
         found, shape = tree.flatten(made)
         if shape != structure:
-            raise mistake(ShapeError, "associative_scan", f"the function makes {shape} of {structure}")
+            raise ShapeError.of("associative_scan", f"the function makes {shape} of {structure}")
         return [tensor("associative_scan", x) for x in found]
 
     def scanned(lines: Sequence[Tensor]) -> list[Tensor]:

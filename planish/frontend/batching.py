@@ -115,10 +115,6 @@ def _to_device(b: Batch) -> Sequence[V]:
     return [b.emit([b.x[0] if b.batched[0] else spread(b.x[0], b.size), *b.x[1:]])]
 
 
-def _transpose(b: Batch) -> Sequence[V]:
-    return [b.x[0].transpose([0, *(axis + 1 for axis in b.attrs.perm)])]
-
-
 def _broadcast_to(b: Batch) -> Sequence[V]:
     (x,) = b.x
     lead = len(b.attrs.dims) - (x.rank - 1)
@@ -393,7 +389,7 @@ BATCHING: Final[Mapping[str, Rule]] = {
     "reshape": _prefixed(dims=None),
     "slice": _prefixed(starts=0, limits=None, strides=1),
     "reduce_window": _prefixed(window=1, strides=1, low=0, high=0, base_dilation=1, window_dilation=1),
-    "transpose": _transpose,
+    "transpose": lambda b: [b.x[0].transpose([0, *(axis + 1 for axis in b.attrs.perm)])],
     "broadcast_to": _broadcast_to,
     "pad": _pad,
     "quantize": _quantized,
@@ -412,4 +408,3 @@ UNBATCHED: Final = frozenset({"dimension_size"})
 """Ops whose results are the same for every example, whatever their operands."""
 SOURCES: Final = frozenset({"constant", "iota", "mesh_index"})
 """Ops without operands: never batched."""
-__all__ = ["BATCHING", "SOURCES", "UNBATCHED", "Batch", "batched_type", "moved_axis", "spread"]

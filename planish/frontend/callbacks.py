@@ -27,7 +27,7 @@ from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.mistaken import report_all
-from planish.frontend.tensor.operands import as_dtype, from_data, mistake
+from planish.frontend.tensor.operands import as_dtype, from_data
 from planish.frontend.tensor.operands import tensor as as_tensor
 from planish.frontend.tree import Structure
 from planish.ptir import ops
@@ -102,8 +102,7 @@ def _type(op: str, spec: Any) -> TensorType:
         return tensor_type(as_dtype(spec.dtype), tuple(spec.shape))
     if isinstance(spec, bool | int | float | complex):
         return tensor_type(dtypes.result_type(spec), ())
-    raise mistake(
-        DTypeError, op, f"a result is described by {spec!r}, which has no shape and dtype",
+    raise DTypeError.of(op, f"a result is described by {spec!r}, which has no shape and dtype",
         "give a planish.TensorSpec((2, 3), planish.float32), or a tensor like the result",
     )  # fmt: skip
 
@@ -132,8 +131,7 @@ def pure_callback(
     nothing else. It has no derivative unless it is given one (`custom_jvp`, `custom_vjp`). `vmap` calls it once per example.
     """
     if vmap_method not in (None, "sequential"):
-        raise mistake(
-            PlanishError, "pure_callback", f"vmap_method {vmap_method!r} is not known",
+        raise PlanishError.of("pure_callback", f"vmap_method {vmap_method!r} is not known",
             "'sequential' calls the function once per example",
         )  # fmt: skip
     return _called("pure_callback", function, result, args, kwargs, effect=False)
@@ -206,7 +204,5 @@ def _hashable(key: tuple[Any, ...]) -> Hashable:
         return object()  # a name of its own
     return key
 
-
-__all__ = ["effect", "io_callback", "pure_callback", "registered"]
 
 report_all(globals(), ("io_callback", "pure_callback"))

@@ -17,7 +17,6 @@ from planish.frontend.markers import MARKERS
 from planish.ptir import ops
 from planish.ptir.function import Region
 from planish.ptir.ops.definition import ConstantAttrs
-from planish.ptir.ops.movement import BroadcastToAttrs
 from planish.ptir.types import TensorType
 
 
@@ -92,7 +91,9 @@ class _FunctionWriter:
         literal = cast("ConstantAttrs", node.attrs).literal
         if literal.splat and literal.shape:
             number = body.add_arg(TensorType(type.dtype, ()), name)
-            self.results[node] = body.append(ops.broadcast_to, [number], BroadcastToAttrs(type.dims)).results
+            self.results[node] = body.append(
+                ops.broadcast_to, [number], ops.BroadcastToAttrs(type.dims)
+            ).results
         else:
             self.results[node] = [body.add_arg(type, name)]
 

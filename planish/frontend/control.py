@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from planish import dtypes
-from planish.errors import DTypeError, Location, PlanishError, ShapeError
+from planish.errors import DTypeError, PlanishError, ShapeError
 from planish.frontend import stepping, tree
 from planish.frontend.arguments import paths
 from planish.frontend.effects import incoming, tied
@@ -27,7 +27,6 @@ from planish.frontend.tensor.operands import tensor as as_tensor
 from planish.frontend.tree import Structure
 from planish.ptir import ops
 from planish.ptir.dims import Dim, DimLike
-from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.types import TensorType
 
 Tree = Any
@@ -43,11 +42,10 @@ def _leaves(op: str, what: str, given: Tree) -> tuple[list[Tensor], Structure, l
     tensors: list[Tensor] = []
     for leaf, path in zip(leaves, paths(structure, what), strict=True):
         if not is_data(leaf):
-            raise DTypeError(
-                f"{op}: {path} is neither a tensor nor a number: {leaf!r}",
-                op=op,
-                location=Location.caller(),
-                remedy="close over it, or convert it with planish.asarray",
+            raise DTypeError.of(
+                op,
+                f"{path} is neither a tensor nor a number: {leaf!r}",
+                "close over it, or convert it with planish.asarray",
             )
         tensors.append(Tensor(as_tensor(op, leaf)._value))
     return tensors, structure, [isinstance(leaf, bool | int | float | complex) for leaf in leaves]
@@ -108,11 +106,10 @@ def _shown(type: TensorType) -> str:
 
 def _mismatch(op: str, first: str, second: str, path: str, a: TensorType, b: TensorType) -> PlanishError:
     kind: type[PlanishError] = ShapeError if a.dims != b.dims else DTypeError
-    return kind(
-        f"{op}: {path} is {_shown(a)} in {first} and {_shown(b)} in {second}",
-        op=op,
-        location=Location.caller(),
-        remedy="make both the same: astype converts, reshape and broadcast_to change shapes",
+    return kind.of(
+        op,
+        f"{path} is {_shown(a)} in {first} and {_shown(b)} in {second}",
+        "make both the same: astype converts, reshape and broadcast_to change shapes",
     )
 
 
@@ -122,11 +119,10 @@ def _same_structure(op: str, first: str, second: str, a: Structure, b: Structure
     ours, theirs = set(paths(a, "")), set(paths(b, ""))
     only = [f"{path or 'a leaf'} only in {first}" for path in sorted(ours - theirs)]
     only += [f"{path or 'a leaf'} only in {second}" for path in sorted(theirs - ours)]
-    raise PlanishError(
-        f"{op}: {first} is {a} and {second} is {b}" + (f" ({'; '.join(only[:4])})" if only else ""),
-        op=op,
-        location=Location.caller(),
-        remedy="return the same containers with the same keys",
+    raise PlanishError.of(
+        op,
+        f"{first} is {a} and {second} is {b}" + (f" ({'; '.join(only[:4])})" if only else ""),
+        "return the same containers with the same keys",
     )
 
 
@@ -136,11 +132,10 @@ def _same_structure(op: str, first: str, second: str, a: Structure, b: Structure
 def _predicate(op: str, value: Tensor | Scalar) -> Tensor:
     found = as_tensor(op, value)
     if found.ndim or not found.dtype.is_bool:
-        raise DTypeError(
-            f"{op}: the predicate is {_shown(found._type)}, not one bool",
-            op=op,
-            location=Location.caller(),
-            remedy="compare (x > 0), or take any() or all() of it; planish.where chooses element by element",
+        raise DTypeError.of(
+            op,
+            f"the predicate is {_shown(found._type)}, not one bool",
+            "compare (x > 0), or take any() or all() of it; planish.where chooses element by element",
         )
     return found
 
@@ -200,14 +195,10 @@ def _token(effects: bool) -> list[Tensor]:
 def switch(index: Tensor | int, branches: Sequence[Callable[..., Tree]], *operands: Tree) -> Tree:
     """The branch of that number, applied to the operands. A number outside is taken as the nearest."""
     if not branches:
-        raise PlanishError("switch: there are no branches", op="switch", location=Location.caller())
+        raise PlanishError.of("switch", "there are no branches")
     chosen = as_tensor("switch", index)
     if chosen.ndim or not chosen.dtype.is_int:
-        raise DTypeError(
-            f"switch: the index is {_shown(chosen._type)}, not one integer",
-            op="switch",
-            location=Location.caller(),
-        )
+        raise DTypeError.of("switch", f"the index is {_shown(chosen._type)}, not one integer")
     leaves, structure, _ = _leaves("switch", "operand", operands)
     given = tree.unflatten(structure, leaves)
     if stepping.stepping():
@@ -300,9 +291,7 @@ def while_loop(
     """
     op = "while_loop"
     if max_steps is not None and max_steps < 0:
-        raise PlanishError(
-            f"{op}: max_steps is {max_steps}", op=op, location=Location.caller(), remedy="an integer >= 0"
-        )
+        raise PlanishError.of(op, f"max_steps is {max_steps}", "an integer >= 0")
     carry = _Carry(op, init)
     if stepping.stepping():
         return stepping.while_loop(condition, body, carry.rebuilt(carry.tensors), max_steps)
@@ -312,11 +301,8 @@ def while_loop(
     test = _TracedRegion(op, condition, types, lambda params: [carry.rebuilt(params[int(counted) :])])
     if len(test.results) != 1 or test.results[0].ndim or not test.results[0].dtype.is_bool:
         shown = ", ".join(_shown(result._type) for result in test.results)
-        raise DTypeError(
-            f"{op}: {test.name} returns {shown}, not one bool",
-            op=op,
-            location=Location.caller(),
-            remedy="compare, or take any() or all()",
+        raise DTypeError.of(
+            op, f"{test.name} returns {shown}, not one bool", "compare, or take any() or all()"
         )
     effects, last = step.effects or test.effects, len(types)
     with reopened(test.scope):
@@ -364,11 +350,10 @@ def scan(
             lambda params: [carry.rebuilt(params[:count]), sequences.rebuilt(params[count:])],
         )
         if not isinstance(step.returned, tuple) or len(step.returned) != 2:
-            raise PlanishError(
-                f"{op}: {step.name} has to return a pair (carry, y), not {type(step.returned).__name__}",
-                op=op,
-                location=Location.caller(),
-                remedy="return (carry, None) if there is nothing to stack",
+            raise PlanishError.of(
+                op,
+                f"{step.name} has to return a pair (carry, y), not {type(step.returned).__name__}",
+                "return (carry, None) if there is nothing to stack",
             )
         kept, outputs = step.structure.children
         if carry.agrees(step, kept, step.results, step.weak):
@@ -381,7 +366,7 @@ def _scanned(
     step: _TracedRegion, carried: Sequence[Tensor], sequences: _Sequences, reverse: bool = False
 ) -> list[Tensor]:
     effects, count = step.effects, len(carried)
-    attrs = ScanAttrs(count + effects, sequences.length, reverse)
+    attrs = ops.ScanAttrs(count + effects, sequences.length, reverse)
     body = step.body(None, count, effects)
     made = apply(ops.scan, *carried, *_token(effects), *sequences.tensors, attrs=attrs, bodies=(body,))
     return _without_token(made, count, effects)
@@ -415,30 +400,22 @@ class _Sequences:
         whose = "length"
         for x, path in zip(self.tensors, paths(self.structure, "xs"), strict=True):
             if x.ndim == 0:
-                raise ShapeError(
-                    f"{op}: {path} has no axis to go along",
-                    op=op,
-                    location=Location.caller(),
-                    remedy="close over what is the same in every step",
+                raise ShapeError.of(
+                    op, f"{path} has no axis to go along", "close over what is the same in every step"
                 )
             size = x._type.dims[0]
             if found is None:
                 found, whose = size, path
             elif found != size:
-                raise ShapeError(
-                    f"{op}: {path} has {size} steps ({_shown(x._type)}), {whose} has {found}",
-                    op=op,
-                    location=Location.caller(),
-                    remedy="all sequences need the same size along their first axis",
+                raise ShapeError.of(
+                    op,
+                    f"{path} has {size} steps ({_shown(x._type)}), {whose} has {found}",
+                    "all sequences need the same size along their first axis",
                 )
         if found is None:
-            raise PlanishError(
-                f"{op}: neither xs nor length says how many steps there are",
-                op=op,
-                location=Location.caller(),
-            )
+            raise PlanishError.of(op, "neither xs nor length says how many steps there are")
         if isinstance(found, int) and found < 0:
-            raise ShapeError(f"{op}: the length is {found}", op=op, location=Location.caller())
+            raise ShapeError.of(op, f"the length is {found}")
         return found
 
 
@@ -453,9 +430,7 @@ def fori_loop(
     ends = [as_tensor(op, end) for end in (lower, upper)]
     for end, what in zip(ends, ("lower", "upper"), strict=True):
         if end.ndim or not end.dtype.is_int:
-            raise DTypeError(
-                f"{op}: {what} is {_shown(end._type)}, not one integer", op=op, location=Location.caller()
-            )
+            raise DTypeError.of(op, f"{what} is {_shown(end._type)}, not one integer")
     first, last = (cast_to(end, dtypes.int64) for end in ends)
     carry = _Carry(op, init)
     if stepping.stepping():
@@ -465,7 +440,7 @@ def fori_loop(
     onward = step.body([_next(step), *step.results], count, effects)
     start = [first, *carry.tensors, *_token(effects)]
     if isinstance(lower, int) and isinstance(upper, int):
-        attrs = ScanAttrs(count + effects, max(0, upper - lower))
+        attrs = ops.ScanAttrs(count + effects, max(0, upper - lower))
         made = apply(ops.scan, *start, attrs=attrs, bodies=(onward,))
     else:
         test = _TracedRegion(

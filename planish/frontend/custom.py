@@ -21,9 +21,8 @@ from planish.frontend.markers import CHECKPOINT, CUSTOM_JVP, CUSTOM_VJP, CustomA
 from planish.frontend.session import arguments_known, current_scope
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import cast_to, constant, mistake
+from planish.frontend.tensor.operands import cast_to, constant
 from planish.ptir import ops
-from planish.ptir.ops.convert import BitcastAttrs
 from planish.ptir.ops.definition import OpDef
 from planish.ptir.types import TensorType
 
@@ -31,13 +30,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-_WORDS: Final = {
-    8: dtypes.uint8,
-    16: dtypes.uint16,
-    32: dtypes.uint32,
-    64: dtypes.uint64,
-    128: dtypes.uint64,
-}
+_WORDS: Final = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64, 128: dtypes.uint64}
 
 
 def stop_gradient(value: T) -> T:
@@ -49,8 +42,8 @@ def _fixed(leaf: Tree) -> Tree:
     if not isinstance(leaf, Tensor) or not is_real_or_complex(leaf._type) or current_scope() is None:
         return own(leaf)
     # read as bits and back: bits have no derivative, and the compiler takes both out
-    word = Tensor.apply(ops.bitcast, leaf, attrs=BitcastAttrs(_WORDS[leaf.dtype.bits]))
-    return Tensor.apply(ops.bitcast, word, attrs=BitcastAttrs(leaf.dtype))
+    word = Tensor.apply(ops.bitcast, leaf, attrs=ops.BitcastAttrs(_WORDS[leaf.dtype.bits]))
+    return Tensor.apply(ops.bitcast, word, attrs=ops.BitcastAttrs(leaf.dtype))
 
 
 def _called(function: Callable[..., R], args: Sequence[Any], kwargs: dict[str, Any]) -> R:
@@ -117,8 +110,7 @@ class _Custom(ABC, Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs:
-            raise mistake(
-                PlanishError, self.name, f"a function with {self.what} takes no keyword arguments",
+            raise PlanishError.of(self.name, f"a function with {self.what} takes no keyword arguments",
                 "give them in their place",
             )  # fmt: skip
         depth = _DEPTH.get().get(self, 0)
@@ -146,11 +138,8 @@ class _Custom(ABC, Generic[P, R]):
         """The bodies of the rules, for arguments and a result like these."""
 
     def _missing(self, method: str) -> GraphError:
-        return mistake(
-            GraphError,
-            self.name,
-            "it has no rule for its derivative yet",
-            f"give it one with {self.name}.{method}",
+        return GraphError.of(
+            self.name, "it has no rule for its derivative yet", f"give it one with {self.name}.{method}"
         )
 
     def _checked(
@@ -163,8 +152,8 @@ class _Custom(ABC, Generic[P, R]):
                 continue
             x = constant(0, type.dtype, type.dims) if part is None else as_tensor(rule, part)
             if x._type.dims != type.dims or x.dtype.is_complex > type.dtype.is_complex:
-                raise mistake(
-                    ShapeError, self.name, f"the rule {rule} gives {shown(x._type)} for {of} {shown(type)}"
+                raise ShapeError.of(
+                    self.name, f"the rule {rule} gives {shown(x._type)} for {of} {shown(type)}"
                 )
             found.append(cast_to(x, type.dtype))
         return found
@@ -180,16 +169,13 @@ class _Custom(ABC, Generic[P, R]):
         else:
             kinds = f"a tree {tree.flatten(made)[1]}"
         wanted = ", ".join(map(shown, result.types))
-        raise mistake(
-            ShapeError, self.name, f"the rule {rule} gives {kinds} where the function gives {wanted}"
-        )
+        raise ShapeError.of(self.name, f"the rule {rule} gives {kinds} where the function gives {wanted}")
 
     def _fitting(self, rule: str, made: Tree, model: Flat, of: str) -> list[Tensor]:
         """The tensors of a tree that has to be like another one."""
         leaves = tree.aligned(made, model.structure)
         if leaves is None:
-            raise mistake(
-                PlanishError, self.name,
+            raise PlanishError.of(self.name,
                 f"the rule {rule} gives a tree {tree.flatten(made)[1]} for {of}, which are {model.structure}",
             )  # fmt: skip
         return self._checked(rule, [leaves[place] for place in model.places], model.types, of)
@@ -244,9 +230,7 @@ class custom_jvp(_Custom[P, R]):  # noqa: N801 - a decorator
         def call(params: Sequence[Tensor]) -> list[Tensor]:
             made: Tree = rule(tuple(given.rebuilt(params[:count])), tuple(_spread(given, params[count:])))
             if not isinstance(made, tuple) or len(made) != 2:
-                raise mistake(
-                    PlanishError, self.name, f"the rule {label} has to give a pair (result, tangent)"
-                )
+                raise PlanishError.of(self.name, f"the rule {label} has to give a pair (result, tangent)")
             values = self._results(label, made[0], result)
             return [*values, *self._fitting(label, made[1], result, "the tangent of")]
 
@@ -282,8 +266,7 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
         def there(params: Sequence[Tensor]) -> list[Tensor]:
             made: Tree = forward(*given.rebuilt(params))
             if not isinstance(made, tuple) or len(made) != 2:
-                raise mistake(
-                    PlanishError, self.name,
+                raise PlanishError.of(self.name,
                     f"the rule {_label(forward)} has to give a pair: the result, and what the way back needs",
                 )  # fmt: skip
             kept.append(Flat(made[1]))
@@ -297,8 +280,7 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
             if len(given.structure.children) == 1 and not isinstance(made, tuple):
                 made = (made,)
             if not isinstance(made, tuple) or len(made) != len(given.structure.children):
-                raise mistake(
-                    PlanishError, self.name,
+                raise PlanishError.of(self.name,
                     f"the rule {_label(backward)} has to give a tuple of {len(given.structure.children)} cotangents,"
                     " one per argument",
                 )  # fmt: skip
@@ -313,12 +295,8 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
         for part, structure in zip(made, given.structure.children, strict=True):
             own = [None] * structure.leaves if part is None else tree.aligned(part, structure)
             if own is None:
-                raise mistake(
-                    PlanishError, self.name,
+                raise PlanishError.of(self.name,
                     f"the rule {rule} gives a tree {tree.flatten(part)[1]} for an argument {structure}",
                 )  # fmt: skip
             leaves += own
         return self._checked(rule, [leaves[place] for place in given.places], given.types, "an argument")
-
-
-__all__ = ["checkpoint", "custom_jvp", "custom_vjp", "stop_gradient"]

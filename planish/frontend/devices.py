@@ -19,7 +19,7 @@ import numpy as np
 from planish import compiler, ptir
 from planish.compiler.device_kinds import HOST, KINDS, kind_named, kind_of
 from planish.config import Settings, current
-from planish.errors import Location, PlanishError, did_you_mean
+from planish.errors import PlanishError, did_you_mean
 from planish.frontend.execute import interpret
 from planish.frontend.nan_check import interpret_without_nan
 from planish.frontend.storage import Array, Storage, fetched
@@ -148,9 +148,7 @@ def stream(handle: object, device: str = "cuda") -> AbstractContextManager[None]
     """
     name = checked(device)
     if name in DEVICES:
-        raise PlanishError(
-            f"{name} has no streams", location=Location.caller(), remedy="name a GPU, such as cuda:0"
-        )
+        raise PlanishError.at_caller(f"{name} has no streams", "name a GPU, such as cuda:0")
     kind, number = kind_of(name)
     return cast("Accelerator", kind).on_stream(number, handle)
 
@@ -180,20 +178,15 @@ def checked(device: str) -> str:
     why = ""
     if kind in _accelerators():
         why = f" ({kind_named(kind).why_none()})"
-    raise PlanishError(
-        f"there is no device {device!r}{why}",
-        location=Location.caller(),
-        remedy=f"{hint}devices: {', '.join(known)}",
-    )
+    raise PlanishError.at_caller(f"there is no device {device!r}{why}", f"{hint}devices: {', '.join(known)}")
 
 
 def common_device(op: str, found: set[str]) -> str | None:
     """The one device of several tensors; None if none of them is tied to one."""
     if len(found) < 2:
         return next(iter(found), None)
-    raise PlanishError(
-        f"{op}: operands live on different devices, {' and '.join(sorted(found))}",
-        op=op,
-        location=Location.caller(),
-        remedy="move one of them with x.to_device(…)",
+    raise PlanishError.of(
+        op,
+        f"operands live on different devices, {' and '.join(sorted(found))}",
+        "move one of them with x.to_device(…)",
     )

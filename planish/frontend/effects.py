@@ -48,6 +48,3 @@ def tied(results: Sequence[Tensor]) -> list[Tensor]:
 def all_known() -> bool:
     """Whether values are known here: outside of traces, and in functions that are traced for certain arguments alone."""
     return arguments_known(once=True)
-
-
-__all__ = ["EFFECT", "TOKEN", "all_known", "incoming", "tied"]

@@ -109,11 +109,10 @@ def _returned(leaf: Any, name: str, function: str) -> Tensor:
         return constant(leaf, result_type(leaf))
     if isinstance(leaf, np.ndarray | np.generic):
         return from_data(np.array(leaf))
-    raise DTypeError(
-        f"jit: {function} returned {leaf!r} as {name}, which is neither a tensor nor a number",
-        op="jit",
-        location=Location.caller(),
-        remedy="return tensors in tuples, lists, dicts and dataclasses; keep the rest outside",
+    raise DTypeError.of(
+        "jit",
+        f"{function} returned {leaf!r} as {name}, which is neither a tensor nor a number",
+        "return tensors in tuples, lists, dicts and dataclasses; keep the rest outside",
     )
 
 
@@ -289,7 +288,7 @@ def prepared(
     try:
         run = _compiled(traced, place, passes)
     except MemoryError as error:
-        raise GraphError("out of memory while compiling", location=Location.caller()) from error
+        raise GraphError.at_caller("out of memory while compiling") from error
     return CacheEntry(traced, settings, run, place)
 
 

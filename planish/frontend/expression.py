@@ -151,10 +151,9 @@ class Donated(LazyValue):
         return made
 
     def _refuse(self, *_: Any) -> Any:
-        raise GraphError(
+        raise GraphError.at_caller(
             f"a tensor {self.type.dtype.name}{list(self.type.dims)} was donated: its memory holds a result now",
-            location=Location.caller(),
-            remedy="use the result in its place, donate a copy, or leave it out of donate_argnums",
+            "use the result in its place, donate a copy, or leave it out of donate_argnums",
         )
 
     node = property(_refuse, _refuse)  # it has none, and says so

@@ -18,7 +18,7 @@ from planish.frontend.capture import capture_body
 from planish.frontend.expression import TracedBody
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.foreign import is_foreign
-from planish.frontend.tensor.operands import mistake, tensor
+from planish.frontend.tensor.operands import tensor
 from planish.frontend.trace import trace
 from planish.ptir.types import TensorType
 
@@ -36,8 +36,7 @@ def is_data(leaf: object) -> bool:
 def as_tensor(what: str, leaf: object) -> Tensor:
     """A leaf as a tensor, under a name that nobody assigns to."""
     if not is_data(leaf):
-        raise mistake(
-            DTypeError,
+        raise DTypeError.of(
             what,
             f"a {type(leaf).__name__} is no tensor, nor a number that could be one",
             "hand it over in a closure: lambda x: f(x, other)",
@@ -129,6 +128,3 @@ class TracedTree:
 def shown(type: TensorType) -> str:
     """A type as messages have it."""
     return f"{type.dtype.name}{[dim if isinstance(dim, int) else str(dim) for dim in type.dims]}"
-
-
-__all__ = ["Flat", "TracedTree", "Tree", "as_tensor", "is_data", "is_real_or_complex", "own", "shown"]

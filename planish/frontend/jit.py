@@ -286,15 +286,8 @@ class Jitted(Generic[P, R]):
 class _JittedObject(Jitted[P, R]):
     """A callable container of tensors (a module): it is itself the first argument, so that its tensors may change."""
 
-    def __init__(
-        self,
-        function: Callable[P, R],
-        signature: CallSignature,
-        passes: Passes = compiler.PIPELINE,
-        device: str | None = None,
-        schedule: str | None = None,
-    ) -> None:
-        super().__init__(cast("Callable[P, R]", type(function).__call__), signature, passes, device, schedule)
+    def __init__(self, function: Callable[P, R], *options: Any) -> None:
+        super().__init__(cast("Callable[P, R]", type(function).__call__), *options)
         self._object = function
 
     def _made_of(self) -> object:
@@ -315,10 +308,9 @@ def _home(traced: CapturedCall, leaves: Sequence[LeafType]) -> str:
 
 def _refuse_placed(device: str | None, schedule: object, beside: str) -> None:
     if device is not None or schedule is not None:
-        raise PlanishError(
+        raise PlanishError.at_caller(
             f"jit: {'device' if device is not None else 'schedule'} cannot be given beside {beside}",
-            location=Location.caller(),
-            remedy="a sharded function runs where its mesh's parts are, by schedules that are chosen: leave it out",
+            "a sharded function runs where its mesh's parts are, by schedules that are chosen: leave it out",
         )
 
 
@@ -410,10 +402,9 @@ def jit(
 
     def made(function: Callable[P, R]) -> Jitted[P, R]:
         if not callable(function):
-            raise PlanishError(
+            raise PlanishError.at_caller(
                 f"jit takes a function, not {function!r}",
-                location=Location.caller(),
-                remedy="use it as @planish.jit, and options by name: @planish.jit(static_argnums=0)",
+                "use it as @planish.jit, and options by name: @planish.jit(static_argnums=0)",
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
         is_object = tree.apart(function) is not None

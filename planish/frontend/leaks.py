@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from types import CellType, ModuleType
 from typing import TYPE_CHECKING, Final
 
-from planish.errors import GraphError, Location
+from planish.errors import GraphError
 from planish.frontend.expression import LazyValue, Node, Parameter
 
 if TYPE_CHECKING:
@@ -37,20 +37,18 @@ def unknown(parameter: LazyValue, what: str | None = None, wanted: Iterable[Lazy
     which = parameter.name if isinstance(parameter, Parameter) else "a parameter"
     if scope is not None and not scope.open:
         leaked = next(_leaked(wanted), parameter)
-        return GraphError(
+        return GraphError.at_caller(
             f"the value of a tensor is asked for that {tracer} made while it traced a function: it depends on {which}"
             + _told(leaked),
+            _KEEP,
             op=what,
-            location=Location.caller(),
-            remedy=_KEEP,
         )
     each = tracer == "vmap"
-    return GraphError(
+    return GraphError.at_caller(
         f"the value of a tensor is asked for while {tracer} traces the function: it depends on {which},"
         + (" of which every example has its own" if each else " which is not known yet"),
+        _PER_EXAMPLE if each else _DECIDE,
         op=what,
-        location=Location.caller(),
-        remedy=_PER_EXAMPLE if each else _DECIDE,
     )
 
 
@@ -58,10 +56,9 @@ def escaped(value: LazyValue, inside: str) -> GraphError:
     """What is raised when a function that is traced uses what another one left behind."""
     scope = value.scope
     other = "a transform" if scope is None else scope.what
-    return GraphError(
+    return GraphError.at_caller(
         f"a value of a finished {other} is used inside {inside}" + _told(value),
-        location=Location.caller(),
-        remedy=f"return it from the function given to {other}, and use what that returns",
+        f"return it from the function given to {other}, and use what that returns",
     )
 
 
@@ -121,6 +118,3 @@ def _places(item: object, holder: object) -> Iterator[str]:
                 yield f"variable {name} of {owner.__name__}"
             else:
                 yield f"attribute {name} of a {type(owner).__name__}"
-
-
-__all__ = ["escaped", "unknown"]

@@ -25,8 +25,6 @@ from planish.ptir.library import activations, losses, normalize, pooling, random
 from planish.ptir.library import attention as attentions
 from planish.ptir.ops import random as reference
 from planish.ptir.ops.contract import ConvolutionAttrs, default_accumulator
-from planish.ptir.ops.convert import BitcastAttrs
-from planish.ptir.ops.random import RngBitsAttrs
 
 _SPACE: Final = "XYZ"
 """Letters of spatial axes."""
@@ -100,7 +98,7 @@ def _by_name(
 
 def rng_bits(key: Tensor, shape: tuple[int, ...], dtype: DType) -> Tensor:
     """Random words of an unsigned dtype, a pure function of the key and the position."""
-    return Tensor.apply(ops.rng_bits, key, attrs=RngBitsAttrs(dtype, shape))
+    return Tensor.apply(ops.rng_bits, key, attrs=ops.RngBitsAttrs(dtype, shape))
 
 
 def threefry2x32(key: Tensor, high: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
@@ -133,7 +131,7 @@ def drawn_keys(key: Tensor, purpose: int, numbers: Array | Tensor) -> Tensor:
 
 def bitcast(x: Tensor, dtype: DType) -> Tensor:
     """The same bits as elements of another dtype of that width."""
-    return Tensor.apply(ops.bitcast, x, attrs=BitcastAttrs(dtype))
+    return Tensor.apply(ops.bitcast, x, attrs=ops.BitcastAttrs(dtype))
 
 
 # --- convolution ------------------------------------------------------------------------------------------
@@ -221,28 +219,3 @@ gru = on_tensors(recurrent.gru, gate_activation=_sigmoid)
 attention = on_tensors(attentions.attention)
 attention_rows = on_tensors(attentions.attention_rows)
 attention_back = on_tensors(attentions.attention_back)
-
-
-__all__ = [
-    "adaptive_average_pool",
-    "attention",
-    "attention_back",
-    "attention_rows",
-    "average_pool",
-    "batch_norm",
-    "batch_norm_training",
-    "bitcast",
-    "convolution",
-    "drawn_keys",
-    "group_norm",
-    "gru",
-    "instance_norm",
-    "interpolate",
-    "layer_norm",
-    "lstm",
-    "max_pool",
-    "rms_norm",
-    "rng_bits",
-    "rnn",
-    "threefry2x32",
-]

@@ -14,12 +14,11 @@ from planish.frontend import tree
 from planish.frontend.flat import Flat, TracedTree, Tree, as_tensor, own, shown
 from planish.frontend.session import current_scope
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import broadcast, mistake
+from planish.frontend.tensor.operands import broadcast
 from planish.frontend.trace import inline
 from planish.frontend.vmap import batch
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
-from planish.ptir.ops.movement import TransposeAttrs
 
 Function = Callable[..., Any]
 
@@ -30,7 +29,7 @@ def moved_to(x: Tensor, source: int, target: int) -> Tensor:
     order.insert(target, source)
     if order == sorted(order):
         return x
-    return Tensor.apply(ops.transpose, x, attrs=TransposeAttrs(tuple(order)))
+    return Tensor.apply(ops.transpose, x, attrs=ops.TransposeAttrs(tuple(order)))
 
 
 def vmap(function: Function, in_axes: Tree = 0, out_axes: Tree = 0) -> Function:
@@ -77,8 +76,7 @@ def _in_axes(what: str, in_axes: Tree, args: Sequence[Tree], kwargs: dict[str, T
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-        raise mistake(
-            PlanishError, what, f"in_axes has {len(in_axes)} entries for {len(args)} arguments",
+        raise PlanishError.of(what, f"in_axes has {len(in_axes)} entries for {len(args)} arguments",
             "give one per positional argument, or one number for all",
         )  # fmt: skip
     return [
@@ -98,8 +96,8 @@ def _spread(what: str, name: str, axes: Tree, structure: tree.Structure) -> list
             continue
         children = tree.children(own)
         if children is None or part.kind is None or len(children) != len(part.children):
-            raise mistake(
-                PlanishError, what, f"{name} {own!r} does not fit a tree {part}", "axes are numbers or None"
+            raise PlanishError.of(
+                what, f"{name} {own!r} does not fit a tree {part}", "axes are numbers or None"
             )
         pending += reversed(list(zip(children, part.children, strict=True)))
     return found
@@ -113,23 +111,17 @@ def _examples(what: str, given: Sequence[tuple[object, int | None]]) -> tuple[li
         x = as_tensor(what, leaf)
         place = 0 if axis is None else axis
         if not -x.ndim <= place < x.ndim:
-            raise mistake(
-                ShapeError, what, f"{shown(x._type)} has no axis {place} to map over",
+            raise ShapeError.of(what, f"{shown(x._type)} has no axis {place} to map over",
                 "give in_axes=None for what is the same for all examples",
             )  # fmt: skip
         found.append(moved_to(x, place % x.ndim, 0))
         sizes.setdefault(found[-1]._type.dims[0], f"{shown(x._type)} along axis {place}")
     if not sizes:
-        raise mistake(
-            PlanishError, what, "there is nothing to map over", "some argument needs an axis in in_axes"
-        )
+        raise PlanishError.of(what, "there is nothing to map over", "some argument needs an axis in in_axes")
     if len(sizes) > 1:
         listed = ", ".join(f"{size} ({who})" for size, who in sizes.items())
-        raise mistake(
-            ShapeError,
-            what,
-            f"the numbers of examples differ: {listed}",
-            "give in_axes that say where the examples lie",
+        raise ShapeError.of(
+            what, f"the numbers of examples differ: {listed}", "give in_axes that say where the examples lie"
         )
     return found, next(iter(sizes))
 
@@ -138,15 +130,11 @@ def _placed(what: str, x: Tensor, batched: bool, axis: int | None, size: DimLike
     """A result with its examples where they are wanted."""
     if axis is None:
         if batched:
-            raise mistake(
-                PlanishError, what, f"out_axes is None for a result that differs between examples: {shown(x._type)}",
+            raise PlanishError.of(what, f"out_axes is None for a result that differs between examples: {shown(x._type)}",
                 "say along which axis they are to lie",
             )  # fmt: skip
         return x
     whole = x if batched else broadcast(x, (size, *x._type.dims))
     if not -whole.ndim <= axis < whole.ndim:
-        raise mistake(ShapeError, what, f"out_axes is {axis}, and the result is {shown(whole._type)}")
+        raise ShapeError.of(what, f"out_axes is {axis}, and the result is {shown(whole._type)}")
     return moved_to(whole, 0, axis % whole.ndim)
-
-
-__all__ = ["moved_to", "vmap"]

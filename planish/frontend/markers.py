@@ -71,5 +71,3 @@ GUARDED: Final = _marker(
     "A mask of examples and x… with as many, to y…: those outside of the mask are computed and never used.",
 )
 MARKERS: Final = frozenset({CHECKPOINT, CUSTOM_JVP, CUSTOM_VJP, GUARDED})
-
-__all__ = ["CHECKPOINT", "CUSTOM_JVP", "CUSTOM_VJP", "GUARDED", "MARKERS", "CustomAttrs"]

@@ -133,6 +133,3 @@ _WORDS: Final[dict[Callable[[Array], Mask], tuple[tuple[str, str], str]]] = {
 
 def _shown(value: Any) -> str:
     return str(value.item() if isinstance(value, np.generic | np.ndarray) else value)
-
-
-__all__ = ["NanWarning", "interpret_without_nan"]

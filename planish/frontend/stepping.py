@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from planish.config import current
-from planish.errors import Location, PlanishError
+from planish.errors import PlanishError
 from planish.frontend import tree
 from planish.frontend.flat import is_data, own
 from planish.frontend.session import arguments_known
@@ -63,11 +63,10 @@ def scan(
     for number in order:
         found = function(own(carried), xs(number))
         if not isinstance(found, tuple) or len(found) != 2:
-            raise PlanishError(
-                f"{op}: the function has to return a pair (carry, y), not {type(found).__name__}",
-                op=op,
-                location=Location.caller(),
-                remedy="return (carry, None) if there is nothing to stack",
+            raise PlanishError.of(
+                op,
+                f"the function has to return a pair (carry, y), not {type(found).__name__}",
+                "return (carry, None) if there is nothing to stack",
             )
         carried, made[number] = tensors_of(op, found)
     first, *others = [made[number] for number in sorted(made)]
@@ -76,6 +75,3 @@ def scan(
 
 def _stacked(column: Sequence[Tensor]) -> Tensor:
     return stack(list(column))
-
-
-__all__ = ["branch", "fori_loop", "scan", "stepping", "tensors_of", "while_loop"]

@@ -21,12 +21,11 @@ from planish.frontend.session import current_scope
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import eye
 from planish.frontend.tensor.mistaken import report_all
-from planish.frontend.tensor.operands import broadcast, cast_to, constant, mistake
+from planish.frontend.tensor.operands import broadcast, cast_to, constant
 from planish.frontend.trace import inline, inline_known, own_names
 from planish.frontend.vmap import batch
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, product
-from planish.ptir.ops.movement import ReshapeAttrs
 from planish.ptir.types import TensorType
 
 Function = Callable[..., Any]
@@ -42,13 +41,12 @@ def _numbers(what: str, argnums: Argnums, count: int) -> list[int]:
     found = []
     for number in given:
         if not -count <= number < count:
-            raise mistake(
-                PlanishError, what, f"argnums has {number}, and there are {count} positional arguments",
+            raise PlanishError.of(what, f"argnums has {number}, and there are {count} positional arguments",
                 "give the arguments to differentiate by in their place, not by keyword",
             )  # fmt: skip
         found.append(operator.index(number) % count)
     if len(set(found)) != len(found):
-        raise mistake(PlanishError, what, f"argnums {tuple(given)} names an argument twice")
+        raise PlanishError.of(what, f"argnums {tuple(given)} names an argument twice")
     return found
 
 
@@ -66,8 +64,7 @@ class _Chosen:
             kinds = [
                 shown(leaf._type) if isinstance(leaf, Tensor) else _kind(leaf) for leaf in self.flat.leaves
             ]
-            raise mistake(
-                DTypeError, what, f"argument {argnums} holds {', '.join(kinds) or 'nothing'}: that has no derivative",
+            raise DTypeError.of(what, f"argument {argnums} holds {', '.join(kinds) or 'nothing'}: that has no derivative",
                 "convert it to a float, or name other arguments in argnums",
             )  # fmt: skip
 
@@ -104,10 +101,8 @@ def _with_aux(what: str, made: Tree, has_aux: bool) -> tuple[Tree, Tree]:
     if not has_aux:
         return made, None
     if not isinstance(made, tuple) or len(made) != 2:
-        raise mistake(
-            PlanishError,
-            what,
-            f"with has_aux the function has to return a pair (value, aux), not {_kind(made)}",
+        raise PlanishError.of(
+            what, f"with has_aux the function has to return a pair (value, aux), not {_kind(made)}"
         )
     return made
 
@@ -153,8 +148,8 @@ def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Fun
 
 def _checked(what: str, function: Function) -> None:
     if not callable(function):
-        raise mistake(
-            DTypeError, what, f"takes a function, not {_kind(function)}", f"{what}(f)(x), not {what}(f(x))"
+        raise DTypeError.of(
+            what, f"takes a function, not {_kind(function)}", f"{what}(f)(x), not {what}(f(x))"
         )
 
 
@@ -189,19 +184,16 @@ def _gradient(
 
 def _one_number(what: str, value: Tree) -> Tensor:
     if not is_data(value):
-        raise mistake(
-            DTypeError, what, f"the function has to return one real number, not {_kind(value)}",
+        raise DTypeError.of(what, f"the function has to return one real number, not {_kind(value)}",
             "return the loss alone, or (loss, aux) with has_aux=True",
         )  # fmt: skip
     found = as_tensor(what, value)
     if found._type.dims:
-        raise mistake(
-            ShapeError, what, f"the function has to return one number, not {shown(found._type)}",
+        raise ShapeError.of(what, f"the function has to return one number, not {shown(found._type)}",
             "reduce it (sum, mean), or use vjp, jacrev or jacfwd",
         )  # fmt: skip
     if not found.dtype.is_float:
-        raise mistake(
-            DTypeError, what, f"the function has to return a real number, not {found.dtype.name}",
+        raise DTypeError.of(what, f"the function has to return a real number, not {found.dtype.name}",
             "take the real part, or the absolute value; integers have no derivative",
         )  # fmt: skip
     return found
@@ -263,14 +255,14 @@ def _alike(name: str, what: str, given: Tree, model: Flat, types: Sequence[Tenso
     """The leaves of a tree that has to be like another one, those for floats and complex numbers."""
     leaves = tree.aligned(given, model.structure)
     if leaves is None:
-        raise mistake(PlanishError, what, f"{name} is a tree {tree.flatten(given)[1]}, not {model.structure}")
+        raise PlanishError.of(what, f"{name} is a tree {tree.flatten(given)[1]}, not {model.structure}")
     found = []
     for place, type in zip(model.places, types, strict=True):
         if not is_real_or_complex(type):
             continue
         x = as_tensor(what, leaves[place])
         if x._type.dims != type.dims or x.dtype.is_complex > type.dtype.is_complex:
-            raise mistake(ShapeError, what, f"{name} is {shown(x._type)}, and belongs to {shown(type)}")
+            raise ShapeError.of(what, f"{name} is {shown(x._type)}, and belongs to {shown(type)}")
         found.append(cast_to(x, type.dtype))
     return found
 
@@ -284,7 +276,7 @@ def jvp(
     """
     what = "jvp"
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
-        raise mistake(PlanishError, what, "arguments and tangents come in tuples", "jvp(f, (x,), (t,))")
+        raise PlanishError.of(what, "arguments and tangents come in tuples", "jvp(f, (x,), (t,))")
     given = Flat(tuple(primals), what)
     moved = _alike("a tangent", what, tuple(tangents), given, given.types)
     main, aux, primal, free = _both(what, function, given, has_aux)
@@ -408,11 +400,8 @@ def _jacobian_parts(
 
 def _moves(what: str, type: TensorType) -> None:
     if not is_real_or_complex(type):
-        raise mistake(
-            DTypeError,
-            what,
-            f"the function returns {shown(type)}, which has no derivative",
-            "return floats alone",
+        raise DTypeError.of(
+            what, f"the function returns {shown(type)}, which has no derivative", "return floats alone"
         )
 
 
@@ -420,7 +409,7 @@ def _along_basis(program: ptir.Function, inputs: Sequence[Tensor], type: TensorT
     """A function at all unit vectors of its last parameter at once; every result with an axis in front for them."""
     size = product(type.dims)
     if not isinstance(size, int):
-        raise mistake(ShapeError, program.name, f"the Jacobian of {shown(type)} has no fixed size")
+        raise ShapeError.of(program.name, f"the Jacobian of {shown(type)} has no fixed size")
     basis = _reshaped(eye(size, dtype=type.dtype), (size, *type.dims))
     batched, flags = batch(program, [*[False] * len(inputs), True], size, guards=current_scope() is not None)
     made = inline(batched, [*inputs, basis])
@@ -428,7 +417,11 @@ def _along_basis(program: ptir.Function, inputs: Sequence[Tensor], type: TensorT
 
 
 def _reshaped(x: Tensor, dims: Sequence[DimLike]) -> Tensor:
-    return x if x._type.dims == tuple(dims) else Tensor.apply(ops.reshape, x, attrs=ReshapeAttrs(tuple(dims)))
+    return (
+        x
+        if x._type.dims == tuple(dims)
+        else Tensor.apply(ops.reshape, x, attrs=ops.ReshapeAttrs(tuple(dims)))
+    )
 
 
 def _last(x: Tensor, dims: Sequence[DimLike]) -> Tensor:

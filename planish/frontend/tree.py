@@ -13,7 +13,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
-from planish.errors import Location, PlanishError
+from planish.errors import PlanishError
 from planish.records import dataclass
 
 T = TypeVar("T")
@@ -87,11 +87,10 @@ def register(kind: type, flatten: Flatten, unflatten: Unflatten) -> None:
         ("unflatten", callable(unflatten)),
     ):
         if not given:
-            raise PlanishError(
-                f"tree.register: {what} is missing",
-                op="tree.register",
-                location=Location.caller(),
-                remedy="register(Box, lambda box: ((box.value,), None), lambda about, children: Box(*children))",
+            raise PlanishError.of(
+                "tree.register",
+                f"{what} is missing",
+                "register(Box, lambda box: ((box.value,), None), lambda about, children: Box(*children))",
             )
     _REGISTRY[kind] = (flatten, unflatten)
 
@@ -137,10 +136,9 @@ def _hashable(tree: object, name: str, value: Any) -> Hashable:
     try:
         hash(value)
     except TypeError:
-        raise PlanishError(
+        raise PlanishError.at_caller(
             f"the static field {name} of {type(tree).__name__} cannot be hashed: {value!r}",
-            location=Location.caller(),
-            remedy="make it a tuple, or a field that is not static",
+            "make it a tuple, or a field that is not static",
         ) from None
     return value  # type: ignore[no-any-return] # it can be
 
@@ -233,10 +231,9 @@ def map_tree(function: Callable[..., Any], tree: T, *others: object) -> T:
     for other in others:
         found, shape = flatten(other)
         if shape != structure:
-            raise PlanishError(
+            raise PlanishError.at_caller(
                 f"tree.map: trees differ: {structure} and {shape}",
-                location=Location.caller(),
-                remedy="all trees have the containers, keys and static fields of the first",
+                "all trees have the containers, keys and static fields of the first",
             )
         rest.append(found)
     result: T = unflatten(structure, [function(*row) for row in zip(first, *rest, strict=True)])

@@ -14,14 +14,7 @@ from typing import Final
 from planish import dtypes
 from planish.errors import GraphError
 from planish.frontend.autodiff.loops import bound
-from planish.frontend.batching import (
-    BATCHING,
-    UNBATCHED,
-    Batch,
-    batched_type,
-    moved_axis,
-    spread,
-)
+from planish.frontend.batching import BATCHING, UNBATCHED, Batch, batched_type, moved_axis, spread
 from planish.frontend.markers import GUARDED, MARKERS
 from planish.frontend.replay import Replay, Values, emit, inlined
 from planish.ptir.dims import DimLike
@@ -308,4 +301,3 @@ _CONTROL: Final[Mapping[str, Callable[[Mapped, Inst], None]]] = {
 }
 BATCHED_CONTROL: Final = frozenset({"cond", "while", "scan", "call"})
 """Ops with rules here; calls are inlined before."""
-__all__ = ["BATCHED_CONTROL", "batch"]

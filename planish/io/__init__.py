@@ -20,21 +20,10 @@ from planish.io.safetensors import SafetensorsFile, load_safetensors, load_shard
 from planish.io.torch_files import Checkpoint, load_torch
 
 __all__ = [
-    "Checkpoint",
-    "CheckpointError",
-    "FileFormatError",
-    "SafetensorsFile",
-    "checkpoints",
-    "load",
-    "load_checkpoint",
-    "load_npz",
-    "load_safetensors",
-    "load_torch",
-    "save",
-    "save_checkpoint",
-    "save_npz",
+    "Checkpoint", "CheckpointError", "FileFormatError", "SafetensorsFile", "checkpoints", "load",
+    "load_checkpoint", "load_npz", "load_safetensors", "load_torch", "save", "save_checkpoint", "save_npz",
     "save_safetensors",
-]
+]  # fmt: skip
 
 
 def load(path: PathLike) -> dict[str, Tensor]:

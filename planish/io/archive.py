@@ -83,6 +83,3 @@ class Archive:
         if len(found) != member.file_size or zlib.crc32(found) != member.CRC:
             raise refuse(self.path, f"{name!r} does not unpack to what the directory says")
         return np.frombuffer(found, np.uint8)
-
-
-__all__ = ["Archive"]

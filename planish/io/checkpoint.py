@@ -23,8 +23,9 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from planish.errors import Location, PlanishError
+from planish.errors import PlanishError
 from planish.frontend import tree
+from planish.frontend.tensor import asarray
 from planish.frontend.tensor.array import Tensor
 from planish.io import index, parts
 from planish.io.files import PathLike, refuse, replaced
@@ -102,7 +103,7 @@ def tidy(place: Path, folder: Path, files: set[str], keep: int | None) -> None:
 
 
 def _mistake(message: str, remedy: str, op: str = "save_checkpoint") -> PlanishError:
-    return PlanishError(f"{op}: {message}", op=op, location=Location.caller(), remedy=remedy)
+    return PlanishError.of(op, message, remedy)
 
 
 def _shards(tensors: Mapping[str, Tensor], limit: int) -> Iterator[list[str]]:
@@ -122,8 +123,6 @@ def _shards(tensors: Mapping[str, Tensor], limit: int) -> Iterator[list[str]]:
 def _save_file(place: Path, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> None:
     text = json.dumps(content)
     if place.suffix == ".npz":
-        from planish.frontend.tensor import asarray
-
         save_npz(place, {**tensors, _EMBEDDED: asarray(np.frombuffer(text.encode(), np.uint8).copy())})
     else:
         save_safetensors(place, tensors, {_EMBEDDED: text})
@@ -271,6 +270,3 @@ def _parsed(place: Path, text: bytes) -> dict[str, Any]:
     content.setdefault("files", {})
     content.setdefault("sharded", {})
     return content
-
-
-__all__ = ["checkpoints", "load_checkpoint", "save_checkpoint"]

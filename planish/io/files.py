@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.dtypes import DType
-from planish.errors import DTypeError, Location, PlanishError
+from planish.errors import DTypeError, PlanishError
 from planish.frontend.tensor import asarray
 from planish.frontend.tensor.array import Tensor
 
@@ -28,7 +28,7 @@ class FileFormatError(PlanishError, ValueError):
 
 def refuse(path: Path, message: str, remedy: str | None = None) -> FileFormatError:
     """An error about a file."""
-    return FileFormatError(f"{path}: {message}", location=Location.caller(), remedy=remedy)
+    return FileFormatError.at_caller(f"{path}: {message}", remedy)
 
 
 def mapped(path: Path) -> Bytes:
@@ -79,10 +79,9 @@ def checked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Names and tensors."""
     for name, tensor in cast("Mapping[object, object]", tensors).items():
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
-            raise DTypeError(
-                f"save: {name!r} is a {type(tensor).__name__}, not a named Tensor",
-                op="save",
-                location=Location.caller(),
-                remedy="a file holds a dict of tensors, such as module.state_dict()",
+            raise DTypeError.of(
+                "save",
+                f"{name!r} is a {type(tensor).__name__}, not a named Tensor",
+                "a file holds a dict of tensors, such as module.state_dict()",
             )
     return dict(tensors)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from planish.errors import DTypeError, Location, PlanishError
+from planish.errors import DTypeError, PlanishError
 from planish.frontend import tree
 from planish.frontend.arguments import steps_of
 from planish.frontend.tensor import asarray
@@ -39,11 +39,10 @@ def names_of(structure: Structure, op: str) -> list[str]:
     visit(structure, "")
     if len(set(found)) != len(found):
         twice = next(name for name in found if found.count(name) > 1)
-        raise PlanishError(
-            f"{op}: two leaves of the tree would both be called {twice!r}",
-            op=op,
-            location=Location.caller(),
-            remedy="rename a key that has a dot, or that is a number written as text",
+        raise PlanishError.of(
+            op,
+            f"two leaves of the tree would both be called {twice!r}",
+            "rename a key that has a dot, or that is a number written as text",
         )
     return found
 
@@ -70,11 +69,10 @@ def split(state: object, op: str) -> tuple[dict[str, Tensor], dict[str, Number],
         elif isinstance(leaf, _VALUES):
             values[name] = leaf
         else:
-            raise DTypeError(
-                f"{op}: {name} is a {type(leaf).__name__}, which a checkpoint does not hold",
-                op=op,
-                location=Location.caller(),
-                remedy="save tensors, arrays, numbers and texts, in containers",
+            raise DTypeError.of(
+                op,
+                f"{name} is a {type(leaf).__name__}, which a checkpoint does not hold",
+                "save tensors, arrays, numbers and texts, in containers",
             )
     return tensors, values, _described(structure, "", arrays)
 
@@ -129,6 +127,3 @@ def flat(found: object, prefix: str = "") -> dict[str, Any]:
     for key, one in entries:
         result |= flat(one, f"{prefix}.{key}" if prefix else str(key))
     return result
-
-
-__all__ = ["flat", "names_of", "rebuilt", "split"]

@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from planish import dtypes
-from planish.errors import DTypeError, Location, PlanishError
+from planish.errors import DTypeError, PlanishError
 from planish.frontend.tensor import asarray
 from planish.frontend.tensor.array import Tensor
 from planish.io.archive import Archive
@@ -113,11 +113,10 @@ def save_npz(path: PathLike, tensors: Mapping[str, Tensor], *, compress: bool = 
     given = checked(tensors)
     for name, tensor in given.items():
         if tensor.dtype.numpy.kind == "V" or tensor.dtype.numpy.isbuiltin != 1:
-            raise DTypeError(
-                f"save_npz: {name!r} is {tensor.dtype.name}, which NumPy does not have",
-                op="save_npz",
-                location=Location.caller(),
-                remedy="save it as safetensors, or convert it to float32",
+            raise DTypeError.of(
+                "save_npz",
+                f"{name!r} is {tensor.dtype.name}, which NumPy does not have",
+                "save it as safetensors, or convert it to float32",
             )
     kind = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with replaced(path) as file, zipfile.ZipFile(file, "w", kind, allowZip64=True) as archive:
@@ -143,6 +142,3 @@ def _write(archive: zipfile.ZipFile, at: int, name: str, header: bytes, array: N
         flat = array.reshape(-1)
         if flat.size:
             member.write(flat.view(np.uint8).data)
-
-
-__all__ = ["load_npz", "save_npz"]

@@ -26,7 +26,7 @@ Opened = Callable[[str], Mapping[str, Tensor]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """A part of a tensor: the tensor of the same name in a file, and where it begins."""
 
     file: str
@@ -41,7 +41,7 @@ class Parted:
     name: str
     shape: tuple[int, ...]
     dtype: DType
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
     opened: Opened
 
     def region(self, wanted: Sequence[slice]) -> NDArray[Any]:
@@ -109,12 +109,9 @@ def _dtype(index: Path, name: str) -> DType:
         raise refuse(index, f"the index has a dtype that is none: {error.message}") from None
 
 
-def _part(about: object, rank: int) -> Part | None:
+def _part(about: object, rank: int) -> FilePart | None:
     match about:
         case {"file": str(file), "start": list(start)}:
             fits = len(start) == rank and all(type(n) is int and n >= 0 for n in start)
-            return Part(file, tuple(start)) if fits and _FILE.fullmatch(file) else None
+            return FilePart(file, tuple(start)) if fits and _FILE.fullmatch(file) else None
     return None
-
-
-__all__ = ["VERSION", "Part", "Parted", "read", "region_of"]

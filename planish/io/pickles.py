@@ -251,5 +251,3 @@ _STEPS: Final[dict[str, Callable[[_PickleMachine, Any], None]]] = {
     "NEWOBJ": _PickleMachine.new,
     "BUILD": _PickleMachine.build,
 }
-
-__all__ = ["Global", "PickleError", "plain", "read"]

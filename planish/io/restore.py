@@ -96,6 +96,3 @@ def _taken(old: Any, new: Any) -> tuple[Any, str | None]:
     if type(new) is not type(old):
         return None, f"{type(old).__name__} in the tree, {type(new).__name__} in the checkpoint"
     return new, None
-
-
-__all__ = ["CheckpointError", "fitted"]

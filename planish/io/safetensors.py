@@ -17,7 +17,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
-from planish.errors import DTypeError, Location, did_you_mean
+from planish.errors import DTypeError, did_you_mean
 from planish.frontend.tensor.array import Tensor
 from planish.io.files import FileFormatError, PathLike, checked, mapped, refuse, replaced, tensor_of
 
@@ -180,18 +180,13 @@ def save_safetensors(
     """Tensors by name, and texts by name; the file appears when it is complete."""
     given = checked(tensors)
     if "__metadata__" in given:
-        raise DTypeError(
-            "save_safetensors: no tensor can be called __metadata__",
-            op="save_safetensors",
-            location=Location.caller(),
-        )
+        raise DTypeError.of("save_safetensors", "no tensor can be called __metadata__")
     about = dict(metadata or {})
     if not all(isinstance(text, str) for text in (*about, *about.values())):
-        raise DTypeError(
-            "save_safetensors: metadata maps strings to strings",
-            op="save_safetensors",
-            location=Location.caller(),
-            remedy="write other values as text, for example with json.dumps",
+        raise DTypeError.of(
+            "save_safetensors",
+            "metadata maps strings to strings",
+            "write other values as text, for example with json.dumps",
         )
     # Wide elements first, so that each tensor lies at a multiple of its element's size.
     order = sorted(given, key=lambda name: (-given[name].dtype.numpy.itemsize, name))
@@ -200,11 +195,10 @@ def save_safetensors(
     for name in order:
         tensor = given[name]
         if tensor.dtype not in _NAMES:
-            raise DTypeError(
-                f"save_safetensors: {name!r} is {tensor.dtype.name}, which the format does not have",
-                op="save_safetensors",
-                location=Location.caller(),
-                remedy=f"convert it to one of {', '.join(sorted(dtype.name for dtype in _NAMES))}",
+            raise DTypeError.of(
+                "save_safetensors",
+                f"{name!r} is {tensor.dtype.name}, which the format does not have",
+                f"convert it to one of {', '.join(sorted(dtype.name for dtype in _NAMES))}",
             )
         start, end = end, end + tensor.nbytes
         header[name] = {
@@ -220,6 +214,3 @@ def save_safetensors(
         for name in order:
             array = np.ascontiguousarray(np.asarray(given[name]))
             file.write(array.reshape(-1).view(np.uint8).data)
-
-
-__all__ = ["DTYPES", "SafetensorsFile", "load_safetensors", "load_shards", "save_safetensors"]

@@ -218,6 +218,3 @@ def _numbers(given: Any) -> tuple[int, ...]:
 def _named(name: Global) -> Global | DType:
     """dtypes are what they are; everything else stays a name."""
     return _DTYPES.get(name.name, name) if name.module == "torch" else name
-
-
-__all__ = ["Checkpoint", "load_torch"]

@@ -34,7 +34,6 @@ from planish.frontend.tensor.operands import (
     axis_of,
     cast_to,
     common_shape,
-    mistake,
     promoted,
     reshaped,
     tensor,
@@ -143,7 +142,7 @@ def qr(x: Tensor, /, mode: Literal["r"]) -> Tensor: ...
 def qr(x: Tensor, /, mode: Literal["reduced", "complete", "r"] = "reduced") -> QRResult | Tensor:
     """Orthonormal columns times an upper triangle; with mode `r` that alone."""
     if mode not in ("reduced", "complete", "r"):
-        raise mistake(ShapeError, "qr", f"there is no mode {mode!r}", "reduced, complete or r")
+        raise ShapeError.of("qr", f"there is no mode {mode!r}", "reduced, complete or r")
     if mode == "r":
         return lapack.qr(lapack.matrices("qr", x), False)[1]
     return QRResult(*lapack.qr(lapack.matrices("qr", x), mode == "complete"))
@@ -169,7 +168,7 @@ def eigh(x: Tensor, /, UPLO: Literal["L", "U"] = "L") -> EighResult:  # noqa: N8
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, of which the lower or upper triangle is read."""
     given = lapack.matrices("eigh", x, square=True)
     if UPLO not in ("L", "U"):
-        raise mistake(ShapeError, "eigh", f"there is no triangle {UPLO!r}", "L or U")
+        raise ShapeError.of("eigh", f"there is no triangle {UPLO!r}", "L or U")
     return EighResult(*lapack.eigh(given if UPLO == "L" else _adjoint(given)))
 
 
@@ -221,8 +220,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     is_vector = b.ndim == 1
     b = cast_to(reshaped(b, (b.shape[0], 1)) if is_vector else b, a.dtype)
     if b.ndim < 2 or b.shape[-2] != a.shape[-1]:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "solve",
             f"shapes {a.shape} and {tensor('solve', x2).shape} do not fit",
             "the right side needs a row per row of the matrix",
@@ -271,9 +269,7 @@ def lstsq(x1: Tensor, x2: Tensor, /, rcond: float | None = None, *, rtol: float 
     is_vector = b.ndim == 1
     right = reshaped(b, (b.shape[0], 1)) if is_vector else b
     if right.shape[-2] != a.shape[-2]:
-        raise mistake(
-            ShapeError, "lstsq", f"shapes {a.shape} and {b.shape} do not fit", "both need the same rows"
-        )
+        raise ShapeError.of("lstsq", f"shapes {a.shape} and {b.shape} do not fit", "both need the same rows")
     u, s, vh = lapack.svd(a, False)
     keep = s > _threshold(a, s, rtol)
     factor = where(keep, 1.0 / where(keep, s, 1.0), 0.0)
@@ -393,17 +389,17 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross product of vectors of three elements."""
     left, right = promoted("cross", tensor("cross", x1), tensor("cross", x2))
     if left.dtype.is_bool:
-        raise mistake(DTypeError, "cross", "bools are not numbers", "convert them first")
+        raise DTypeError.of("cross", "bools are not numbers", "convert them first")
     ndim = left.ndim if left.ndim > right.ndim else right.ndim
     if not -ndim <= axis < ndim:
-        raise mistake(ShapeError, "cross", f"no axis {axis} in shapes {left.shape} and {right.shape}")
+        raise ShapeError.of("cross", f"no axis {axis} in shapes {left.shape} and {right.shape}")
     shape = common_shape("cross", [left.shape, right.shape])
     place = axis_of("cross", axis, len(shape), shape)
     if shape[place] != 3 or 1 in (
         x.shape[axis if axis < 0 else axis - ndim] for x in (left, right) if x.ndim
     ):
-        raise mistake(
-            ShapeError, "cross", f"shapes {left.shape} and {right.shape} have no 3 elements along axis {axis}"
+        raise ShapeError.of(
+            "cross", f"shapes {left.shape} and {right.shape} have no 3 elements along axis {axis}"
         )
     left, right = (moveaxis(broadcast_to(x, shape), place, -1) for x in (left, right))
     a, b = ([x[..., at] for at in range(3)] for x in (left, right))
@@ -415,7 +411,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """The product of n equal square matrices; of inverses if n is negative."""
     given = tensor("matrix_power", x)
     if given.ndim < 2 or given.shape[-1] != given.shape[-2]:
-        raise mistake(ShapeError, "matrix_power", f"matrices of shape {given.shape} are not square")
+        raise ShapeError.of("matrix_power", f"matrices of shape {given.shape} are not square")
     base = inv(given) if n < 0 else given
     power = -n if n < 0 else n
     result: Tensor | None = None
@@ -433,7 +429,7 @@ def multi_dot(arrays: Sequence[Tensor], /) -> Tensor:
     """The product of several matrices, in the order that needs the least work."""
     given = [tensor("multi_dot", x) for x in arrays]
     if len(given) < 2:
-        raise mistake(ShapeError, "multi_dot", f"{len(given)} matrices have no product")
+        raise ShapeError.of("multi_dot", f"{len(given)} matrices have no product")
     first, last = given[0].ndim == 1, given[-1].ndim == 1
     chain = [reshaped(x, (1, x.shape[0])) if at == 0 and first else x for at, x in enumerate(given)]
     chain[-1] = reshaped(chain[-1], (chain[-1].shape[0], 1)) if last else chain[-1]

@@ -15,7 +15,7 @@ from planish.frontend.custom import stop_gradient
 from planish.frontend.tensor import factorizations as lapack
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import cast_to, mistake, tensor
+from planish.frontend.tensor.operands import cast_to, tensor
 from planish.linalg.core import inv, solve
 
 _SERIES: Final = {
@@ -191,8 +191,7 @@ def lu_solve(factors: tuple[Tensor, Tensor], b: Tensor, /) -> Tensor:
     is_vector = right.ndim == 1
     right = right[:, None] if is_vector else right
     if right.shape[-2] != packed.shape[-1]:
-        raise mistake(
-            ShapeError, "lu_solve", f"factors {packed.shape} and a right side {tensor('lu_solve', b).shape} do not fit", "a row per row of the matrix"
+        raise ShapeError.of("lu_solve", f"factors {packed.shape} and a right side {tensor('lu_solve', b).shape} do not fit", "a row per row of the matrix"
         )  # fmt: skip
     lead = fn.broadcast_shapes(packed.shape[:-2], right.shape[:-2])
     packed = fn.broadcast_to(packed, (*lead, *packed.shape[-2:]))
@@ -208,8 +207,7 @@ def tensorinv(x: Tensor, /, ind: int = 2) -> Tensor:
     """The inverse for `tensordot` over the first `ind` axes."""
     given = tensor("tensorinv", x)
     if not 0 < ind < given.ndim or math.prod(given.shape[:ind]) != math.prod(given.shape[ind:]):
-        raise mistake(
-            ShapeError, "tensorinv", f"shape {given.shape} cut at {ind} is not square", "both parts need as many elements"
+        raise ShapeError.of("tensorinv", f"shape {given.shape} cut at {ind} is not square", "both parts need as many elements"
         )  # fmt: skip
     size = math.prod(given.shape[:ind])
     return fn.reshape(inv(fn.reshape(given, (size, size))), (*given.shape[ind:], *given.shape[:ind]))
@@ -223,8 +221,7 @@ def tensorsolve(a: Tensor, b: Tensor, /, axes: Sequence[int] | None = None) -> T
         left = fn.permute_dims(left, (*[n for n in range(left.ndim) if n not in moved], *moved))
     rest = left.shape[right.ndim :]
     if left.shape[: right.ndim] != right.shape or math.prod(rest) != right.size:
-        raise mistake(
-            ShapeError, "tensorsolve", f"shapes {left.shape} and {right.shape} do not fit", "a begins with the shape of b, and is square as a matrix"
+        raise ShapeError.of("tensorsolve", f"shapes {left.shape} and {right.shape} do not fit", "a begins with the shape of b, and is square as a matrix"
         )  # fmt: skip
     found = solve(fn.reshape(left, (right.size, right.size)), fn.reshape(right, (right.size,)))
     return fn.reshape(found, rest)

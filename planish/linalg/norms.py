@@ -10,7 +10,7 @@ from planish.frontend.tensor import factorizations as lapack
 from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.elementwise import abs, square
 from planish.frontend.tensor.manipulation import reshape
-from planish.frontend.tensor.operands import axes_of, axis_of, cast_to, mistake, permuted, reshaped, tensor
+from planish.frontend.tensor.operands import axes_of, axis_of, cast_to, permuted, reshaped, tensor
 from planish.frontend.tensor.pointwise import floating
 from planish.frontend.tensor.scalar_functions import sqrt
 from planish.frontend.tensor.statistics import max, min, sum
@@ -54,9 +54,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Order | None = "fr
             found = max(s, axis=-1) if ord == 2 else min(s, axis=-1)
         return reshaped(found, (*found.shape, 1, 1)) if keepdims else found
     if ord not in (1, -1, math.inf, -math.inf):
-        raise mistake(
-            ShapeError, "matrix_norm", f"there is no norm {ord!r}", "fro, nuc, 1, -1, 2, -2, inf or -inf"
-        )
+        raise ShapeError.of("matrix_norm", f"there is no norm {ord!r}", "fro, nuc, 1, -1, 2, -2, inf or -inf")
     columns = ord in (1, -1)
     sums = sum(abs(given), axis=pair[0] if columns else pair[1], keepdims=True)
     best = max if ord in (1, math.inf) else min
@@ -71,10 +69,10 @@ def norm(x: Tensor, /, ord: Order | None = None, axis: Axis = None, keepdims: bo
     axes = tuple(range(given.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     if len(axes) == 1:
         if isinstance(ord, str):
-            raise mistake(ShapeError, "norm", f"{ord!r} is a norm of matrices", "name two axes")
+            raise ShapeError.of("norm", f"{ord!r} is a norm of matrices", "name two axes")
         return vector_norm(given, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
-        raise mistake(ShapeError, "norm", f"{len(axes)} axes hold neither vectors nor matrices")
+        raise ShapeError.of("norm", f"{len(axes)} axes hold neither vectors nor matrices")
     first, second = (axis_of("norm", one, given.ndim, given.shape) for one in axes)
     rest = [at for at in range(given.ndim) if at not in (first, second)]
     found = matrix_norm(permuted(given, [*rest, first, second]), ord=ord)

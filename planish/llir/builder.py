@@ -12,36 +12,24 @@ says what is wrong with the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.llir import program as ir
-from planish.llir.program import (
-    COMPARISONS,
-    Buffer,
-    Function,
-    Immediate,
-    Instruction,
-    Operand,
-    Ops,
-    Program,
-    Register,
-    Variable,
-)
 from planish.llir.tiles import TileOp
 from planish.uop.node import Number
 
-Value = Operand | Number
+Value = ir.Operand | Number
 """An operand, or a number whose dtype its place decides."""
 
 
-def immediate(value: Value, dtype: DType) -> Operand:
+def immediate(value: Value, dtype: DType) -> ir.Operand:
     """The operand; a number as the constant of this dtype."""
-    if isinstance(value, Register | Immediate):
+    if isinstance(value, ir.Register | ir.Immediate):
         return value
-    return Immediate(dtype.const(value), dtype)
+    return ir.Immediate(dtype.const(value), dtype)
 
 
 class Builder:
@@ -49,34 +37,40 @@ class Builder:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.body: list[Instruction] = []
-        self._params: list[Buffer] = []
-        self._locals: list[Buffer] = []
-        self._variables: list[Variable] = []
-        self.functions: dict[Function, None] = {}
+        self.body: list[ir.Instruction] = []
+        self._params: list[ir.Buffer] = []
+        self._locals: list[ir.Buffer] = []
+        self._variables: list[ir.Variable] = []
+        self.functions: dict[ir.Function, None] = {}
         """Of kernels that were written into this one."""
         self._count = 0
 
-    def program(self) -> Program:
+    def program(self) -> ir.Program:
         """What has been written so far."""
         own = (tuple(self._params), tuple(self._locals), tuple(self.body), tuple(self._variables))
-        return Program(self.name, *own, tuple(self.functions))
+        return ir.Program(self.name, *own, tuple(self.functions))
 
     @property
-    def buffers(self) -> tuple[Buffer, ...]:
+    def buffers(self) -> tuple[ir.Buffer, ...]:
         """What has been declared so far, parameters first."""
         return (*self._params, *self._locals)
 
-    def fresh(self, dtype: DType) -> Register:
+    def fresh(self, dtype: DType) -> ir.Register:
         """A register that nothing has assigned yet."""
         self._count += 1
-        return Register(self._count - 1, dtype)
+        return ir.Register(self._count - 1, dtype)
+
+    def _assigned(self, form: Callable[..., ir.Instruction], dtype: DType, *fields: object) -> ir.Register:
+        """The fresh register that an instruction assigns."""
+        result = self.fresh(dtype)
+        self.body.append(form(result, *fields))
+        return result
 
     # -- declarations ----------------------------------------------------------------------------------------------
 
-    def param(self, name: str, dtype: DType, size: int, align: int | None = None) -> Buffer:
+    def param(self, name: str, dtype: DType, size: int, align: int | None = None) -> ir.Buffer:
         """A buffer that the kernel is called with."""
-        self._params.append(Buffer(name, dtype, size, AddrSpace.GLOBAL, align))
+        self._params.append(ir.Buffer(name, dtype, size, AddrSpace.GLOBAL, align))
         return self._params[-1]
 
     def memory(
@@ -87,65 +81,63 @@ class Builder:
         space: AddrSpace = AddrSpace.REG,
         offset: int | None = None,
         align: int | None = None,
-    ) -> Buffer:
+    ) -> ir.Buffer:
         """A buffer of the kernel's own."""
-        self._locals.append(Buffer(name, dtype, size, space, align, offset))
+        self._locals.append(ir.Buffer(name, dtype, size, space, align, offset))
         return self._locals[-1]
 
-    def variable(self, name: str, low: int, high: int, dtype: DType = dtypes.int32) -> Register:
+    def variable(self, name: str, low: int, high: int, dtype: DType = dtypes.int32) -> ir.Register:
         """An integer given at launch."""
-        self._variables.append(Variable(self.fresh(dtype), name, low, high))
+        self._variables.append(ir.Variable(self.fresh(dtype), name, low, high))
         return self._variables[-1].result
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
-    def address(self, base: Buffer | Register, index: Value) -> Register:
+    def address(self, base: ir.Buffer | ir.Register, index: Value) -> ir.Register:
         """base + index·itemsize."""
         position = immediate(index, dtypes.int32)
-        pointer = base.pointer if isinstance(base, Buffer) else base.dtype
-        result = self.fresh(pointer.scalar.vec(max(position.dtype.lanes, pointer.lanes)))
-        self.body.append(ir.Address(result, base, position))
-        return result
+        pointer = base.pointer if isinstance(base, ir.Buffer) else base.dtype
+        return self._assigned(
+            ir.Address, pointer.scalar.vec(max(position.dtype.lanes, pointer.lanes)), base, position
+        )
 
     def address_nd(
         self,
-        base: Buffer | Register,
+        base: ir.Buffer | ir.Register,
         indices: Sequence[Value],
         steps: Sequence[int],
         dtype: DType = dtypes.int32,
-    ) -> Register:
+    ) -> ir.Register:
         """base + (Σ indexᵢ·stepᵢ)·itemsize, computed in `dtype`, every term of the sum."""
-        total: Operand | None = None
+        total: ir.Operand | None = None
         for index, step in zip(indices, steps, strict=True):
             term = immediate(index, dtype)
             if step != 1:
-                term = self.compute(Ops.MUL, term, step)
-            total = term if total is None else self.compute(Ops.ADD, total, term)
+                term = self.compute(ir.Ops.MUL, term, step)
+            total = term if total is None else self.compute(ir.Ops.ADD, total, term)
         return self.address(base, immediate(0, dtype) if total is None else total)
 
     def load(
         self,
-        address: Register,
+        address: ir.Register,
         dtype: DType | None = None,
         *,
         gate: Value | None = None,
         alternative: Value | None = None,
         align: int = 0,
         nontemporal: bool = False,
-    ) -> Register:
+    ) -> ir.Register:
         """What is at the address: one element, or as much as `dtype` holds."""
         base = address.dtype.scalar
         element = base.base if isinstance(base, PtrDType) else base
         kind = element.scalar.vec(element.lanes * address.dtype.lanes) if dtype is None else dtype
         condition = None if gate is None else immediate(gate, dtypes.bool_)
         otherwise = None if gate is None else immediate(0 if alternative is None else alternative, kind)
-        result = self.fresh(kind)
-        self.body.append(ir.Load(result, address, condition, otherwise, align, nontemporal))
-        return result
+        return self._assigned(ir.Load, kind, address, condition, otherwise, align, nontemporal)
 
     def store(
         self,
-        address: Register,
+        address: ir.Register,
         value: Value,
         *,
         gate: Value | None = None,
@@ -158,103 +150,87 @@ class Builder:
         condition = None if gate is None else immediate(gate, dtypes.bool_)
         self.body.append(ir.Store(address, immediate(value, element), condition, align, nontemporal))
 
-    def prefetch(self, address: Register, *, write: bool = False, locality: int = 3) -> None:
+    def prefetch(self, address: ir.Register, *, write: bool = False, locality: int = 3) -> None:
         """A promise to use what is at the address."""
         self.body.append(ir.Prefetch(address, write, locality))
 
     # -- values ----------------------------------------------------------------------------------------------------
 
-    def compute(self, op: Ops, *inputs: Value) -> Register:
+    def compute(self, op: ir.Ops, *inputs: Value) -> ir.Register:
         """op(inputs); the dtype is that of the first operand that is not a number."""
-        typed = inputs[1:] if op is Ops.WHERE else inputs
-        dtype = next(v.dtype for v in typed if isinstance(v, Register | Immediate))
+        typed = inputs[1:] if op is ir.Ops.WHERE else inputs
+        dtype = next(v.dtype for v in typed if isinstance(v, ir.Register | ir.Immediate))
         operands = tuple(immediate(v, dtype) for v in inputs)
-        result = self.fresh(dtypes.bool_.vec(dtype.lanes) if op in COMPARISONS else dtype)
-        self.body.append(ir.Compute(result, op, operands))
-        return result
+        return self._assigned(
+            ir.Compute, dtypes.bool_.vec(dtype.lanes) if op in ir.COMPARISONS else dtype, op, operands
+        )
 
-    def add(self, x: Value, y: Value) -> Register:
+    def add(self, x: Value, y: Value) -> ir.Register:
         """x + y."""
-        return self.compute(Ops.ADD, x, y)
+        return self.compute(ir.Ops.ADD, x, y)
 
-    def mul(self, x: Value, y: Value) -> Register:
+    def mul(self, x: Value, y: Value) -> ir.Register:
         """x * y."""
-        return self.compute(Ops.MUL, x, y)
+        return self.compute(ir.Ops.MUL, x, y)
 
-    def fma(self, x: Value, y: Value, z: Value) -> Register:
+    def fma(self, x: Value, y: Value, z: Value) -> ir.Register:
         """x * y + z, rounded once."""
-        return self.compute(Ops.MULACC, x, y, z)
+        return self.compute(ir.Ops.MULACC, x, y, z)
 
-    def less(self, x: Value, y: Value) -> Register:
+    def less(self, x: Value, y: Value) -> ir.Register:
         """x < y."""
-        return self.compute(Ops.CMPLT, x, y)
+        return self.compute(ir.Ops.CMPLT, x, y)
 
-    def select(self, condition: Operand, x: Value, y: Value) -> Register:
+    def select(self, condition: ir.Operand, x: Value, y: Value) -> ir.Register:
         """x where the condition holds, else y."""
-        return self.compute(Ops.WHERE, condition, x, y)
+        return self.compute(ir.Ops.WHERE, condition, x, y)
 
-    def cast(self, operand: Operand, dtype: DType) -> Register:
+    def cast(self, operand: ir.Operand, dtype: DType) -> ir.Register:
         """The value converted to the scalar type, lane by lane."""
-        result = self.fresh(dtype.scalar.vec(operand.dtype.lanes))
-        self.body.append(ir.Convert(result, operand))
-        return result
+        return self._assigned(ir.Convert, dtype.scalar.vec(operand.dtype.lanes), operand)
 
-    def bitcast(self, operand: Operand, dtype: DType) -> Register:
+    def bitcast(self, operand: ir.Operand, dtype: DType) -> ir.Register:
         """The bits reinterpreted."""
-        result = self.fresh(dtype)
-        self.body.append(ir.Bitcast(result, operand))
-        return result
+        return self._assigned(ir.Bitcast, dtype, operand)
 
-    def lanes(self, operand: Operand, *lanes: int) -> Register:
+    def lanes(self, operand: ir.Operand, *lanes: int) -> ir.Register:
         """The selected lanes."""
-        result = self.fresh(operand.dtype.scalar.vec(len(lanes)))
-        self.body.append(ir.Lanes(result, operand, lanes))
-        return result
+        return self._assigned(ir.SelectLanes, operand.dtype.scalar.vec(len(lanes)), operand, lanes)
 
-    def build(self, *inputs: Operand) -> Register:
+    def build(self, *inputs: ir.Operand) -> ir.Register:
         """Scalars as a vector."""
-        result = self.fresh(inputs[0].dtype.vec(len(inputs)))
-        self.body.append(ir.Build(result, inputs))
-        return result
+        return self._assigned(ir.Build, inputs[0].dtype.vec(len(inputs)), inputs)
 
-    def splat(self, operand: Operand, lanes: int) -> Register:
+    def splat(self, operand: ir.Operand, lanes: int) -> ir.Register:
         """A scalar in every lane."""
         return self.build(*(operand,) * lanes)
 
-    def concat(self, *inputs: Operand) -> Register:
+    def concat(self, *inputs: ir.Operand) -> ir.Register:
         """Vectors joined."""
-        result = self.fresh(inputs[0].dtype.scalar.vec(sum(v.dtype.lanes for v in inputs)))
-        self.body.append(ir.Concat(result, inputs))
-        return result
+        return self._assigned(
+            ir.Concat, inputs[0].dtype.scalar.vec(sum(v.dtype.lanes for v in inputs)), inputs
+        )
 
-    def lookup(self, table: Operand, index: Operand) -> Register:
+    def lookup(self, table: ir.Operand, index: ir.Operand) -> ir.Register:
         """table[index modulo its entries], lane by lane."""
-        result = self.fresh(table.dtype.scalar.vec(index.dtype.lanes))
-        self.body.append(ir.Lookup(result, table, index))
-        return result
+        return self._assigned(ir.Lookup, table.dtype.scalar.vec(index.dtype.lanes), table, index)
 
-    def any(self, operand: Operand) -> Register:
+    def any(self, operand: ir.Operand) -> ir.Register:
         """Whether a bool holds in any lane."""
-        result = self.fresh(dtypes.bool_)
-        self.body.append(ir.AnyLane(result, operand))
-        return result
+        return self._assigned(ir.AnyLane, dtypes.bool_, operand)
 
-    def tile(self, tile: TileOp, a: Operand, b: Operand, c: Operand) -> Register:
+    def tile(self, tile: TileOp, a: ir.Operand, b: ir.Operand, c: ir.Operand) -> ir.Register:
         """a @ b + c."""
-        result = self.fresh(c.dtype)
-        self.body.append(ir.Tile(result, a, b, c, tile))
-        return result
+        return self._assigned(ir.Tile, c.dtype, a, b, c, tile)
 
     # -- control ---------------------------------------------------------------------------------------------------
 
-    def special(self, name: str, bound: Value, dtype: DType = dtypes.int32) -> Register:
+    def special(self, name: str, bound: Value, dtype: DType = dtypes.int32) -> ir.Register:
         """The index of this block, thread or core."""
-        result = self.fresh(dtype)
-        self.body.append(ir.Special(result, name, immediate(bound, dtype)))
-        return result
+        return self._assigned(ir.Special, dtype, name, immediate(bound, dtype))
 
     @contextmanager
-    def loop(self, bound: Value, unroll: int = 0, dtype: DType = dtypes.int32) -> Iterator[Register]:
+    def loop(self, bound: Value, unroll: int = 0, dtype: DType = dtypes.int32) -> Iterator[ir.Register]:
         """The instructions of the `with` block, for every value of the counter."""
         end = immediate(bound, dtype)
         counter = self.fresh(end.dtype)
@@ -263,7 +239,7 @@ class Builder:
         self.body.append(ir.EndLoop(counter, end))
 
     @contextmanager
-    def when(self, condition: Operand) -> Iterator[None]:
+    def when(self, condition: ir.Operand) -> Iterator[None]:
         """The instructions of the `with` block, where the condition holds."""
         self.body.append(ir.If(condition))
         yield

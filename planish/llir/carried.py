@@ -373,6 +373,3 @@ def carry(
     carrying = _Carrying(into, program, memory, turns, chains)
     carrying.inlining.integers({name: each for name, each in integers.items() if name != turns.counter})
     carrying.walk(_nest(program), [])
-
-
-__all__ = ["CHAINS", "Carried", "Refused", "TurnLoop", "TurnValue", "carry"]

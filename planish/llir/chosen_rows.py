@@ -16,34 +16,22 @@ from __future__ import annotations
 from typing import Final
 
 from planish import dtypes
+from planish.llir import program as ir
 from planish.llir.nests import Nests
-from planish.llir.program import (
-    Address,
-    Compute,
-    Convert,
-    Immediate,
-    Instruction,
-    Load,
-    Loop,
-    Ops,
-    Prefetch,
-    Register,
-    Store,
-)
 
 _MOST: Final = 64
 """Instructions that it may take to find a row."""
-_COPIED: Final = (Address, Load, Compute, Convert)
+_COPIED: Final = (ir.Address, ir.Load, ir.Compute, ir.Convert)
 """What may be done once more."""
 
 
 def ask_for_chosen_rows(nests: Nests) -> None:
     """Ask for rows of large parameters ahead where data chooses them."""
-    if not any(isinstance(i, Load) and i.result.dtype.is_int for i in nests.body):
+    if not any(isinstance(i, ir.Load) and i.result.dtype.is_int for i in nests.body):
         return
     work = _ChosenRows(nests)
     for position, i in enumerate(nests.body):
-        if isinstance(i, Load) and i.gate is None and nests.makers.buffer(i.address) in nests.large:
+        if isinstance(i, ir.Load) and i.gate is None and nests.makers.buffer(i.address) in nests.large:
             work.ask(position, i)
 
 
@@ -54,17 +42,17 @@ class _ChosenRows:
         self.nests = nests
         self.makers = nests.makers
         self.around = nests.around()
-        self.written = {self.makers.buffer(i.address) for i in nests.body if isinstance(i, Store)}
-        self.copies: dict[tuple[int, Register], Register] = {}
+        self.written = {self.makers.buffer(i.address) for i in nests.body if isinstance(i, ir.Store)}
+        self.copies: dict[tuple[int, ir.Register], ir.Register] = {}
         """By outer loop: a register, as it will be in the next iteration."""
 
-    def ask(self, position: int, load: Load) -> None:
+    def ask(self, position: int, load: ir.Load) -> None:
         """Ask for what a load will read in the next iteration of the loop around its own."""
         home = self.around[position]
         if len(home) < 2 or load.result.dtype.lanes < 2 or load.address.dtype.lanes > 1:
             return
         outer, inner = (self.nests.body[p] for p in home[-2:])
-        if not isinstance(outer, Loop) or not isinstance(inner, Loop):
+        if not isinstance(outer, ir.Loop) or not isinstance(inner, ir.Loop):
             return
         needed = self.needed(load.address, home)
         if needed is None:
@@ -85,9 +73,9 @@ class _ChosenRows:
             else:
                 self.nests.add_behind(position, copied)
         if (number, load.address) in self.copies:
-            self.nests.add_behind(position, Prefetch(self.copies[number, load.address]))
+            self.nests.add_behind(position, ir.Prefetch(self.copies[number, load.address]))
 
-    def needed(self, address: Register, home: tuple[int, ...]) -> list[int] | None:
+    def needed(self, address: ir.Register, home: tuple[int, ...]) -> list[int] | None:
         """The instructions inside the outer loop that an address follows from, in order; None unless data decides it."""
         needed: set[int] = set()
         stack = [address]
@@ -98,7 +86,7 @@ class _ChosenRows:
             maker = self.nests.body[place]
             if not isinstance(maker, _COPIED) or self.around[place] not in {home, home[:-1]}:
                 return None
-            if isinstance(maker, Load) and (
+            if isinstance(maker, ir.Load) and (
                 maker.gate is not None
                 or self.around[place] == home
                 or self.makers.buffer(maker.address) in self.written
@@ -106,16 +94,16 @@ class _ChosenRows:
                 return None
             needed.add(place)
             stack += maker.registers
-        chosen = [p for p in needed if isinstance(self.nests.body[p], Load)]
+        chosen = [p for p in needed if isinstance(self.nests.body[p], ir.Load)]
         return sorted(needed) if chosen and len(needed) <= _MOST else None
 
-    def next_counter(self, number: int, loop: Loop) -> list[Instruction]:
+    def next_counter(self, number: int, loop: ir.Loop) -> list[ir.Instruction]:
         """The counter of the next iteration; of this one if it is the last."""
         kind = loop.counter.dtype
         more, below = self.makers.fresh(kind), self.makers.fresh(dtypes.bool_)
         chosen = self.copies[number, loop.counter] = self.makers.fresh(kind)
         return [
-            Compute(more, Ops.ADD, (loop.counter, Immediate(1, kind))),
-            Compute(below, Ops.CMPLT, (more, loop.bound)),
-            Compute(chosen, Ops.WHERE, (below, more, loop.counter)),
+            ir.Compute(more, ir.Ops.ADD, (loop.counter, ir.Immediate(1, kind))),
+            ir.Compute(below, ir.Ops.CMPLT, (more, loop.bound)),
+            ir.Compute(chosen, ir.Ops.WHERE, (below, more, loop.counter)),
         ]

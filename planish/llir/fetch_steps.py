@@ -11,7 +11,7 @@ from planish.errors import VerifyError
 from planish.llir import program as ir
 from planish.llir.program import Immediate, Operand, Program
 from planish.llir.text import instruction_line
-from planish.llir.thread_state import WAIT, Array, Flight, MemoryImage, Ring, Step, ThreadState
+from planish.llir.thread_state import WAIT, Array, AsyncCopy, MemoryImage, Ring, Step, ThreadState
 from planish.uop.ops import Box
 
 _CHUNK = 16
@@ -130,7 +130,7 @@ class FetchSteps:
                 memory.in_flight = np.zeros(memory.data.size, np.bool_)
             memory.in_flight[start + ahead] = True
             ring.sizes[memory] = elements
-            ring.boxes.setdefault(now, []).append(Flight(memory, start + ahead, values))
+            ring.boxes.setdefault(now, []).append(AsyncCopy(memory, start + ahead, values))
             ring.expected[now] = ring.expected.get(now, 0) - values.nbytes
 
         return step

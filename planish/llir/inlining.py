@@ -10,39 +10,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from planish.dtypes import DType
+from planish.llir import program as ir
 from planish.llir.builder import Builder, immediate
-from planish.llir.program import (
-    Address,
-    Barrier,
-    Buffer,
-    Combine,
-    Deal,
-    EndLoop,
-    Instruction,
-    Loop,
-    Operand,
-    Program,
-    Register,
-    Special,
-    Tile,
-)
 from planish.records import dataclass
 
-Memory = Buffer | Register
+Memory = ir.Buffer | ir.Register
 """A buffer, or an address in one."""
 
 
-def is_simple(program: Program) -> bool:
+def is_simple(program: ir.Program) -> bool:
     """Whether one thread can run a kernel from its start to its end, whatever runs before and after it."""
     return not any(
-        isinstance(i, Barrier | Combine | Deal | Tile) or (isinstance(i, Special) and i.is_thread)
+        isinstance(i, ir.Barrier | ir.CombineThreads | ir.Deal | ir.Tile)
+        or (isinstance(i, ir.Special) and i.is_thread)
         for i in program.body
     )
 
 
 def pointer_of(memory: Memory) -> DType:
     """The dtype of an address in memory."""
-    return memory.pointer if isinstance(memory, Buffer) else memory.dtype.scalar
+    return memory.pointer if isinstance(memory, ir.Buffer) else memory.dtype.scalar
 
 
 @dataclass(slots=True)
@@ -50,11 +37,11 @@ class Inlining:
     """One kernel on its way into another."""
 
     into: Builder
-    program: Program
+    program: ir.Program
     memory: Sequence[Memory]
     """By parameter."""
-    registers: dict[Register, Operand] = field(default_factory=dict)
-    places: dict[Buffer, Memory] = field(init=False)
+    registers: dict[ir.Register, ir.Operand] = field(default_factory=dict)
+    places: dict[ir.Buffer, Memory] = field(init=False)
 
     def __post_init__(self) -> None:
         self.into.functions |= dict.fromkeys(self.program.functions)
@@ -65,7 +52,7 @@ class Inlining:
                 name, buffer.dtype, buffer.size, buffer.space, buffer.offset, buffer.align
             )
 
-    def integers(self, given: Mapping[str, Operand]) -> None:
+    def integers(self, given: Mapping[str, ir.Operand]) -> None:
         """What a launch would bring, by name; converted once, here."""
         for variable in self.program.variables:
             operand = given.get(variable.name)
@@ -75,13 +62,13 @@ class Inlining:
                 operand = self.into.cast(operand, variable.result.dtype)
             self.registers[variable.result] = operand
 
-    def operand(self, operand: Operand) -> Operand:
+    def operand(self, operand: ir.Operand) -> ir.Operand:
         """The operand under its new name."""
-        return self.registers[operand] if isinstance(operand, Register) else operand
+        return self.registers[operand] if isinstance(operand, ir.Register) else operand
 
-    def write(self, instruction: Instruction) -> None:
+    def write(self, instruction: ir.Instruction) -> None:
         """One instruction, at the end of what has been written."""
-        if isinstance(instruction, Address):
+        if isinstance(instruction, ir.Address):
             self.address(instruction)
             return
         written = instruction
@@ -89,7 +76,7 @@ class Inlining:
         for name in instruction.reads:
             changed[name] = self._read(getattr(instruction, name))
         if instruction.writes is not None:
-            target: Register = getattr(instruction, instruction.writes)
+            target: ir.Register = getattr(instruction, instruction.writes)
             changed[instruction.writes] = self.registers[target] = self.into.fresh(target.dtype)
         if changed:
             written = replace(instruction, **changed)  # type: ignore[type-var]  # every form is a dataclass
@@ -98,38 +85,38 @@ class Inlining:
     def _read(self, value: object) -> object:
         if isinstance(value, tuple):
             return tuple(map(self._read, value))
-        return self.registers[value] if isinstance(value, Register) else value
+        return self.registers[value] if isinstance(value, ir.Register) else value
 
-    def address(self, instruction: Address) -> None:
+    def address(self, instruction: ir.Address) -> None:
         """An address: in the memory that stands for the kernel's, so its dtype may have another size."""
         base = instruction.base
-        if isinstance(base, Buffer):
+        if isinstance(base, ir.Buffer):
             memory = self.places[base]
         else:
             memory = self.registers[base]  # type: ignore[assignment]  # an address is never a constant
         result = self.into.fresh(pointer_of(memory).vec(instruction.result.dtype.lanes))
         self.registers[instruction.result] = result
-        self.into.body.append(Address(result, memory, self.operand(instruction.index)))
+        self.into.body.append(ir.Address(result, memory, self.operand(instruction.index)))
 
     def whole(self) -> None:
         """All of it."""
-        opened: list[tuple[Register, Operand]] = []
-        counted: dict[str, Register] = {}
+        opened: list[tuple[ir.Register, ir.Operand]] = []
+        counted: dict[str, ir.Register] = {}
         for i in self.program.body:
-            if not isinstance(i, Special):
+            if not isinstance(i, ir.Special):
                 self.write(i)
             elif i.name in counted:
                 self.registers[i.result] = counted[i.name]
             else:
                 counter, bound = self.into.fresh(i.result.dtype), self.operand(i.bound)
                 self.registers[i.result] = counted[i.name] = counter
-                self.into.body.append(Loop(counter, bound))
+                self.into.body.append(ir.Loop(counter, bound))
                 opened.append((counter, bound))
-        self.into.body.extend(EndLoop(*each) for each in reversed(opened))
+        self.into.body.extend(ir.EndLoop(*each) for each in reversed(opened))
 
 
 def inline(
-    into: Builder, program: Program, memory: Sequence[Memory], integers: Mapping[str, Operand]
+    into: Builder, program: ir.Program, memory: Sequence[Memory], integers: Mapping[str, ir.Operand]
 ) -> None:
     """Write a kernel into another one."""
     inlining = Inlining(into, program, memory)
@@ -137,11 +124,11 @@ def inline(
     inlining.whole()
 
 
-def copy(into: Builder, source: Memory, target: Memory, size: Operand, lanes: int) -> None:
+def copy(into: Builder, source: Memory, target: Memory, size: ir.Operand, lanes: int) -> None:
     """So many elements from here to there: as vectors, of which the last may copy a few once more."""
     element = getattr(pointer_of(source), "base")  # noqa: B009 - a pointer knows what it points to
     wide = element.vec(lanes)
-    count = size.value if not isinstance(size, Register) else None
+    count = size.value if not isinstance(size, ir.Register) else None
     if lanes > 1 and isinstance(count, int) and count >= lanes:
         with into.loop(count // lanes, dtype=size.dtype) as i:
             place = into.mul(i, lanes)
@@ -152,6 +139,3 @@ def copy(into: Builder, source: Memory, target: Memory, size: Operand, lanes: in
         return
     with into.loop(size) as i:
         into.store(into.address(target, i), into.load(into.address(source, i)))
-
-
-__all__ = ["Inlining", "Memory", "copy", "inline", "is_simple", "pointer_of"]

@@ -19,28 +19,12 @@ from numpy.typing import NDArray
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.errors import DTypeError, ShapeError, VerifyError
 from planish.llir import layout
+from planish.llir import program as ir
 from planish.llir.counters import Counters
 from planish.llir.fetching import memories
-from planish.llir.program import (
-    Acquire,
-    AwaitBoxes,
-    Barrier,
-    Buffer,
-    Combine,
-    Compute,
-    Convert,
-    Deal,
-    Fetcher,
-    Ops,
-    Program,
-    Reload,
-    Special,
-    Spill,
-    Tile,
-)
 from planish.llir.steps import Decoder
 from planish.llir.text import instruction_line
-from planish.llir.thread_state import GARBAGE, WAIT, Block, MemoryImage, Pointer, ThreadState, garbage
+from planish.llir.thread_state import GARBAGE, WAIT, BlockState, MemoryImage, Pointer, ThreadState, garbage
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.llir.verify import verify
 from planish.uop import arithmetic, ops
@@ -64,7 +48,7 @@ def multiply(tile: TileOp, a: Array, b: Array, c: Array, narrow: tuple[DType, DT
     if core is not None and core.order in ORDERS:
         return ORDERS[core.order](left, right, c)
     for k in range(tile.k):
-        c = arithmetic.apply(Ops.MULACC, wide.scalar, left[:, k, None], right[None, k, :], c)
+        c = arithmetic.apply(ir.Ops.MULACC, wide.scalar, left[:, k, None], right[None, k, :], c)
     return c
 
 
@@ -74,14 +58,14 @@ def multiply(tile: TileOp, a: Array, b: Array, c: Array, narrow: tuple[DType, DT
 class _Turns(NamedTuple):
     """The threads of a block, in the order in which they take turns."""
 
-    block: Block
+    block: BlockState
     runs: dict[ThreadState, Generator[None, None, None]]
 
 
 class _BlockRun:
     """One kernel, its memory and its grid."""
 
-    def __init__(self, program: Program, arguments: Sequence[Array], variables: Mapping[str, int]) -> None:
+    def __init__(self, program: ir.Program, arguments: Sequence[Array], variables: Mapping[str, int]) -> None:
         self.program = program
         self.decoder = Decoder(program)
         self.globals = {
@@ -114,15 +98,15 @@ class _BlockRun:
         probe = ThreadState(0, registers, {}, {})
         for instruction, step in zip(self.program.body, self.decoder.steps, strict=True):
             known = all(registers[slot(operand)] is not None for operand in instruction.operands)
-            if isinstance(instruction, Special):
+            if isinstance(instruction, ir.Special):
                 if not known:
                     raise VerifyError(
                         f"{self.program.name}: the bound of {instruction.name} is not known at launch"
                     )
                 bounds[instruction.name] = int(registers[slot(instruction.bound)])
-            if isinstance(instruction, Reload):
+            if isinstance(instruction, ir.Reload):
                 known = instruction.slot in probe.slots
-            if known and isinstance(instruction, Compute | Convert | Spill | Reload):
+            if known and isinstance(instruction, ir.Compute | ir.Convert | ir.Spill | ir.Reload):
                 step(probe)
             elif instruction.target is not None:
                 registers[slot(instruction.target)] = None
@@ -134,7 +118,7 @@ class _BlockRun:
         # lidx0 runs fastest: neighbouring threads form a group
         inner = sorted((name for name in self.bounds if name.startswith("lidx")), reverse=True)
         for place in product(*(range(self.bounds[name]) for name in names)):
-            cluster: list[Block] = []
+            cluster: list[BlockState] = []
             for rank in product(*(range(self.bounds[name]) for name in ranks)):
                 where = dict(zip((*names, *ranks), (*place, *rank), strict=True))
                 local = self._local_memory()
@@ -145,10 +129,10 @@ class _BlockRun:
                 cluster.append(self._block(threads, where, local))
             self._run_cluster(cluster, reverse)
 
-    def _local_memory(self) -> dict[Buffer, MemoryImage]:
+    def _local_memory(self) -> dict[ir.Buffer, MemoryImage]:
         raw = np.full(self.arena.nbytes, GARBAGE, np.uint8)
         own = [b for b in self.program.locals if b.space is AddrSpace.LOCAL]
-        memories: dict[Buffer, MemoryImage] = {}
+        memories: dict[ir.Buffer, MemoryImage] = {}
         for buffer, placed in zip(own, self.arena.buffers, strict=True):
             start = placed.offset or 0
             data = raw[start : start + buffer.nbytes].view(buffer.dtype.numpy)
@@ -157,7 +141,9 @@ class _BlockRun:
             memories[buffer] = MemoryImage(buffer, data)
         return memories
 
-    def _thread(self, number: int, specials: dict[str, int], local: dict[Buffer, MemoryImage]) -> ThreadState:
+    def _thread(
+        self, number: int, specials: dict[str, int], local: dict[ir.Buffer, MemoryImage]
+    ) -> ThreadState:
         memory = self.globals | local
         for buffer in self.program.locals:
             if buffer.space is AddrSpace.REG:
@@ -180,11 +166,11 @@ class _BlockRun:
                 position = following
 
     def _block(
-        self, threads: list[ThreadState], where: dict[str, int], local: dict[Buffer, MemoryImage]
-    ) -> Block:
+        self, threads: list[ThreadState], where: dict[str, int], local: dict[ir.Buffer, MemoryImage]
+    ) -> BlockState:
         """A block, with who fetches for it."""
-        block = Block(local, threads)
-        if any(isinstance(i, Fetcher) for i in self.program.body):
+        block = BlockState(local, threads)
+        if any(isinstance(i, ir.Fetcher) for i in self.program.body):
             fetcher = self._thread(len(threads), where, local)
             fetcher.fetches = True
             block.everybody.append(fetcher)
@@ -195,7 +181,7 @@ class _BlockRun:
                 thread.rings = fetcher.rings
         return block
 
-    def _run_cluster(self, cluster: list[Block], reverse: bool) -> None:
+    def _run_cluster(self, cluster: list[BlockState], reverse: bool) -> None:
         """Blocks that run at the same time: each as far as it comes without the others, so that who does not wait for them is found."""
         for block in cluster:
             for thread in block.everybody:
@@ -229,14 +215,14 @@ class _BlockRun:
                 remedy="every thread of a block must come to the same barriers, of a group to the same tile operations",
             )
 
-    def _of_cluster(self, cluster: list[Block], waiting: set[ThreadState]) -> set[ThreadState]:
+    def _of_cluster(self, cluster: list[BlockState], waiting: set[ThreadState]) -> set[ThreadState]:
         """All threads of a cluster, if they are at one barrier of it."""
         everybody = {thread for block in cluster for thread in block.threads}
         places = {thread.waiting for thread in everybody & waiting}
         if not everybody <= waiting or len(places) != 1:
             return set()
         barrier = self.program.body[places.pop()]
-        return everybody if isinstance(barrier, Barrier) and barrier.cluster else set()
+        return everybody if isinstance(barrier, ir.Barrier) and barrier.cluster else set()
 
     def _release(self, threads: list[ThreadState], waiting: set[ThreadState]) -> set[ThreadState]:
         """Those that may go on: all of a block at one barrier, all of a group at one tile operation."""
@@ -245,14 +231,14 @@ class _BlockRun:
         if len(others) == len(threads) and len(places) == 1:
             (place,) = places
             barrier = self.program.body[place]
-            if isinstance(barrier, Barrier) and not barrier.cluster:
+            if isinstance(barrier, ir.Barrier) and not barrier.cluster:
                 return others
         released: set[ThreadState] = set()
         for thread in waiting:
             instruction = self.program.body[thread.waiting]
-            if isinstance(instruction, Acquire | AwaitBoxes) and self._is_served(instruction, thread):
+            if isinstance(instruction, ir.Acquire | ir.AwaitBoxes) and self._is_served(instruction, thread):
                 released.add(thread)
-            elif isinstance(instruction, Tile | Combine | Deal) and thread not in released:
+            elif isinstance(instruction, ir.Tile | ir.CombineThreads | ir.Deal) and thread not in released:
                 count = _group_of(instruction)
                 first = thread.number // count * count
                 group = threads[first : first + count]
@@ -261,10 +247,10 @@ class _BlockRun:
                     released.update(group)
         return released
 
-    def _is_served(self, i: Acquire | AwaitBoxes, thread: ThreadState) -> bool:
+    def _is_served(self, i: ir.Acquire | ir.AwaitBoxes, thread: ThreadState) -> bool:
         """Whether a step is free to be fetched, which it is from then on; or there, for a thread to see."""
         step, ring = int(thread.registers[self.decoder.slot(i.step)]), thread.rings[i.ring]
-        if isinstance(i, Acquire):
+        if isinstance(i, ir.Acquire):
             if ring.is_free(step, self.decoder.groups):
                 ring.expected[step] = ring.expected.get(step, 0) + i.nbytes
                 return True
@@ -274,22 +260,22 @@ class _BlockRun:
             return True
         return False
 
-    def _together(self, i: Tile | Combine | Deal, group: list[ThreadState]) -> None:
-        if isinstance(i, Tile):
+    def _together(self, i: ir.Tile | ir.CombineThreads | ir.Deal, group: list[ThreadState]) -> None:
+        if isinstance(i, ir.Tile):
             self._multiply(i, group)
-        elif isinstance(i, Combine):
+        elif isinstance(i, ir.CombineThreads):
             self._combine(i, group)
         else:
             self._deal(i, group)
 
-    def _deal(self, i: Deal, group: list[ThreadState]) -> None:
+    def _deal(self, i: ir.Deal, group: list[ThreadState]) -> None:
         rows = np.stack([t.registers[self.decoder.slot(i.operand)] for t in group])
         threads, lanes = exchanged(ops.Exchange(i.matrices, i.transposed), i.operand.dtype.itemsize)
         dealt, out = rows[threads, lanes], self.decoder.slot(i.result)
         for thread, value in zip(group, dealt, strict=True):
             thread.registers[out] = value if i.result.dtype.lanes > 1 else value.reshape(())
 
-    def _multiply(self, i: Tile, group: list[ThreadState]) -> None:
+    def _multiply(self, i: ir.Tile, group: list[ThreadState]) -> None:
         given = {
             name: [t.registers[self.decoder.slot(x)] for t in group]
             for name, x in zip("abc", (i.a, i.b, i.c), strict=True)
@@ -309,7 +295,7 @@ class _BlockRun:
         for thread, lanes in zip(group, result, strict=True):
             thread.registers[out] = lanes if i.result.dtype.lanes > 1 else lanes.reshape(())
 
-    def _in_memory(self, i: Tile, matrix: str, held: list[Pointer]) -> Array:
+    def _in_memory(self, i: ir.Tile, matrix: str, held: list[Pointer]) -> Array:
         """A matrix in LOCAL memory."""
         memory, start = held[0]
         places = start + i.tile.memory_places(matrix)
@@ -331,7 +317,7 @@ class _BlockRun:
         core = CORES.get(i.tile.name)
         return found if core is None else core.seen(found)
 
-    def _combine(self, i: Combine, group: list[ThreadState]) -> None:
+    def _combine(self, i: ir.CombineThreads, group: list[ThreadState]) -> None:
         given = np.stack([np.atleast_1d(t.registers[self.decoder.slot(i.operand)]) for t in group])
         values = combined(ops.Combine(i.op, i.width, i.before), i.result.dtype.scalar, given)
         out = self.decoder.slot(i.result)
@@ -342,7 +328,7 @@ class _BlockRun:
         ran: Counter[str] = Counter()
         for instruction, count in zip(self.program.body, self.counts, strict=True):
             ran[
-                instruction.op.name.lower() if isinstance(instruction, Compute) else instruction.mnemonic
+                instruction.op.name.lower() if isinstance(instruction, ir.Compute) else instruction.mnemonic
             ] += count
         sizes = [size for name, size in self.bounds.items() if name.startswith("lidx")]
         others = [size for name, size in self.bounds.items() if not name.startswith("lidx")]
@@ -362,20 +348,20 @@ def _element(dtype: DType) -> DType:
     return scalar.base if isinstance(scalar, PtrDType) else dtype
 
 
-def _group_of(i: Tile | Combine | Deal) -> int:
+def _group_of(i: ir.Tile | ir.CombineThreads | ir.Deal) -> int:
     """How many threads do it together."""
-    if isinstance(i, Tile):
+    if isinstance(i, ir.Tile):
         return i.tile.threads
-    return i.width if isinstance(i, Combine) else WARP
+    return i.width if isinstance(i, ir.CombineThreads) else WARP
 
 
-def _as_many(program: Program, arguments: Sequence[Array]) -> Sequence[Array]:
+def _as_many(program: ir.Program, arguments: Sequence[Array]) -> Sequence[Array]:
     if len(arguments) != len(program.params):
         raise ShapeError(f"{program.name} takes {len(program.params)} arrays, not {len(arguments)}")
     return arguments
 
 
-def _flat(program: Program, buffer: Buffer, array: Array) -> Array:
+def _flat(program: ir.Program, buffer: ir.Buffer, array: Array) -> Array:
     if array.dtype != buffer.dtype.numpy:
         raise DTypeError(f"{program.name}: {buffer} holds {buffer.dtype.scalar}, not {array.dtype}")
     # A buffer whose dims vary is declared at its largest, also in a kernel that looks at one place of it and needs no size.
@@ -388,7 +374,7 @@ def _flat(program: Program, buffer: Buffer, array: Array) -> Array:
 
 
 def interpret(
-    program: Program,
+    program: ir.Program,
     arguments: Sequence[Array],
     variables: Mapping[str, int] = _NO_VARIABLES,
     *,

@@ -17,17 +17,6 @@ from planish.errors import LoweringError, did_you_mean
 from planish.llir import program as ir
 from planish.llir.fetching import fetched
 from planish.llir.hints import with_unroll_hints
-from planish.llir.program import (
-    COPIED,
-    FORMS,
-    Buffer,
-    Immediate,
-    Instruction,
-    Operand,
-    Program,
-    Register,
-    Variable,
-)
 from planish.llir.resident import resident
 from planish.llir.reuse import reused
 from planish.llir.rounds import in_rounds
@@ -56,14 +45,14 @@ class _Lowering:
     def __init__(self, tiles: Mapping[str, TileOp], unroll: Mapping[Axis, int]) -> None:
         self.tiles = tiles
         self.unroll = unroll
-        self.body: list[Instruction] = []
-        self.variables: list[Variable] = []
-        self.buffers: dict[UOp, Buffer] = {}
-        self.operands: dict[UOp, Operand] = {}
-        self.gates: dict[UOp, Operand] = {}
+        self.body: list[ir.Instruction] = []
+        self.variables: list[ir.Variable] = []
+        self.buffers: dict[UOp, ir.Buffer] = {}
+        self.operands: dict[UOp, ir.Operand] = {}
+        self.gates: dict[UOp, ir.Operand] = {}
         """The gates of gated places."""
-        self.bounds: dict[UOp, Operand] = {}
-        self.opened: list[Register] = []
+        self.bounds: dict[UOp, ir.Operand] = {}
+        self.opened: list[ir.Register] = []
         """The counters of the loops around."""
         self.aligned: frozenset[UOp] = frozenset()
         """Memory that tensor cores read by themselves."""
@@ -71,22 +60,22 @@ class _Lowering:
         """Loads that are no instructions: asynchronous copies do them."""
         self.count = 0
 
-    def new(self, dtype: dtypes.DType) -> Register:
+    def new(self, dtype: dtypes.DType) -> ir.Register:
         self.count += 1
-        return Register(self.count - 1, dtype)
+        return ir.Register(self.count - 1, dtype)
 
-    def fresh(self, node: UOp) -> Register:
+    def fresh(self, node: UOp) -> ir.Register:
         register = self.new(node.dtype)
         self.operands[node] = register
         return register
 
-    def register(self, node: UOp) -> Register:
+    def register(self, node: UOp) -> ir.Register:
         operand = self.operands[node]
-        if not isinstance(operand, Register):
+        if not isinstance(operand, ir.Register):
             raise LoweringError(f"{node.op.name} is a constant where a register is needed", op=node.op.name)
         return operand
 
-    def sources(self, node: UOp) -> tuple[Operand, ...]:
+    def sources(self, node: UOp) -> tuple[ir.Operand, ...]:
         return tuple(self.operands[source] for source in node.src)
 
     # -- leaves ----------------------------------------------------------------------------------------------------
@@ -101,14 +90,14 @@ class _Lowering:
             )
         align = PLACES_ALIGNED if node in self.aligned else None
         name = f"{_PREFIX[dtype.space]}{node.arg}"
-        self.buffers[node] = Buffer(name, dtype.base, dtype.size, dtype.space, align)
+        self.buffers[node] = ir.Buffer(name, dtype.base, dtype.size, dtype.space, align)
 
     def constant(self, node: UOp) -> None:
-        self.operands[node] = Immediate(cast("Number | tuple[Number, ...]", node.arg), node.dtype)
+        self.operands[node] = ir.Immediate(cast("Number | tuple[Number, ...]", node.arg), node.dtype)
 
     def variable(self, node: UOp) -> None:
         name, low, high = cast("UOpVariable", node.arg)
-        self.variables.append(Variable(self.fresh(node), name, low, high))
+        self.variables.append(ir.Variable(self.fresh(node), name, low, high))
 
     def special(self, node: UOp) -> None:
         bound = self.operands[node.src[0]]
@@ -157,7 +146,7 @@ class _Lowering:
         self.operands[node] = result
         self.body.append(ir.Address(result, base, self.operands[index], _peer(node)))
 
-    def gate(self, place: UOp, own: UOp | None) -> Operand | None:
+    def gate(self, place: UOp, own: UOp | None) -> ir.Operand | None:
         """The gate of an access: that of the place, its own, or both together."""
         first = self.gates.get(place)
         second = None if own is None else self.operands[own]
@@ -170,7 +159,7 @@ class _Lowering:
         self.body.append(ir.Compute(result, Ops.AND, (first, second)))
         return result
 
-    def splat(self, operand: Operand, lanes: int) -> Operand:
+    def splat(self, operand: ir.Operand, lanes: int) -> ir.Operand:
         if operand.dtype.lanes == lanes:
             return operand
         result = self.new(operand.dtype.vec(lanes))
@@ -182,9 +171,9 @@ class _Lowering:
             return
         place = node.src[0]
         gate = self.gate(place, node.src[2] if len(node.src) > 2 else None)
-        alternative: Operand | None = None
+        alternative: ir.Operand | None = None
         if gate is not None:
-            zero = Immediate(node.dtype.const(0), node.dtype)
+            zero = ir.Immediate(node.dtype.const(0), node.dtype)
             alternative = self.operands[node.src[1]] if len(node.src) > 1 else zero
         align, nontemporal = _hints(node)
         self.body.append(
@@ -219,7 +208,7 @@ class _Lowering:
         self.body.append(ir.Address(address, base, self.operands[offset]))
         at = tuple([self.operands[each] for each in coordinates])
         at, aside = at[: len(box.dims)], at[len(box.dims) :]
-        step = Immediate(0, dtypes.int32) if not self.opened else self.opened[-1]
+        step = ir.Immediate(0, dtypes.int32) if not self.opened else self.opened[-1]
         several = box.panels if box.panels > 1 else 0
         self.body.append(
             ir.CopyBox(
@@ -287,7 +276,7 @@ class _Lowering:
     def combine(self, node: UOp) -> None:
         op, width, before = cast("Combine", node.arg)
         given = self.operands[node.src[0]]
-        self.body.append(ir.Combine(self.fresh(node), op.name.lower(), given, width, before))
+        self.body.append(ir.CombineThreads(self.fresh(node), op.name.lower(), given, width, before))
 
     def exchange(self, node: UOp) -> None:
         matrices, transposed = cast("Exchange", node.arg)
@@ -372,13 +361,15 @@ def _is_copy(store: UOp) -> bool:
     if value.op is not Ops.LOAD or len(store.src) > 2 or len(place.src) > 2:
         return False
     nbytes = value.dtype.itemsize * value.dtype.lanes
-    if nbytes not in COPIED or (value.dtype.lanes > 1 and min(_hints(store)[0], _hints(value)[0]) < nbytes):
+    if nbytes not in ir.COPIED or (
+        value.dtype.lanes > 1 and min(_hints(store)[0], _hints(value)[0]) < nbytes
+    ):
         return False
     zero = len(value.src) < 2 or (value.src[1].op is Ops.CONST and not value.src[1].arg)
     return zero and value.src[0].src[1].dtype.lanes == 1 and all(s.dtype.lanes == 1 for s in value.src[2:])
 
 
-def _as_it_is(form: Callable[..., Instruction]) -> Callable[[_Lowering, UOp], None]:
+def _as_it_is(form: Callable[..., ir.Instruction]) -> Callable[[_Lowering, UOp], None]:
     """An instruction whose fields are the sources of a node, and its argument."""
 
     def lower(state: _Lowering, node: UOp) -> None:
@@ -419,7 +410,7 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.SINK: _Lowering.nothing,
     Ops.GROUP: _Lowering.nothing,
     **dict.fromkeys(ALU, _Lowering.compute),
-    **{op: _as_it_is(form) for form in FORMS for op in form.lowers},
+    **{op: _as_it_is(form) for form in ir.FORMS for op in form.lowers},
 }
 
 
@@ -429,7 +420,7 @@ def lower(
     *,
     tiles: Mapping[str, TileOp] = _TILES,
     unroll: Mapping[Axis, int] | None = None,
-) -> Program:
+) -> ir.Program:
     """The LLIR of a linear list of UOps.
 
     `tiles` describes tensor cores by name (one that is not listed is row-major in the registers of one thread); `unroll`
@@ -449,5 +440,5 @@ def lower(
     params = sorted((b for b in buffers if b.space is AddrSpace.GLOBAL), key=lambda b: int(b.name[3:]))
     own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
-    made = resident(fetched(Program(name, tuple(params), own, tuple(body), tuple(state.variables))))
+    made = resident(fetched(ir.Program(name, tuple(params), own, tuple(body), tuple(state.variables))))
     return in_rounds(reused(made)) if state.aligned else made

@@ -11,21 +11,10 @@ from dataclasses import field
 from typing import Final
 
 from planish.dtypes import DType
-from planish.llir.program import (
-    Address,
-    Buffer,
-    Compute,
-    Convert,
-    Immediate,
-    Instruction,
-    Operand,
-    Ops,
-    Program,
-    Register,
-)
+from planish.llir import program as ir
 from planish.records import dataclass
 
-_ARITHMETIC: Final = (Compute, Convert)
+_ARITHMETIC: Final = (ir.Compute, ir.Convert)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +22,7 @@ class Sum:
     """constant + Σ factor · register; no factor is 0."""
 
     constant: int = 0
-    terms: dict[Register, int] = field(default_factory=dict)
+    terms: dict[ir.Register, int] = field(default_factory=dict)
 
     def plus(self, other: Sum, factor: int = 1) -> Sum:
         """self + factor · other."""
@@ -51,36 +40,36 @@ class Sum:
 class Makers:
     """The registers of one program."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self.body = program.body
         self.places = {i.target: place for place, i in enumerate(program.body) if i.target is not None}
         """Where each register is made. (Variables are made by nobody.)"""
         numbers = [r.number for r in self.places] + [v.result.number for v in program.variables]
         self._next = 1 + max(numbers, default=-1)
-        self._sums: dict[Register, Sum] = {}
+        self._sums: dict[ir.Register, Sum] = {}
 
-    def maker(self, register: Register) -> Instruction | None:
+    def maker(self, register: ir.Register) -> ir.Instruction | None:
         """The instruction that makes a register."""
         place = self.places.get(register)
         return None if place is None else self.body[place]
 
-    def buffer(self, address: Register) -> Buffer | None:
+    def buffer(self, address: ir.Register) -> ir.Buffer | None:
         """The buffer that an address leads into."""
         maker = self.maker(address)
-        while isinstance(maker, Address) and isinstance(maker.base, Register):
+        while isinstance(maker, ir.Address) and isinstance(maker.base, ir.Register):
             maker = self.maker(maker.base)
-        return maker.base if isinstance(maker, Address) and isinstance(maker.base, Buffer) else None
+        return maker.base if isinstance(maker, ir.Address) and isinstance(maker.base, ir.Buffer) else None
 
-    def fresh(self, dtype: DType) -> Register:
+    def fresh(self, dtype: DType) -> ir.Register:
         """A register that the program does not have."""
         self._next += 1
-        return Register(self._next - 1, dtype)
+        return ir.Register(self._next - 1, dtype)
 
     # -- sums --------------------------------------------------------------------------------------------------
 
-    def sum(self, operand: Operand) -> Sum:
+    def sum(self, operand: ir.Operand) -> Sum:
         """An integer as a sum."""
-        if isinstance(operand, Immediate):
+        if isinstance(operand, ir.Immediate):
             return _constant(operand)
         stack = [operand]
         while stack:
@@ -98,48 +87,48 @@ class Makers:
             stack.pop()
         return self._sums[operand]
 
-    def _made(self, made: Instruction | None) -> Sum | None:
+    def _made(self, made: ir.Instruction | None) -> Sum | None:
         """What an instruction makes of sums; None if that is no sum."""
-        if isinstance(made, Convert):
+        if isinstance(made, ir.Convert):
             return self._known(made.operand) if _is_count(made.operand.dtype) else None
-        if not isinstance(made, Compute) or not all(_is_count(operand.dtype) for operand in made.inputs):
+        if not isinstance(made, ir.Compute) or not all(_is_count(operand.dtype) for operand in made.inputs):
             return None
         x = [self._known(operand) for operand in made.inputs]
-        if made.op in {Ops.ADD, Ops.SUB}:
-            return x[0].plus(x[1], 1 if made.op is Ops.ADD else -1)
-        if made.op is Ops.SHL and x[1].number is not None and 0 <= x[1].number < 64:
+        if made.op in {ir.Ops.ADD, ir.Ops.SUB}:
+            return x[0].plus(x[1], 1 if made.op is ir.Ops.ADD else -1)
+        if made.op is ir.Ops.SHL and x[1].number is not None and 0 <= x[1].number < 64:
             return Sum().plus(x[0], 1 << x[1].number)
-        if made.op in {Ops.MUL, Ops.MULACC}:
-            rest = x[2] if made.op is Ops.MULACC else Sum()
+        if made.op in {ir.Ops.MUL, ir.Ops.MULACC}:
+            rest = x[2] if made.op is ir.Ops.MULACC else Sum()
             for one, other in ((0, 1), (1, 0)):
                 factor = x[other].number
                 if factor is not None:
                     return rest.plus(x[one], factor)
         return None
 
-    def _known(self, operand: Operand) -> Sum:
-        return _constant(operand) if isinstance(operand, Immediate) else self._sums[operand]
+    def _known(self, operand: ir.Operand) -> Sum:
+        return _constant(operand) if isinstance(operand, ir.Immediate) else self._sums[operand]
 
-    def index(self, address: Register) -> Sum | None:
+    def index(self, address: ir.Register) -> Sum | None:
         """Where in its buffer an address leads, counted in elements."""
         total, maker = Sum(), self.maker(address)
-        while isinstance(maker, Address) and maker.result.dtype.lanes == 1:
+        while isinstance(maker, ir.Address) and maker.result.dtype.lanes == 1:
             total = total.plus(self.sum(maker.index))
-            if isinstance(maker.base, Buffer):
+            if isinstance(maker.base, ir.Buffer):
                 return total
             maker = self.maker(maker.base)
         return None
 
-    def step(self, address: Register, counter: Register, place: int) -> int | None:
+    def step(self, address: ir.Register, counter: ir.Register, place: int) -> int | None:
         """By how many elements an address moves when the counter of the loop at a place grows by one; None if that is not one number."""
         index = self.index(address)
         if index is None or not self.are_fixed((r for r in index.terms if r != counter), place):
             return None
         return index.terms.get(counter, 0)
 
-    def are_fixed(self, registers: Iterable[Register], place: int) -> bool:
+    def are_fixed(self, registers: Iterable[ir.Register], place: int) -> bool:
         """Whether registers are the same in all iterations of the loop at a place."""
-        stack, seen = list(registers), set[Register]()
+        stack, seen = list(registers), set[ir.Register]()
         while stack:
             register = stack.pop()
             if register in seen or self.places.get(register, -1) < place:
@@ -152,7 +141,7 @@ class Makers:
         return True
 
 
-def _constant(operand: Immediate) -> Sum:
+def _constant(operand: ir.Immediate) -> Sum:
     return Sum(operand.value) if isinstance(operand.value, int) else Sum()
 
 

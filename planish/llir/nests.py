@@ -11,28 +11,14 @@ from dataclasses import field, replace
 from typing import Final
 
 from planish.dtypes import AddrSpace, PtrDType
+from planish.llir import program as ir
 from planish.llir.makers import Makers
-from planish.llir.program import (
-    CLOSING,
-    OPENING,
-    Address,
-    Compute,
-    Convert,
-    EndLoop,
-    Immediate,
-    Instruction,
-    Load,
-    Loop,
-    Program,
-    Register,
-    Store,
-)
 from planish.records import dataclass
 from planish.target import Target
 
 LINE: Final = 64
 """The bytes of a cache line."""
-_ARITHMETIC: Final = (Compute, Convert)
+_ARITHMETIC: Final = (ir.Compute, ir.Convert)
 _PAST_CACHES: Final = 8
 """A store past the caches takes as long as so many other instructions: it holds the buffer that a line leaves through. (By timing a softmax;
 anything from 4 to 16 is within a few percent.)"""
@@ -42,7 +28,7 @@ anything from 4 to 16 is within a few percent.)"""
 class InstructionNest:
     """A loop: where it stands, and what it does in one iteration, inner loops left out."""
 
-    header: Loop
+    header: ir.Loop
     start: int
     parent: InstructionNest | None
     end: int = 0
@@ -63,13 +49,13 @@ class InstructionNest:
     def length(self) -> int:
         """How often it runs, if that is a number; else 0."""
         bound = self.header.bound
-        return bound.value if isinstance(bound, Immediate) and isinstance(bound.value, int) else 0
+        return bound.value if isinstance(bound, ir.Immediate) and isinstance(bound.value, int) else 0
 
 
 class Nests:
     """The loops of one program."""
 
-    def __init__(self, program: Program, target: Target) -> None:
+    def __init__(self, program: ir.Program, target: Target) -> None:
         self._program = program
         self.target = target
         self.body = program.body
@@ -78,16 +64,16 @@ class Nests:
         """Parameters that do not fit the second cache."""
         self.loops: list[InstructionNest] = []
         """In order of their headers."""
-        self.before: dict[int, list[Instruction]] = {}
-        self.behind: dict[int, list[Instruction]] = {}
+        self.before: dict[int, list[ir.Instruction]] = {}
+        self.behind: dict[int, list[ir.Instruction]] = {}
         self._walk()
 
     def _walk(self) -> None:
         inside: InstructionNest | None = None
         for position, i in enumerate(self.body):
-            if isinstance(i, Address):
+            if isinstance(i, ir.Address):
                 continue  # the most frequent ones
-            if isinstance(i, Loop):
+            if isinstance(i, ir.Loop):
                 inside = InstructionNest(i, position, inside)
                 self.loops.append(inside)
                 if inside.parent is not None:
@@ -96,15 +82,15 @@ class Nests:
                 continue
             elif isinstance(i, _ARITHMETIC):
                 if self.is_whole(i):
-                    inside.arithmetic += isinstance(i, Compute)
+                    inside.arithmetic += isinstance(i, ir.Compute)
                     inside.effort += 1
-            elif isinstance(i, Load):
+            elif isinstance(i, ir.Load):
                 inside.loads.append(position)
-                inside.effort += not _is_register(i.address)
-            elif isinstance(i, Store):
+                inside.effort += not is_register(i.address)
+            elif isinstance(i, ir.Store):
                 inside.stores.append(position)
-                inside.effort += not _is_register(i.address)
-            elif isinstance(i, EndLoop):
+                inside.effort += not is_register(i.address)
+            elif isinstance(i, ir.EndLoop):
                 inside.end = position
                 inside = inside.parent
 
@@ -113,10 +99,10 @@ class Nests:
         outer: list[tuple[int, ...]] = []
         headers: tuple[int, ...] = ()
         for position, i in enumerate(self.body):
-            if isinstance(i, CLOSING):
+            if isinstance(i, ir.CLOSING):
                 headers = headers[:-1]
             outer.append(headers)
-            if isinstance(i, OPENING):
+            if isinstance(i, ir.OPENING):
                 headers += (position,)
         return outer
 
@@ -127,40 +113,40 @@ class Nests:
             nest.effort += (_PAST_CACHES - 1) * sum(position in positions for position in nest.stores)
         for position in positions:
             i = body[position]
-            if isinstance(i, Store):
+            if isinstance(i, ir.Store):
                 body[position] = replace(i, nontemporal=True)
         self.body = tuple(body)
         self._program = replace(self._program, body=self.body)
 
-    def is_whole(self, i: Compute | Convert | Load | Store) -> bool:
+    def is_whole(self, i: ir.Compute | ir.Convert | ir.Load | ir.Store) -> bool:
         """Whether an instruction is about a register of the machine, or several."""
-        dtype = i.value.dtype if isinstance(i, Store) else i.result.dtype
+        dtype = i.value.dtype if isinstance(i, ir.Store) else i.result.dtype
         return dtype.bits >= 8 and dtype.lanes * dtype.itemsize % self.target.register_bytes == 0
 
-    def loads_of(self, nest: InstructionNest) -> Iterator[tuple[int, Load]]:
+    def loads_of(self, nest: InstructionNest) -> Iterator[tuple[int, ir.Load]]:
         """The loads of a loop, and where they stand."""
         for position in nest.loads:
             i = self.body[position]
-            if isinstance(i, Load):
+            if isinstance(i, ir.Load):
                 yield position, i
 
-    def stores_of(self, nest: InstructionNest) -> Iterator[tuple[int, Store]]:
+    def stores_of(self, nest: InstructionNest) -> Iterator[tuple[int, ir.Store]]:
         """The stores of a loop, and where they stand."""
         for position in nest.stores:
             i = self.body[position]
-            if isinstance(i, Store):
+            if isinstance(i, ir.Store):
                 yield position, i
 
-    def add_before(self, position: int, *instructions: Instruction) -> None:
+    def add_before(self, position: int, *instructions: ir.Instruction) -> None:
         """Put instructions before one, behind those that were put there."""
         self.before.setdefault(position, []).extend(instructions)
 
-    def add_behind(self, position: int, *instructions: Instruction) -> None:
+    def add_behind(self, position: int, *instructions: ir.Instruction) -> None:
         """Put instructions behind one, and behind those that were put there."""
         self.behind.setdefault(position, []).extend(instructions)
 
     @property
-    def program(self) -> Program:
+    def program(self) -> ir.Program:
         """The program with all that was added."""
         if not self.before and not self.behind:
             return self._program
@@ -172,6 +158,6 @@ class Nests:
         return replace(self._program, body=tuple(body))
 
 
-def _is_register(address: Register) -> bool:
+def is_register(address: ir.Register) -> bool:
     """Whether what is at an address is in registers all the time: accumulators."""
     return isinstance(address.dtype, PtrDType) and address.dtype.space is AddrSpace.REG

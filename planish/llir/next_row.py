@@ -18,19 +18,9 @@ from __future__ import annotations
 from typing import Final
 
 from planish import dtypes
+from planish.llir import program as ir
 from planish.llir.makers import Sum
 from planish.llir.nests import LINE, InstructionNest, Nests
-from planish.llir.program import (
-    Address,
-    Buffer,
-    Compute,
-    Convert,
-    Immediate,
-    Instruction,
-    Ops,
-    Prefetch,
-    Register,
-)
 from planish.records import dataclass
 
 _MOST: Final = 8
@@ -43,7 +33,7 @@ _NEAR: Final = 2
 class _NextRow:
     """A piece of a parameter that a loop reads, one element after another, and the next iteration of the loop around reads another of."""
 
-    buffer: Buffer
+    buffer: ir.Buffer
     index: Sum
     """Where the next one starts."""
     elements: int
@@ -84,7 +74,7 @@ def ask_for_next_rows(nests: Nests) -> set[int]:
 def _rows(nests: Nests, loop: InstructionNest, around: InstructionNest) -> list[_NextRow]:
     """What a loop reads of large parameters, from end to end, and elsewhere in each iteration of the loop around."""
     makers = nests.makers
-    pieces: dict[tuple[Buffer, frozenset[tuple[Register, int]]], list[tuple[int, int, int]]] = {}
+    pieces: dict[tuple[ir.Buffer, frozenset[tuple[ir.Register, int]]], list[tuple[int, int, int]]] = {}
     for position, i in nests.loads_of(loop):
         buffer, index = makers.buffer(i.address), makers.index(i.address)
         if buffer is None or buffer not in nests.large or index is None:
@@ -142,42 +132,44 @@ def _ask(nests: Nests, around: InstructionNest, rows: list[_NextRow], loops: lis
         for number, row in enumerate(rows):
             step = -(-row.elements * effort // (sum(efforts) * loop.length))
             at, place = nests.makers.fresh(counter.dtype), nests.makers.fresh(starts[number].dtype)
-            shift = Immediate(begins[number], counter.dtype)
+            shift = ir.Immediate(begins[number], counter.dtype)
             nests.add_behind(
                 loop.start,
-                Compute(at, Ops.MULACC, (counter, Immediate(step, counter.dtype), shift)),
-                Address(place, starts[number], at),
+                ir.Compute(at, ir.Ops.MULACC, (counter, ir.Immediate(step, counter.dtype), shift)),
+                ir.Address(place, starts[number], at),
                 *_asked(nests, place, step, row.buffer.dtype.itemsize, locality),
             )
             begins[number] += step * loop.length
 
 
-def _asked(nests: Nests, place: Register, elements: int, itemsize: int, locality: int) -> list[Instruction]:
+def _asked(
+    nests: Nests, place: ir.Register, elements: int, itemsize: int, locality: int
+) -> list[ir.Instruction]:
     """Prefetches of so many elements at a place, line by line."""
-    written: list[Instruction] = [Prefetch(place, locality=locality)]
+    written: list[ir.Instruction] = [ir.Prefetch(place, locality=locality)]
     for further in range(LINE // itemsize, elements, LINE // itemsize):
         address = nests.makers.fresh(place.dtype)
         written += [
-            Address(address, place, Immediate(further, dtypes.int64)),
-            Prefetch(address, locality=locality),
+            ir.Address(address, place, ir.Immediate(further, dtypes.int64)),
+            ir.Prefetch(address, locality=locality),
         ]
     return written
 
 
-def _start(nests: Nests, around: InstructionNest, row: _NextRow) -> Register:
+def _start(nests: Nests, around: InstructionNest, row: _NextRow) -> ir.Register:
     """The address of the next row, computed where the loop around begins an iteration."""
     fits = row.buffer.elements + 2 * abs(row.index.terms[around.header.counter]) < 1 << 31
     kind = around.header.counter.dtype if fits else dtypes.int64
-    written: list[Instruction] = []
-    total: Register | Immediate = Immediate(row.index.constant, kind)
+    written: list[ir.Instruction] = []
+    total: ir.Register | ir.Immediate = ir.Immediate(row.index.constant, kind)
     for register, factor in row.index.terms.items():
         operand = register
         if register.dtype is not kind:
             operand = nests.makers.fresh(kind)
-            written.append(Convert(operand, register))
+            written.append(ir.Convert(operand, register))
         following = nests.makers.fresh(kind)
-        written.append(Compute(following, Ops.MULACC, (operand, Immediate(factor, kind), total)))
+        written.append(ir.Compute(following, ir.Ops.MULACC, (operand, ir.Immediate(factor, kind), total)))
         total = following
     result = nests.makers.fresh(row.buffer.pointer)
-    nests.add_behind(around.start, *written, Address(result, row.buffer, total))
+    nests.add_behind(around.start, *written, ir.Address(result, row.buffer, total))
     return result

@@ -14,23 +14,7 @@ from planish import dtypes
 from planish.cursor import T
 from planish.dtypes import AddrSpace, DType
 from planish.errors import DTypeError, did_you_mean
-from planish.llir.program import (
-    COMPARISONS,
-    FORMS,
-    Buffer,
-    Compute,
-    EndIf,
-    EndLoop,
-    If,
-    Immediate,
-    Instruction,
-    Loop,
-    Operand,
-    Ops,
-    Program,
-    Register,
-    Variable,
-)
+from planish.llir import program as ir
 from planish.llir.syntax import read
 from planish.llir.tiles import TileOp
 from planish.uop.node import Number
@@ -57,7 +41,7 @@ class _WrittenConstant(NamedTuple):
     offset: int
 
 
-_Value = Register | _WrittenConstant
+_Value = ir.Register | _WrittenConstant
 
 
 class LlirParser(Reader):
@@ -68,23 +52,23 @@ class LlirParser(Reader):
         self._start()
 
     def _start(self) -> None:
-        self.buffers: dict[str, Buffer] = {}
+        self.buffers: dict[str, ir.Buffer] = {}
         self.tiles: dict[str, TileOp] = {}
-        self.registers: dict[str, Register] = {}
-        self.variables: list[Variable] = []
-        self.body: list[Instruction] = []
-        self.loops: list[tuple[Register, Operand] | None] = []
+        self.registers: dict[str, ir.Register] = {}
+        self.variables: list[ir.Variable] = []
+        self.body: list[ir.Instruction] = []
+        self.loops: list[tuple[ir.Register, ir.Operand] | None] = []
 
     # -- programs --------------------------------------------------------------------------------------------------
 
-    def one_program(self) -> Program:
+    def one_program(self) -> ir.Program:
         programs = self.programs()
         if len(programs) > 1:
             self.fail(f"the text holds {len(programs)} programs", "one program", offset=0)
         return programs[0]
 
-    def programs(self) -> tuple[Program, ...]:
-        programs: list[Program] = []
+    def programs(self) -> tuple[ir.Program, ...]:
+        programs: list[ir.Program] = []
         more = self.next_line()
         if not more:
             self.fail("the text is empty", f"llir {VERSION}", offset=0)
@@ -96,7 +80,7 @@ class LlirParser(Reader):
                 self._line()
             params = tuple(b for b in self.buffers.values() if b.space is AddrSpace.GLOBAL)
             own = tuple(b for b in self.buffers.values() if b.space is not AddrSpace.GLOBAL)
-            programs.append(Program(name, params, own, tuple(self.body), tuple(self.variables)))
+            programs.append(ir.Program(name, params, own, tuple(self.body), tuple(self.variables)))
         return tuple(programs)
 
     def _header(self) -> None:
@@ -137,7 +121,7 @@ class LlirParser(Reader):
     def _register_name(self) -> re.Match[str]:
         return self.need(_REGISTER, "a register such as %3")
 
-    def _register(self) -> Register:
+    def _register(self) -> ir.Register:
         name = self._register_name()
         register = self.registers.get(name.group())
         if register is None:
@@ -148,8 +132,8 @@ class LlirParser(Reader):
             )
         return register
 
-    def assign(self, name: re.Match[str], dtype: DType) -> Register:
-        register = Register(self.to_int(name.group(2), name.start()), dtype, name.group(1))
+    def assign(self, name: re.Match[str], dtype: DType) -> ir.Register:
+        register = ir.Register(self.to_int(name.group(2), name.start()), dtype, name.group(1))
         self.registers[name.group()] = register
         return register
 
@@ -157,7 +141,7 @@ class LlirParser(Reader):
         self.expect(":")
         return self.dtype()
 
-    def _buffer(self) -> Buffer:
+    def _buffer(self) -> ir.Buffer:
         name = self.need(_BUFFER, "a buffer such as @arg0")
         buffer = self.buffers.get(name.group(1))
         if buffer is None:
@@ -190,8 +174,8 @@ class LlirParser(Reader):
             return tuple(self._operand(each, implied) for each in value)
         return self._operand(value, implied)
 
-    def _operand(self, value: _Value, implied: DType | None) -> Operand:
-        if isinstance(value, Register):
+    def _operand(self, value: _Value, implied: DType | None) -> ir.Operand:
+        if isinstance(value, ir.Register):
             return value
         dtype = implied if value.dtype is None else value.dtype
         if dtype is None:
@@ -200,8 +184,8 @@ class LlirParser(Reader):
             )
         try:
             if isinstance(value.value, tuple):
-                return Immediate(tuple(dtype.scalar.const(v) for v in value.value), dtype)
-            return Immediate(dtype.const(value.value), dtype)
+                return ir.Immediate(tuple(dtype.scalar.const(v) for v in value.value), dtype)
+            return ir.Immediate(dtype.const(value.value), dtype)
         except DTypeError as error:
             self.fail(error.message, offset=value.offset, remedy=error.remedy)
 
@@ -265,12 +249,12 @@ class LlirParser(Reader):
         lists = "planish.llir.program lists the instructions"
         self.unknown("unknown instruction", word, {**_FORMS, **_OPS}, lists, offset)
 
-    def _effect(self, i: Instruction) -> None:
-        if isinstance(i, Loop):
+    def _effect(self, i: ir.Instruction) -> None:
+        if isinstance(i, ir.Loop):
             self.loops.append((i.counter, i.bound))
-        elif isinstance(i, If):
+        elif isinstance(i, ir.If):
             self.loops.append(None)
-        elif isinstance(i, EndLoop | EndIf) and self.loops:
+        elif isinstance(i, ir.EndLoop | ir.EndIf) and self.loops:
             self.loops.pop()
         self.body.append(i)
 
@@ -279,7 +263,7 @@ class LlirParser(Reader):
         opened = self.loops.pop() if self.loops else None
         if opened is None:
             self.fail("no loop is open here", offset=offset, remedy="an if closes with endif")
-        self.body.append(EndLoop(*opened))
+        self.body.append(ir.EndLoop(*opened))
 
     def _declare_buffer(self) -> None:
         name = self.need(_BUFFER, "a buffer such as @arg0")
@@ -294,7 +278,7 @@ class LlirParser(Reader):
             self.fail(f"unknown space {space!r}", "global", "local", "reg", offset=offset, remedy=remedy)
         dtype = self._element_dtype()
         size = self.need(_SIZE, "a size such as [16]")
-        buffer = Buffer(name.group(1), dtype, self.to_int(size.group(1), size.start()), _SPACES[space])
+        buffer = ir.Buffer(name.group(1), dtype, self.to_int(size.group(1), size.start()), _SPACES[space])
         offset = self.here()
         stated = self.key("bytes")
         if stated != buffer.nbytes:
@@ -303,7 +287,7 @@ class LlirParser(Reader):
             )
         align = self.key("align")
         start = self.key("offset") if self.at_word("offset") else None
-        self.buffers[buffer.name] = Buffer(buffer.name, dtype, buffer.size, buffer.space, align, start)
+        self.buffers[buffer.name] = ir.Buffer(buffer.name, dtype, buffer.size, buffer.space, align, start)
 
     def _element_dtype(self) -> DType:
         return self.dtype_of(_ELEMENT)
@@ -343,19 +327,19 @@ class LlirParser(Reader):
         if not self.take_word("in"):
             self.unexpected("in <low>..<high>")
         low, high = self.bounds()
-        self.variables.append(Variable(self.assign(result, self._dtype_after_colon()), name, low, high))
+        self.variables.append(ir.Variable(self.assign(result, self._dtype_after_colon()), name, low, high))
 
-    def _compute(self, result: re.Match[str], op: Ops) -> None:
+    def _compute(self, result: re.Match[str], op: ir.Ops) -> None:
         values = self._list(self._value)
         dtype = operands = self._dtype_after_colon()
-        if op in COMPARISONS:
+        if op in ir.COMPARISONS:
             self.expect_all("->")
             dtype = self.dtype()
         kinds = [operands] * len(values)
-        if op is Ops.WHERE:
+        if op is ir.Ops.WHERE:
             kinds[0] = dtypes.bool_.vec(dtype.lanes)
         inputs = tuple(map(self._operand, values, kinds))
-        self.body.append(Compute(self.assign(result, dtype), op, inputs))
+        self.body.append(ir.Compute(self.assign(result, dtype), op, inputs))
 
 
-_FORMS: Final = {form.mnemonic: form for form in FORMS if form.mnemonic}
+_FORMS: Final = {form.mnemonic: form for form in ir.FORMS if form.mnemonic}

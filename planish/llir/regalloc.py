@@ -18,22 +18,7 @@ from typing import Final
 
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.errors import LoweringError
-from planish.llir.program import (
-    Address,
-    Buffer,
-    Build,
-    Concat,
-    EndLoop,
-    Instruction,
-    Load,
-    Loop,
-    Operand,
-    Program,
-    Register,
-    Reload,
-    Spill,
-    Store,
-)
+from planish.llir import program as ir
 from planish.records import dataclass
 
 SCALAR: Final = "s"
@@ -60,7 +45,7 @@ def bank_of(dtype: DType) -> str:
 class _Life:
     """From where to where a register holds its value. Reads of line i are at 2i, its assignment at 2i + 1."""
 
-    register: Register
+    register: ir.Register
     start: int
     end: int
     weight: float = 0.0
@@ -68,22 +53,22 @@ class _Life:
     """Made for one use of a spilled value: spilling it again would gain nothing."""
 
 
-def _ends(body: Sequence[Instruction]) -> dict[int, int]:
+def _ends(body: Sequence[ir.Instruction]) -> dict[int, int]:
     """The end of each loop, by the position of its header."""
     ends: dict[int, int] = {}
     opened: list[int] = []
     for position, instruction in enumerate(body):
-        if isinstance(instruction, Loop):
+        if isinstance(instruction, ir.Loop):
             opened.append(position)
-        elif isinstance(instruction, EndLoop):
+        elif isinstance(instruction, ir.EndLoop):
             ends[opened.pop()] = position
     return ends
 
 
-def _lives(program: Program, fixed: frozenset[Register]) -> dict[Register, _Life]:
+def _lives(program: ir.Program, fixed: frozenset[ir.Register]) -> dict[ir.Register, _Life]:
     body = program.body
     ends = _ends(body)
-    lives: dict[Register, _Life] = {
+    lives: dict[ir.Register, _Life] = {
         v.result: _Life(v.result, -1, -1, fixed=v.result in fixed) for v in program.variables
     }
     opened: list[int] = []
@@ -95,9 +80,9 @@ def _lives(program: Program, fixed: frozenset[Register]) -> dict[Register, _Life
             end = 2 * position if outermost is None else 2 * ends[outermost]
             life.end = max(life.end, end)
             life.weight += _DEEPER ** min(len(opened), 6)
-        if isinstance(instruction, Loop):
+        if isinstance(instruction, ir.Loop):
             opened.append(position)
-        elif isinstance(instruction, EndLoop):
+        elif isinstance(instruction, ir.EndLoop):
             opened.pop()
         target = instruction.target
         if target is not None:
@@ -118,7 +103,7 @@ class Pressure:
     pointer: int
 
 
-def pressure(program: Program, vector_bytes: int | None = None) -> Pressure:
+def pressure(program: ir.Program, vector_bytes: int | None = None) -> Pressure:
     """How many registers the program needs to keep everything in them, REG buffers included.
 
     A vector wider than `vector_bytes` counts as several. A REG buffer counts as registers from its first to its last use:
@@ -155,25 +140,27 @@ def _units(nbytes: int, dtype: DType, vector_bytes: int | None) -> int:
     return max(1, -(-nbytes // vector_bytes))
 
 
-def _register_memory(program: Program) -> Iterator[tuple[Buffer, int, int, int]]:
+def _register_memory(program: ir.Program) -> Iterator[tuple[ir.Buffer, int, int, int]]:
     """Each REG buffer with its first and last use (through the loops around them) and its widest access."""
     ends = _ends(program.body)
-    places: dict[Buffer, list[int]] = {}
-    bases: dict[Register, Buffer] = {}
+    places: dict[ir.Buffer, list[int]] = {}
+    bases: dict[ir.Register, ir.Buffer] = {}
     opened: list[int] = []
-    first_loops: dict[Buffer, tuple[int, ...]] = {}
+    first_loops: dict[ir.Buffer, tuple[int, ...]] = {}
     for position, instruction in enumerate(program.body):
-        if isinstance(instruction, Loop):
+        if isinstance(instruction, ir.Loop):
             opened.append(position)
-        elif isinstance(instruction, EndLoop):
+        elif isinstance(instruction, ir.EndLoop):
             opened.pop()
-        if isinstance(instruction, Address):
-            base = instruction.base if isinstance(instruction.base, Buffer) else bases.get(instruction.base)
+        if isinstance(instruction, ir.Address):
+            base = (
+                instruction.base if isinstance(instruction.base, ir.Buffer) else bases.get(instruction.base)
+            )
             if base is not None and base.space is AddrSpace.REG:
                 bases[instruction.result] = base
-        elif isinstance(instruction, Load | Store) and instruction.address in bases:
+        elif isinstance(instruction, ir.Load | ir.Store) and instruction.address in bases:
             buffer = bases[instruction.address]
-            dtype = instruction.result.dtype if isinstance(instruction, Load) else instruction.value.dtype
+            dtype = instruction.result.dtype if isinstance(instruction, ir.Load) else instruction.value.dtype
             use = places.setdefault(buffer, [2 * position, 2 * position, 1])
             loops = first_loops.setdefault(buffer, tuple(opened))
             entered = next((start for start in opened if start not in loops), None)
@@ -190,7 +177,7 @@ def _register_memory(program: Program) -> Iterator[tuple[Buffer, int, int, int]]
 class Allocation:
     """A program on physical registers, and what that took."""
 
-    program: Program
+    program: ir.Program
     registers: int
     """Registers of each bank."""
     slots: int
@@ -203,7 +190,7 @@ class Allocation:
     """What it would have needed to spill nothing."""
 
 
-def allocate(program: Program, registers: int) -> Allocation:
+def allocate(program: ir.Program, registers: int) -> Allocation:
     """The program on so many registers of each bank. It computes the same."""
     if registers < MIN_REGISTERS:
         raise LoweringError(
@@ -212,8 +199,8 @@ def allocate(program: Program, registers: int) -> Allocation:
         )
     before = pressure(program)
     current = _cut_wide(program)
-    fixed: frozenset[Register] = frozenset()
-    slots: dict[Register, int] = {}
+    fixed: frozenset[ir.Register] = frozenset()
+    slots: dict[ir.Register, int] = {}
     while True:
         lives = _lives(current, fixed)
         chosen, spilled = _scan(lives, registers, program.name)
@@ -230,8 +217,8 @@ def allocate(program: Program, registers: int) -> Allocation:
         registers,
         len(slots),
         sum(_bytes(r.dtype) for r in slots),
-        sum(isinstance(i, Spill) for i in placed.body),
-        sum(isinstance(i, Reload) for i in placed.body),
+        sum(isinstance(i, ir.Spill) for i in placed.body),
+        sum(isinstance(i, ir.Reload) for i in placed.body),
         before,
     )
 
@@ -241,11 +228,11 @@ def _bytes(dtype: DType) -> int:
 
 
 def _scan(
-    lives: dict[Register, _Life], registers: int, name: str
-) -> tuple[dict[Register, Register], list[Register]]:
+    lives: dict[ir.Register, _Life], registers: int, name: str
+) -> tuple[dict[ir.Register, ir.Register], list[ir.Register]]:
     """A physical register for each value, and the values that got none."""
-    chosen: dict[Register, Register] = {}
-    spilled: list[Register] = []
+    chosen: dict[ir.Register, ir.Register] = {}
+    spilled: list[ir.Register] = []
     free = {bank: list(range(registers)) for bank in BANKS}
     active: dict[str, list[_Life]] = {bank: [] for bank in BANKS}
     for life in sorted(lives.values(), key=lambda life: (life.start, life.register.number)):
@@ -268,7 +255,7 @@ def _scan(
                 continue
             active[bank].remove(victim)
             number = chosen.pop(victim.register).number
-        chosen[life.register] = Register(number, life.register.dtype, bank)
+        chosen[life.register] = ir.Register(number, life.register.dtype, bank)
         active[bank].append(life)
     return chosen, spilled
 
@@ -279,71 +266,74 @@ def _cost(life: _Life) -> tuple[int, int, int]:
 
 
 def _spill(
-    program: Program, spilled: Sequence[Register], slots: dict[Register, int], fixed: frozenset[Register]
-) -> tuple[Program, frozenset[Register]]:
+    program: ir.Program,
+    spilled: Sequence[ir.Register],
+    slots: dict[ir.Register, int],
+    fixed: frozenset[ir.Register],
+) -> tuple[ir.Program, frozenset[ir.Register]]:
     """The program with these values in memory: a store after each assignment, a load before each use."""
     victims = frozenset(spilled)
     for register in spilled:
         slots[register] = len(slots)
-    body: list[Instruction] = []
-    short: set[Register] = set(fixed)
+    body: list[ir.Instruction] = []
+    short: set[ir.Register] = set(fixed)
     number = _next_number(program)
     for variable in program.variables:
         if variable.result in victims:
-            body.append(Spill(slots[variable.result], variable.result))
+            body.append(ir.Spill(slots[variable.result], variable.result))
             short.add(variable.result)
     for instruction in program.body:
-        here: dict[Register, Register] = {}
+        here: dict[ir.Register, ir.Register] = {}
         for register in instruction.registers:
             if register in victims and register not in here:
-                here[register] = Register(number, register.dtype)
+                here[register] = ir.Register(number, register.dtype)
                 short.add(here[register])
-                body.append(Reload(here[register], slots[register]))
+                body.append(ir.Reload(here[register], slots[register]))
                 number += 1
         body.append(instruction.renamed(_renaming(here), _renaming({})))
         target = instruction.target
         if target is not None and target in victims:
             # a loop jumps back to just behind its header, so a counter is stored in every iteration
-            body.append(Spill(slots[target], target))
+            body.append(ir.Spill(slots[target], target))
             short.add(target)
     return replace(program, body=tuple(body)), frozenset(short)
 
 
-def _renaming(names: dict[Register, Register]) -> Callable[[Register], Register]:
+def _renaming(names: dict[ir.Register, ir.Register]) -> Callable[[ir.Register], ir.Register]:
     return lambda register: names.get(register, register)
 
 
-def _next_number(program: Program) -> int:
+def _next_number(program: ir.Program) -> int:
     """A register number that is not in use."""
     used = {r.number for i in program.body for r in (*i.registers, *_targets(i))}
     return 1 + max(used | {v.result.number for v in program.variables}, default=-1)
 
 
-def _targets(instruction: Instruction) -> tuple[Register, ...]:
+def _targets(instruction: ir.Instruction) -> tuple[ir.Register, ...]:
     return () if instruction.target is None else (instruction.target,)
 
 
-def _cut_wide(program: Program) -> Program:
+def _cut_wide(program: ir.Program) -> ir.Program:
     """Building and joining of more than three registers, as a tree of pairs."""
-    body: list[Instruction] = []
+    body: list[ir.Instruction] = []
     number = _next_number(program)
     for instruction in program.body:
-        if not isinstance(instruction, Build | Concat) or len(set(instruction.registers)) < MIN_REGISTERS:
+        if (
+            not isinstance(instruction, ir.Build | ir.Concat)
+            or len(set(instruction.registers)) < MIN_REGISTERS
+        ):
             body.append(instruction)
             continue
         scalar = instruction.result.dtype.scalar
-        parts: list[Operand] = list(instruction.inputs)
+        parts: list[ir.Operand] = list(instruction.inputs)
         while len(parts) > 1:
-            joined: list[Operand] = []
+            joined: list[ir.Operand] = []
             for left, right in zip(parts[::2], parts[1::2], strict=False):
                 lanes = left.dtype.lanes + right.dtype.lanes
                 last = len(parts) == 2
-                result = instruction.result if last else Register(number, scalar.vec(lanes))
+                result = instruction.result if last else ir.Register(number, scalar.vec(lanes))
                 number += not last
-                body.append((Build if lanes == 2 else Concat)(result, (left, right)))
+                body.append((ir.Build if lanes == 2 else ir.Concat)(result, (left, right)))
                 joined.append(result)
             parts = joined + parts[len(joined) * 2 :]
     return replace(program, body=tuple(body))
-
-
-__all__ = ["BANKS", "MIN_REGISTERS", "Allocation", "Pressure", "allocate", "bank_of", "pressure"]

@@ -29,170 +29,148 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
-from planish.llir.program import (
-    Acquire,
-    Address,
-    AwaitBoxes,
-    Barrier,
-    Buffer,
-    Compute,
-    CopyBox,
-    EndFetcher,
-    EndLoop,
-    Fetcher,
-    Finish,
-    Immediate,
-    Instruction,
-    Loop,
-    Operand,
-    Ops,
-    Program,
-    Register,
-    Release,
-    Special,
-    Store,
-    Tile,
-)
+from planish.llir import program as ir
 
 _KIND: Final = dtypes.int32
 
 
-def resident(program: Program) -> Program:
+def resident(program: ir.Program) -> ir.Program:
     """The program, its blocks staying where its boxes say so and there are more tiles than may stay."""
     stay = max((box.stay for box in program.boxes), default=0)
     if not stay:
         return program
-    body = [replace(i, stay=0) if isinstance(i, CopyBox) else i for i in program.body]
+    body = [replace(i, stay=0) if isinstance(i, ir.CopyBox) else i for i in program.body]
     grid = {i.name: i.bound for i in program.specials if not i.is_thread}
-    steps = {i.bound for i, inside in pairwise(body) if isinstance(i, Loop) and _is_ring_loop(i, inside)}
+    steps = {i.bound for i, inside in pairwise(body) if isinstance(i, ir.Loop) and _is_ring_loop(i, inside)}
     bounds = [*grid.values(), *steps]
-    sizes = [int(cast("int", bound.value)) for bound in bounds if isinstance(bound, Immediate)]
-    if not isinstance(body[0], Fetcher) or len(sizes) != len(bounds) or len(steps) != 1:
+    sizes = [int(cast("int", bound.value)) for bound in bounds if isinstance(bound, ir.Immediate)]
+    if not isinstance(body[0], ir.Fetcher) or len(sizes) != len(bounds) or len(steps) != 1:
         return replace(program, body=tuple(body))
     counts = dict(sorted(zip(grid, sizes, strict=False)))  # gidx0 runs fastest
     if prod(counts.values()) <= stay:
         return replace(program, body=tuple(body))
-    split = next(k for k, i in enumerate(body) if isinstance(i, EndFetcher))
+    split = next(k for k, i in enumerate(body) if isinstance(i, ir.EndFetcher))
     staying = _Staying(program, counts, stay, sizes[-1])
     return replace(
         program,
-        body=(
-            Fetcher(),
-            *staying.part(body[1:split]),
-            EndFetcher(),
-            *staying.part(body[split + 1 :]),
-        ),
+        body=(ir.Fetcher(), *staying.part(body[1:split]), ir.EndFetcher(), *staying.part(body[split + 1 :])),
     )
 
 
-def _is_ring_loop(i: Instruction, first: Instruction) -> bool:
-    return isinstance(i, Loop) and isinstance(first, Acquire | AwaitBoxes)
+def _is_ring_loop(i: ir.Instruction, first: ir.Instruction) -> bool:
+    return isinstance(i, ir.Loop) and isinstance(first, ir.Acquire | ir.AwaitBoxes)
 
 
 class _Staying:
     """One kernel, whose tiles are numbered."""
 
-    def __init__(self, program: Program, counts: dict[str, int], stay: int, steps: int) -> None:
+    def __init__(self, program: ir.Program, counts: dict[str, int], stay: int, steps: int) -> None:
         self.counts, self.stay, self.steps = counts, stay, steps
         self.next = 1 + max(i.target.number for i in program.body if i.target is not None)
-        self.made: list[Instruction] = []
+        self.made: list[ir.Instruction] = []
         boxes = program.boxes
         self.buffers = boxes[0].buffers
         self.rings = {
-            i.base for i in program.body if isinstance(i, Address) and i.result in {b.address for b in boxes}
+            i.base
+            for i in program.body
+            if isinstance(i, ir.Address) and i.result in {b.address for b in boxes}
         }
         self.base = self.fresh(_KIND)
 
-    def fresh(self, dtype: DType) -> Register:
+    def fresh(self, dtype: DType) -> ir.Register:
         self.next += 1
-        return Register(self.next - 1, dtype)
+        return ir.Register(self.next - 1, dtype)
 
-    def compute(self, op: Ops, *operands: Operand | int) -> Register:
+    def compute(self, op: ir.Ops, *operands: ir.Operand | int) -> ir.Register:
         result = self.fresh(_KIND)
-        given = tuple(Immediate(x, _KIND) if isinstance(x, int) else x for x in operands)
-        self.made.append(Compute(result, op, given))
+        given = tuple(ir.Immediate(x, _KIND) if isinstance(x, int) else x for x in operands)
+        self.made.append(ir.Compute(result, op, given))
         return result
 
-    def part(self, body: Sequence[Instruction]) -> list[Instruction]:
+    def part(self, body: Sequence[ir.Instruction]) -> list[ir.Instruction]:
         """What the fetcher runs, or what the others do: a loop over the tiles of the block."""
-        specials = {i.result: i for i in body if isinstance(i, Special)}
+        specials = {i.result: i for i in body if isinstance(i, ir.Special)}
         self.made = [i for i in specials.values() if i.is_thread]
         block, tile, count = self.fresh(_KIND), self.fresh(_KIND), prod(self.counts.values())
-        self.made.append(Special(block, "gidx0", Immediate(self.stay, _KIND)))
-        rounds = self.compute(Ops.TRUNCDIV, self.compute(Ops.SUB, count - 1, block), self.stay)
-        rounds = self.compute(Ops.ADD, rounds, 1)
-        self.made.append(Loop(tile, rounds, 1))
-        number = self.compute(Ops.ADD, self.compute(Ops.MUL, tile, self.stay), block)
-        places: dict[str, Register] = {}
+        self.made.append(ir.Special(block, "gidx0", ir.Immediate(self.stay, _KIND)))
+        rounds = self.compute(ir.Ops.TRUNCDIV, self.compute(ir.Ops.SUB, count - 1, block), self.stay)
+        rounds = self.compute(ir.Ops.ADD, rounds, 1)
+        self.made.append(ir.Loop(tile, rounds, 1))
+        number = self.compute(ir.Ops.ADD, self.compute(ir.Ops.MUL, tile, self.stay), block)
+        places: dict[str, ir.Register] = {}
         *others, slowest = self.counts
         for name in others:
-            places[name] = self.compute(Ops.TRUNCMOD, number, self.counts[name])
-            number = self.compute(Ops.TRUNCDIV, number, self.counts[name])
+            places[name] = self.compute(ir.Ops.TRUNCMOD, number, self.counts[name])
+            number = self.compute(ir.Ops.TRUNCDIV, number, self.counts[name])
         places[slowest] = number
-        self.base = self.compute(Ops.MUL, tile, self.steps)
+        self.base = self.compute(ir.Ops.MUL, tile, self.steps)
         known = {result: places[i.name] for result, i in specials.items() if not i.is_thread}
         self.inside(
-            [i.renamed(lambda r: known.get(r, r), lambda r: r) for i in body if not isinstance(i, Special)]
+            [i.renamed(lambda r: known.get(r, r), lambda r: r) for i in body if not isinstance(i, ir.Special)]
         )
-        self.made.append(EndLoop(tile, rounds))
+        self.made.append(ir.EndLoop(tile, rounds))
         return self.made
 
-    def inside(self, body: Sequence[Instruction]) -> None:
+    def inside(self, body: Sequence[ir.Instruction]) -> None:
         """One tile: steps of the ring go on from the last one."""
-        last = max((k for k, i in enumerate(body) if isinstance(i, Finish)), default=-1)
-        lag = max((i.pending for i in body if isinstance(i, Tile)), default=0)
+        last = max((k for k, i in enumerate(body) if isinstance(i, ir.Finish)), default=-1)
+        lag = max((i.pending for i in body if isinstance(i, ir.Tile)), default=0)
         results = next((k for k, i in enumerate(body) if self.is_result(i, body)), -1)
         at = 0
         while at < len(body):
             i = body[at]
             if at == results:
-                self.made.append(Barrier())  # what was there of the last tile has been read
+                self.made.append(ir.Barrier())  # what was there of the last tile has been read
             if at + 1 < len(body) and _is_ring_loop(i, body[at + 1]):
                 end = next(
                     k
                     for k in range(at, len(body))
-                    if isinstance(body[k], EndLoop) and body[k].registers[:1] == (i.target,)
+                    if isinstance(body[k], ir.EndLoop) and body[k].registers[:1] == (i.target,)
                 )
-                self.ring(cast("Loop", i), body[at + 1 : end])
+                self.ring(cast("ir.Loop", i), body[at + 1 : end])
                 self.made.append(body[end])
                 at = end
             else:
                 self.made.append(i)
             if at == last:
                 for step in range(self.steps - lag, self.steps):
-                    self.made.append(Release(self.compute(Ops.ADD, self.base, step), 0, self.buffers))
+                    self.made.append(ir.Release(self.compute(ir.Ops.ADD, self.base, step), 0, self.buffers))
             at += 1
 
-    def is_result(self, i: Instruction, body: Sequence[Instruction]) -> bool:
+    def is_result(self, i: ir.Instruction, body: Sequence[ir.Instruction]) -> bool:
         """Whether results are put down in LOCAL memory."""
         made = next(
-            (a for a in body if isinstance(a, Address) and isinstance(i, Store) and a.result == i.address),
+            (
+                a
+                for a in body
+                if isinstance(a, ir.Address) and isinstance(i, ir.Store) and a.result == i.address
+            ),
             None,
         )
-        return made is not None and isinstance(made.base, Buffer) and made.base.space is AddrSpace.LOCAL
+        return made is not None and isinstance(made.base, ir.Buffer) and made.base.space is AddrSpace.LOCAL
 
-    def ring(self, header: Loop, inside: Sequence[Instruction]) -> None:
+    def ring(self, header: ir.Loop, inside: Sequence[ir.Instruction]) -> None:
         """The loop over the steps of a tile: its number counts what is read, the step of all tiles together where it lies in the ring."""
         self.made.append(header)
-        step = self.compute(Ops.ADD, self.base, header.counter)
+        step = self.compute(ir.Ops.ADD, self.base, header.counter)
         place = (
-            self.compute(Ops.TRUNCMOD, step, self.buffers) if self.steps % self.buffers else header.counter
+            self.compute(ir.Ops.TRUNCMOD, step, self.buffers) if self.steps % self.buffers else header.counter
         )
         twins = {header.counter: place}
         for i in inside:
             if (
-                isinstance(i, Compute)
+                isinstance(i, ir.Compute)
                 and not twins.keys().isdisjoint(i.registers)
                 and place is not header.counter
             ):
                 twins[i.result] = self.fresh(i.result.dtype)
                 self.made.append(i.renamed(lambda r: twins.get(r, r), lambda r: twins.get(r, r)))
-            if isinstance(i, Acquire | AwaitBoxes | CopyBox):
+            if isinstance(i, ir.Acquire | ir.AwaitBoxes | ir.CopyBox):
                 self.made.append(replace(i, step=step))
-            elif isinstance(i, Release):
-                before = self.compute(Ops.ADD, self.base, i.step)
+            elif isinstance(i, ir.Release):
+                before = self.compute(ir.Ops.ADD, self.base, i.step)
                 self.made.append(replace(i, step=before))
-            elif isinstance(i, Address) and i.base in self.rings:
+            elif isinstance(i, ir.Address) and i.base in self.rings:
                 self.made.append(i.renamed(lambda r: twins.get(r, r), lambda r: r))
             else:
                 self.made.append(i)

@@ -17,31 +17,15 @@ from dataclasses import replace
 from typing import Final
 
 from planish.dtypes import AddrSpace
-from planish.llir.program import (
-    ACCESSES,
-    CLOSING,
-    OPENING,
-    Address,
-    Barrier,
-    Buffer,
-    CopyAsync,
-    CopyBox,
-    EndFetcher,
-    Fetcher,
-    Instruction,
-    Program,
-    Register,
-    Tile,
-    WaitCopies,
-)
+from planish.llir import program as ir
 
 _Stretch = tuple[int, int]
-_OPENING: Final = (*OPENING, Fetcher)
-_CLOSING: Final = (*CLOSING, EndFetcher)
-_READING: Final = (*ACCESSES, CopyAsync, CopyBox, Tile)
+_OPENING: Final = (*ir.OPENING, ir.Fetcher)
+_CLOSING: Final = (*ir.CLOSING, ir.EndFetcher)
+_READING: Final = (*ir.ACCESSES, ir.CopyAsync, ir.CopyBox, ir.Tile)
 
 
-def _outermost(body: Sequence[Instruction]) -> list[_Stretch]:
+def _outermost(body: Sequence[ir.Instruction]) -> list[_Stretch]:
     """For each instruction, the first and last of the outermost loop or branch around it, or itself."""
     found: list[_Stretch] = []
     begun, depth = 0, 0
@@ -57,14 +41,14 @@ def _outermost(body: Sequence[Instruction]) -> list[_Stretch]:
     return found
 
 
-def _stretches(program: Program) -> dict[Buffer, _Stretch]:
+def _stretches(program: ir.Program) -> dict[ir.Buffer, _Stretch]:
     """Where each LOCAL buffer is accessed first and last."""
     around = _outermost(program.body)
-    held: dict[Register, Buffer] = {}
-    found: dict[Buffer, _Stretch] = {}
+    held: dict[ir.Register, ir.Buffer] = {}
+    found: dict[ir.Buffer, _Stretch] = {}
     for position, i in enumerate(program.body):
-        if isinstance(i, Address):
-            base = i.base if isinstance(i.base, Buffer) else held.get(i.base)
+        if isinstance(i, ir.Address):
+            base = i.base if isinstance(i.base, ir.Buffer) else held.get(i.base)
             if base is not None and base.space is AddrSpace.LOCAL:
                 held[i.result] = base
         elif isinstance(i, _READING):
@@ -76,9 +60,9 @@ def _stretches(program: Program) -> dict[Buffer, _Stretch]:
     return found
 
 
-def _placed(stretches: dict[Buffer, _Stretch]) -> dict[Buffer, int]:
+def _placed(stretches: dict[ir.Buffer, _Stretch]) -> dict[ir.Buffer, int]:
     """An offset for each buffer, the lowest at which it meets none that is in use at the same time."""
-    offsets: dict[Buffer, int] = {}
+    offsets: dict[ir.Buffer, int] = {}
     for buffer, (first, last) in sorted(stretches.items(), key=lambda item: item[1]):
         taken = sorted(
             (offsets[other], offsets[other] + other.nbytes)
@@ -93,7 +77,7 @@ def _placed(stretches: dict[Buffer, _Stretch]) -> dict[Buffer, int]:
     return offsets
 
 
-def reused(program: Program) -> Program:
+def reused(program: ir.Program) -> ir.Program:
     """The program with its LOCAL buffers in as little memory as their stretches allow."""
     own = [b for b in program.locals if b.space is AddrSpace.LOCAL]
     stretches = _stretches(program)
@@ -113,14 +97,14 @@ def reused(program: Program) -> Program:
     if not starts:
         return program
     moved = {b: replace(b, offset=offsets[b]) for b in own}
-    copies = any(isinstance(i, CopyAsync) for i in program.body)
-    body: list[Instruction] = []
+    copies = any(isinstance(i, ir.CopyAsync) for i in program.body)
+    body: list[ir.Instruction] = []
     for position, i in enumerate(program.body):
         if position in starts:
-            body += [WaitCopies(0), Barrier()] if copies else [Barrier()]
+            body += [ir.WaitCopies(0), ir.Barrier()] if copies else [ir.Barrier()]
         body.append(
             replace(i, base=moved.get(i.base, i.base))
-            if isinstance(i, Address) and isinstance(i.base, Buffer)
+            if isinstance(i, ir.Address) and isinstance(i.base, ir.Buffer)
             else i
         )
     return replace(program, locals=tuple(moved.get(b, b) for b in program.locals), body=tuple(body))

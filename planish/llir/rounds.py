@@ -20,50 +20,37 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
-from planish.llir.program import (
-    Acquire,
-    AwaitBoxes,
-    Compute,
-    EndLoop,
-    Immediate,
-    Instruction,
-    Loop,
-    Operand,
-    Ops,
-    Program,
-    Register,
-    Tile,
-)
+from planish.llir import program as ir
 
 _MOST: Final = 8
 """Buffers whose steps are written out."""
-_NUMBERS: Final[Mapping[Ops, Callable[..., int]]] = {
-    Ops.ADD: lambda x, y: x + y,
-    Ops.SUB: lambda x, y: x - y,
-    Ops.MUL: lambda x, y: x * y,
-    Ops.MULACC: lambda x, y, z: x * y + z,
-    Ops.SHL: lambda x, y: x << y,
-    Ops.SHR: lambda x, y: x >> y,
-    Ops.AND: lambda x, y: x & y,
-    Ops.TRUNCDIV: lambda x, y: x // y,
-    Ops.TRUNCMOD: lambda x, y: x % y,
+_NUMBERS: Final[Mapping[ir.Ops, Callable[..., int]]] = {
+    ir.Ops.ADD: lambda x, y: x + y,
+    ir.Ops.SUB: lambda x, y: x - y,
+    ir.Ops.MUL: lambda x, y: x * y,
+    ir.Ops.MULACC: lambda x, y, z: x * y + z,
+    ir.Ops.SHL: lambda x, y: x << y,
+    ir.Ops.SHR: lambda x, y: x >> y,
+    ir.Ops.AND: lambda x, y: x & y,
+    ir.Ops.TRUNCDIV: lambda x, y: x // y,
+    ir.Ops.TRUNCMOD: lambda x, y: x % y,
 }
 """What a place in a ring is computed by, of numbers that are not negative."""
 
 
-def in_rounds(program: Program) -> Program:
+def in_rounds(program: ir.Program) -> ir.Program:
     """The program, its loops over the steps of a ring in rounds."""
     body = list(program.body)
     fresh = 1 + max((i.target.number for i in body if i.target is not None), default=0)
     at = 0
     while at < len(body):
         header = body[at]
-        found = _ring(body, at) if isinstance(header, Loop) else None
-        if isinstance(header, Loop) and found is not None:
+        found = _ring(body, at) if isinstance(header, ir.Loop) else None
+        if isinstance(header, ir.Loop) and found is not None:
             end, buffers, steps = found
             if steps % buffers == 0:
                 kind = header.counter.dtype
-                turn, slot = Register(fresh, kind), Register(fresh + 1, kind)
+                turn, slot = ir.Register(fresh, kind), ir.Register(fresh + 1, kind)
                 fresh += 2
                 body[at : end + 1] = _nested(header, body[at + 1 : end], turn, slot, steps, buffers)
             elif steps < 2 * buffers:
@@ -72,49 +59,56 @@ def in_rounds(program: Program) -> Program:
     return replace(program, body=tuple(body))
 
 
-def _ring(body: Sequence[Instruction], at: int) -> tuple[int, int, int] | None:
+def _ring(body: Sequence[ir.Instruction], at: int) -> tuple[int, int, int] | None:
     """Of a loop that does nothing but fetch or multiply the steps of a ring: where it ends, the buffers, and the steps."""
-    header = cast("Loop", body[at])
-    end = next((k for k in range(at + 1, len(body)) if isinstance(body[k], Loop | EndLoop)), at)
+    header = cast("ir.Loop", body[at])
+    end = next((k for k in range(at + 1, len(body)) if isinstance(body[k], ir.Loop | ir.EndLoop)), at)
     inside = body[at + 1 : end]
-    steps = header.bound.value if isinstance(header.bound, Immediate) else 0
-    rings = [i for i in inside if isinstance(i, Acquire | AwaitBoxes)]
-    tiles = sum(isinstance(i, Tile) for i in inside)
-    if not isinstance(body[end], EndLoop) or len(rings) != 1 or tiles > 1 or not isinstance(steps, int):
+    steps = header.bound.value if isinstance(header.bound, ir.Immediate) else 0
+    rings = [i for i in inside if isinstance(i, ir.Acquire | ir.AwaitBoxes)]
+    tiles = sum(isinstance(i, ir.Tile) for i in inside)
+    if not isinstance(body[end], ir.EndLoop) or len(rings) != 1 or tiles > 1 or not isinstance(steps, int):
         return None
-    awaits = isinstance(rings[0], AwaitBoxes)
+    awaits = isinstance(rings[0], ir.AwaitBoxes)
     if header.unroll > 1 or tiles != awaits or not 1 < rings[0].buffers <= _MOST or steps < rings[0].buffers:
         return None
     return end, rings[0].buffers, steps
 
 
 def _nested(
-    header: Loop, inside: Sequence[Instruction], turn: Register, slot: Register, steps: int, buffers: int
-) -> list[Instruction]:
+    header: ir.Loop,
+    inside: Sequence[ir.Instruction],
+    turn: ir.Register,
+    slot: ir.Register,
+    steps: int,
+    buffers: int,
+) -> list[ir.Instruction]:
     """Rounds, and in each of them the steps of all buffers."""
     kind = header.counter.dtype
     slots = dict.fromkeys(_remainders(header.counter, inside, steps, buffers), slot)
-    outer, inner = Immediate(steps // buffers, kind), Immediate(buffers, kind)
+    outer, inner = ir.Immediate(steps // buffers, kind), ir.Immediate(buffers, kind)
     kept = [i.renamed(lambda r: slots.get(r, r), lambda r: r) for i in inside if i.target not in slots]
     return [
-        Loop(turn, outer, 1),
-        Loop(slot, inner, buffers),
-        Compute(header.counter, Ops.MULACC, (turn, inner, slot)),
+        ir.Loop(turn, outer, 1),
+        ir.Loop(slot, inner, buffers),
+        ir.Compute(header.counter, ir.Ops.MULACC, (turn, inner, slot)),
         *kept,
-        EndLoop(slot, inner),
-        EndLoop(turn, outer),
+        ir.EndLoop(slot, inner),
+        ir.EndLoop(turn, outer),
     ]
 
 
-def _remainders(counter: Register, inside: Sequence[Instruction], steps: int, buffers: int) -> list[Register]:
+def _remainders(
+    counter: ir.Register, inside: Sequence[ir.Instruction], steps: int, buffers: int
+) -> list[ir.Register]:
     """What is the number of the buffer, however that is computed: it is in every step."""
-    known: dict[Operand, list[int]] = {counter: list(range(steps))}
-    found: list[Register] = []
+    known: dict[ir.Operand, list[int]] = {counter: list(range(steps))}
+    found: list[ir.Register] = []
     for i in inside:
-        if not isinstance(i, Compute) or i.op not in _NUMBERS:
+        if not isinstance(i, ir.Compute) or i.op not in _NUMBERS:
             continue
         given = [_values(x, known, steps) for x in i.inputs]
-        if any(each is None for each in given) or all(isinstance(x, Immediate) for x in i.inputs):
+        if any(each is None for each in given) or all(isinstance(x, ir.Immediate) for x in i.inputs):
             continue
         values = [_NUMBERS[i.op](*each) for each in zip(*cast("list[list[int]]", given), strict=True)]
         if min(values) < 0:
@@ -125,7 +119,7 @@ def _remainders(counter: Register, inside: Sequence[Instruction], steps: int, bu
     return found
 
 
-def _values(operand: Operand, known: Mapping[Operand, list[int]], steps: int) -> list[int] | None:
-    if isinstance(operand, Immediate):
+def _values(operand: ir.Operand, known: Mapping[ir.Operand, list[int]], steps: int) -> list[int] | None:
+    if isinstance(operand, ir.Immediate):
         return [operand.value] * steps if type(operand.value) is int else None
     return known.get(operand)

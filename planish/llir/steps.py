@@ -18,7 +18,7 @@ from planish.llir.fetch_steps import FetchSteps
 from planish.llir.instruction import handlers
 from planish.llir.program import Buffer, Immediate, Instruction, Operand, Program, Register
 from planish.llir.text import instruction_line
-from planish.llir.thread_state import WAIT, Array, Flight, MemoryImage, Pointer, Step, ThreadState
+from planish.llir.thread_state import WAIT, Array, AsyncCopy, MemoryImage, Pointer, Step, ThreadState
 from planish.uop import arithmetic
 
 
@@ -205,7 +205,7 @@ class Decoder(FetchSteps):
             if memory.in_flight is None:
                 memory.in_flight = np.zeros(memory.data.size, np.bool_)
             memory.in_flight[place + ahead] = True
-            t.flights[-1].append(Flight(memory, place + ahead, values))
+            t.flights[-1].append(AsyncCopy(memory, place + ahead, values))
 
         return step
 
@@ -276,7 +276,7 @@ class Decoder(FetchSteps):
 
         return step
 
-    def combine(self, i: ir.Combine | ir.Deal) -> Step:
+    def combine(self, i: ir.CombineThreads | ir.Deal) -> Step:
         position = self.position
 
         def step(t: ThreadState) -> int:

@@ -20,47 +20,35 @@ from __future__ import annotations
 from typing import Final
 
 from planish import dtypes
+from planish.llir import program as ir
 from planish.llir.parser import VERSION, LlirParser
-from planish.llir.program import (
-    COMPARISONS,
-    Buffer,
-    Compute,
-    EndIf,
-    EndLoop,
-    If,
-    Instruction,
-    Loop,
-    Ops,
-    Program,
-    Register,
-)
 from planish.llir.syntax import line, operand_text
 from planish.llir.tiles import TileOp
 
 __all__ = ["VERSION", "instruction_line", "parse", "parse_programs", "print_program", "program_lines"]
 
 
-_MNEMONICS: Final = {op: op.name.lower() for op in Ops}
+_MNEMONICS: Final = {op: op.name.lower() for op in ir.Ops}
 
 
-def _compute(i: Compute) -> str:
+def _compute(i: ir.Compute) -> str:
     result, inputs, op = i.result, i.inputs, i.op
     dtype = result.dtype
-    compares = op in COMPARISONS and len(inputs) > 0
+    compares = op in ir.COMPARISONS and len(inputs) > 0
     kind = inputs[0].dtype if compares else dtype
-    words = [f"%{x.bank}{x.number}" if type(x) is Register else operand_text(x, kind) for x in inputs]
-    if op is Ops.WHERE and words:
+    words = [f"%{x.bank}{x.number}" if type(x) is ir.Register else operand_text(x, kind) for x in inputs]
+    if op is ir.Ops.WHERE and words:
         words[0] = operand_text(inputs[0], dtypes.bool_.vec(dtype.lanes))
     said = f"{kind.short} -> {dtype.short}" if compares else dtype.short
     return f"%{result.bank}{result.number} = {_MNEMONICS[op]} {', '.join(words)} : {said}"
 
 
-def instruction_line(instruction: Instruction) -> str:
+def instruction_line(instruction: ir.Instruction) -> str:
     """One instruction."""
-    return _compute(instruction) if isinstance(instruction, Compute) else line(instruction)
+    return _compute(instruction) if isinstance(instruction, ir.Compute) else line(instruction)
 
 
-def _buffer(b: Buffer) -> str:
+def _buffer(b: ir.Buffer) -> str:
     offset = "" if b.offset is None else f" offset={b.offset}"
     return f"{b}: {b.space.value} {b.dtype}[{b.size}] bytes={b.nbytes} align={b.alignment}{offset}"
 
@@ -70,7 +58,7 @@ def _described(t: TileOp) -> str:
     return f"tile {t.name}: {t.m}x{t.n}x{t.k} threads={t.threads}{layouts}"
 
 
-def program_lines(program: Program) -> tuple[list[str], list[str]]:
+def program_lines(program: ir.Program) -> tuple[list[str], list[str]]:
     """The lines of the header, and one per instruction."""
     head = [f"llir {VERSION}", f"kernel {program.name}"]
     head += [f"  {_buffer(buffer)}" for buffer in program.buffers]
@@ -79,31 +67,31 @@ def program_lines(program: Program) -> tuple[list[str], list[str]]:
         f"  {v.result} = variable {v.name} in {v.low}..{v.high} : {v.result.dtype}" for v in program.variables
     ]
     body: list[str] = []
-    opened: list[Instruction] = []
+    opened: list[ir.Instruction] = []
     for instruction in program.body:
         text = instruction_line(instruction)
-        if isinstance(instruction, EndLoop | EndIf):
+        if isinstance(instruction, ir.EndLoop | ir.EndIf):
             start = opened.pop() if opened else None
-            if isinstance(instruction, EndLoop) and isinstance(start, Loop):
+            if isinstance(instruction, ir.EndLoop) and isinstance(start, ir.Loop):
                 same = (start.counter, start.bound) == (instruction.counter, instruction.bound)
                 text = "end" if same else text
         body.append("  " * (len(opened) + 1) + text)
-        if isinstance(instruction, Loop | If):
+        if isinstance(instruction, ir.Loop | ir.If):
             opened.append(instruction)
     return head, body
 
 
-def print_program(program: Program) -> str:
+def print_program(program: ir.Program) -> str:
     """The program, readable."""
     head, body = program_lines(program)
     return "\n".join([*head, *body]) + "\n"
 
 
-def parse(text: str) -> Program:
+def parse(text: str) -> ir.Program:
     """The program that `text` holds."""
     return LlirParser(text).one_program()
 
 
-def parse_programs(text: str) -> tuple[Program, ...]:
+def parse_programs(text: str) -> tuple[ir.Program, ...]:
     """All programs of a text, each with its own header."""
     return LlirParser(text).programs()

@@ -48,7 +48,7 @@ class Pointer(NamedTuple):
     place: Any
 
 
-class Flight(NamedTuple):
+class AsyncCopy(NamedTuple):
     """An asynchronous copy under way: what it will write where."""
 
     memory: MemoryImage
@@ -63,7 +63,7 @@ class Ring:
 
     def __init__(self, buffers: int) -> None:
         self.buffers = buffers
-        self.boxes: dict[int, list[Flight]] = {}
+        self.boxes: dict[int, list[AsyncCopy]] = {}
         """By step: what is on its way."""
         self.expected: dict[int, int] = {}
         """By step: bytes that are still to come."""
@@ -103,13 +103,13 @@ class ThreadState:
         self.memory = memory
         self.specials = specials
         self.slots: dict[int, Any] = {}
-        self.flights: list[list[Flight]] = [[]]
+        self.flights: list[list[AsyncCopy]] = [[]]
         """Copies that it has not waited for, in groups; the last is not committed."""
         self.waiting = 0
         """The position of the instruction it waits at."""
         self.fetches = False
         """Whether it is the fetcher."""
-        self.peers: list[Block] = []
+        self.peers: list[BlockState] = []
         """The blocks of its cluster."""
         self.rings: dict[int, Ring] = {}
         """Those of its block."""
@@ -117,7 +117,7 @@ class ThreadState:
         """What its products under way read."""
 
 
-class Block:
+class BlockState:
     """One block of a cluster: its LOCAL memory, its threads, and how many of them have ended."""
 
     __slots__ = ("ended", "everybody", "local", "threads")

@@ -41,11 +41,7 @@ class TileOp:
     @property
     def fragments(self) -> dict[str, tuple[int, int, tuple[str, ...]]]:
         """Rows, columns and layout of each matrix."""
-        return {
-            "a": (self.m, self.k, self.a),
-            "b": (self.k, self.n, self.b),
-            "c": (self.m, self.n, self.c),
-        }
+        return {"a": (self.m, self.k, self.a), "b": (self.k, self.n, self.b), "c": (self.m, self.n, self.c)}
 
     def in_memory(self, matrix: str) -> bool:
         """Whether a matrix is read from LOCAL memory."""

@@ -74,10 +74,7 @@ class Convert(Instruction):
 
     def problems(self, program: Program) -> Iterator[Complaint]:
         if self.operand.dtype.lanes != self.result.dtype.lanes:
-            yield (
-                "types",
-                f"a cast keeps the number of lanes: {self.operand.dtype} to {self.result.dtype}",
-            )
+            yield ("types", f"a cast keeps the number of lanes: {self.operand.dtype} to {self.result.dtype}")
 
     def evaluate(self, *operands: Array) -> Array:
         return arithmetic.convert(operands[0], self.operand.dtype, self.result.dtype)
@@ -107,7 +104,7 @@ class Bitcast(Instruction):
 
 
 @form
-class Lanes(Instruction):
+class SelectLanes(Instruction):
     """result = the selected lanes of the operand (lane 0 of a scalar is itself)."""
 
     mnemonic, reads, writes = "lanes", ("operand",), "result"
@@ -216,10 +213,7 @@ class AnyLane(Instruction):
 
     def problems(self, program: Program) -> Iterator[Complaint]:
         if not self.operand.dtype.is_bool or self.result.dtype is not dtypes.bool_:
-            yield (
-                "types",
-                f"any makes one bool of bools, not {self.result.dtype} of {self.operand.dtype}",
-            )
+            yield ("types", f"any makes one bool of bools, not {self.result.dtype} of {self.operand.dtype}")
 
     def evaluate(self, *operands: Array) -> Array:
         return np.asarray(np.any(operands[0]))
@@ -277,7 +271,7 @@ class Finish(Instruction):
 
 
 @form
-class Combine(Instruction):
+class CombineThreads(Instruction):
     """result = the operands of `width` neighbouring threads combined by an op, pairwise; each of them gets it.
 
     `before`: each gets those of the threads before it, the first the identity.
@@ -352,16 +346,6 @@ def _reinterpret(values: Array, source: DType, target: DType) -> Array:
 
 
 __all__ = [
-    "AnyLane",
-    "Bitcast",
-    "Build",
-    "Combine",
-    "Compute",
-    "Concat",
-    "Convert",
-    "Deal",
-    "Finish",
-    "Lanes",
-    "Lookup",
-    "Tile",
-]
+    "AnyLane", "Bitcast", "Build", "CombineThreads", "Compute", "Concat", "Convert", "Deal", "Finish",
+    "Lookup", "SelectLanes", "Tile",
+]  # fmt: skip

@@ -29,23 +29,8 @@ from typing import Final, NamedTuple
 
 from planish.dtypes import AddrSpace, Kind
 from planish.errors import DTypeError, VerifyError
+from planish.llir import program as ir
 from planish.llir.instruction import Complaint, is_integer, is_power_of_two
-from planish.llir.program import (
-    Barrier,
-    Buffer,
-    EndFetcher,
-    EndIf,
-    EndLoop,
-    Fetcher,
-    If,
-    Immediate,
-    Instruction,
-    Loop,
-    Program,
-    Register,
-    Reload,
-    Spill,
-)
 from planish.llir.text import program_lines
 from planish.records import dataclass
 
@@ -54,7 +39,11 @@ INVARIANTS: Final = (
     "barrier", "bounds", "bank",
 )  # fmt: skip
 
-_ENDS: Final[dict[type[Instruction], type[Instruction]]] = {Loop: EndLoop, If: EndIf, Fetcher: EndFetcher}
+_ENDS: Final[dict[type[ir.Instruction], type[ir.Instruction]]] = {
+    ir.Loop: ir.EndLoop,
+    ir.If: ir.EndIf,
+    ir.Fetcher: ir.EndFetcher,
+}
 _LARGEST: Final = 2**63 - 1
 _AROUND: Final = 1
 """Lines shown before and after an offending one."""
@@ -73,7 +62,7 @@ class Problem(NamedTuple):
 # -- the header ------------------------------------------------------------------------------------------------
 
 
-def _header(program: Program) -> Iterator[Complaint]:
+def _header(program: ir.Program) -> Iterator[Complaint]:
     names = [program.name, *(b.name for b in program.buffers), *(v.name for v in program.variables)]
     names += sorted({special.name for special in program.specials})
     for name in names:
@@ -102,7 +91,7 @@ def _header(program: Program) -> Iterator[Complaint]:
             yield "bounds", f"bounds {variable.low}..{variable.high} of {variable.name} do not fit {dtype}"
 
 
-def _buffer(buffer: Buffer) -> Iterator[str]:
+def _buffer(buffer: ir.Buffer) -> Iterator[str]:
     if buffer.dtype.is_pointer or buffer.dtype.kind in {Kind.VOID, Kind.INDEX}:
         yield f"memory cannot hold {buffer.dtype}"
         return
@@ -118,7 +107,7 @@ def _buffer(buffer: Buffer) -> Iterator[str]:
         yield f"it ends {buffer.offset + buffer.nbytes} bytes into the arena, beyond 64 bits"
 
 
-def _immediate(operand: Immediate) -> str | None:
+def _immediate(operand: ir.Immediate) -> str | None:
     """Why a constant is not a value of its dtype."""
     dtype = operand.dtype
     if dtype.is_pointer or dtype.kind in {Kind.VOID, Kind.INDEX}:
@@ -130,7 +119,7 @@ def _immediate(operand: Immediate) -> str | None:
         exact = tuple(dtype.scalar.const(value) for value in values)
     except DTypeError as error:
         return error.message
-    if Immediate(exact, dtype) != Immediate(tuple(values), dtype):
+    if ir.Immediate(exact, dtype) != ir.Immediate(tuple(values), dtype):
         return f"{operand.value!r} is not exactly a value of {dtype}"
     return None
 
@@ -142,36 +131,38 @@ def _immediate(operand: Immediate) -> str | None:
 class _BodyWalk:
     """One pass over the body: which registers are visible, what is open."""
 
-    program: Program
+    program: ir.Program
     allocated: bool
-    visible: dict[str, Register] = field(default_factory=dict)
+    visible: dict[str, ir.Register] = field(default_factory=dict)
     assigned: set[str] = field(default_factory=set)
-    opened: list[tuple[Instruction, list[str]]] = field(default_factory=list)
+    opened: list[tuple[ir.Instruction, list[str]]] = field(default_factory=list)
     """Open loops and ifs, with what was assigned inside."""
     slots: set[int] = field(default_factory=set)
 
-    def visit(self, i: Instruction) -> Iterator[Complaint]:
-        if isinstance(i, EndLoop | EndIf | EndFetcher):
+    def visit(self, i: ir.Instruction) -> Iterator[Complaint]:
+        if isinstance(i, ir.EndLoop | ir.EndIf | ir.EndFetcher):
             yield from self._read(i)
             yield from self._close(i)
             return
         yield from self._read(i)
-        if isinstance(i, Loop | If | Fetcher):
+        if isinstance(i, ir.Loop | ir.If | ir.Fetcher):
             self.opened.append((i, []))
         if i.target is not None:
             yield from self._assign(i.target)
-        if isinstance(i, Barrier) and any(isinstance(start, If | Fetcher) for start, _ in self.opened):
+        if isinstance(i, ir.Barrier) and any(
+            isinstance(start, ir.If | ir.Fetcher) for start, _ in self.opened
+        ):
             yield "barrier", "a barrier under an if, or of the fetcher"
-        if isinstance(i, Spill):
+        if isinstance(i, ir.Spill):
             self.slots.add(i.slot)
-        elif isinstance(i, Reload) and i.slot not in self.slots:
+        elif isinstance(i, ir.Reload) and i.slot not in self.slots:
             yield "bank", f"slot {i.slot} is reloaded, but nothing was spilled there"
-        if isinstance(i, Spill | Reload) and not self.allocated:
+        if isinstance(i, ir.Spill | ir.Reload) and not self.allocated:
             yield "bank", f"{i.mnemonic} before register allocation"
 
-    def _read(self, i: Instruction) -> Iterator[Complaint]:
+    def _read(self, i: ir.Instruction) -> Iterator[Complaint]:
         for operand in i.operands:
-            if isinstance(operand, Immediate):
+            if isinstance(operand, ir.Immediate):
                 reason = _immediate(operand)
                 if reason is not None:
                     yield "immediate", reason
@@ -187,7 +178,7 @@ class _BodyWalk:
             elif known.dtype is not operand.dtype:
                 yield "types", f"{operand} holds {known.dtype}, it is read as {operand.dtype}"
 
-    def _assign(self, register: Register) -> Iterator[Complaint]:
+    def _assign(self, register: ir.Register) -> Iterator[Complaint]:
         name, dtype = register.name, register.dtype
         if (dtype.kind is Kind.VOID and not dtype.is_pointer) or dtype.is_index:
             yield "types", f"{register} cannot be {dtype}"
@@ -201,7 +192,7 @@ class _BodyWalk:
         if self.opened:
             self.opened[-1][1].append(name)
 
-    def _close(self, i: EndLoop | EndIf | EndFetcher) -> Iterator[Complaint]:
+    def _close(self, i: ir.EndLoop | ir.EndIf | ir.EndFetcher) -> Iterator[Complaint]:
         if not self.opened:
             yield "nesting", f"{i.mnemonic} where nothing is open"
             return
@@ -209,8 +200,8 @@ class _BodyWalk:
         if not isinstance(i, _ENDS[type(start)]):
             yield "nesting", f"{i.mnemonic} closes a {start.mnemonic}"
         elif (
-            isinstance(start, Loop)
-            and isinstance(i, EndLoop)
+            isinstance(start, ir.Loop)
+            and isinstance(i, ir.EndLoop)
             and not self.allocated
             and (start.counter, start.bound) != (i.counter, i.bound)
         ):
@@ -224,7 +215,7 @@ class _BodyWalk:
             yield "nesting", f"a {start.mnemonic} is not closed"
 
 
-def problems(program: Program, *, allocated: bool = False) -> list[Problem]:
+def problems(program: ir.Program, *, allocated: bool = False) -> list[Problem]:
     """Every broken invariant. `allocated`: of a program on physical registers."""
     broken = [Problem(None, *complaint) for complaint in _header(program)]
     walk = _BodyWalk(program, allocated)
@@ -239,7 +230,7 @@ def problems(program: Program, *, allocated: bool = False) -> list[Problem]:
     return broken
 
 
-def verify(program: Program, *, allocated: bool = False) -> None:
+def verify(program: ir.Program, *, allocated: bool = False) -> None:
     """Raise `VerifyError`, showing every broken invariant under its line, unless the program is well-formed."""
     broken = problems(program, allocated=allocated)
     if not broken:

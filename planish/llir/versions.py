@@ -106,6 +106,3 @@ def _write(
                 )
             else:
                 inlining.write(instruction)
-
-
-__all__ = ["SizedProgram", "with_versions"]

@@ -29,17 +29,17 @@ from planish.llir.program import (
     EndLoop,
     If,
     Instruction,
-    Lanes,
     Load,
     Loop,
     Ops,
     Program,
     Register,
+    SelectLanes,
     Special,
     Store,
 )
 
-_PURE: Final = (Address, AnyLane, Bitcast, Build, Compute, Concat, Convert, Lanes, Load)
+_PURE: Final = (Address, AnyLane, Bitcast, Build, Compute, Concat, Convert, SelectLanes, Load)
 """What may be left out where nobody needs it."""
 _FREE: Final = (*_PURE, Store, If, EndIf)
 """What such a loop consists of."""

@@ -12,7 +12,7 @@ from planish.frontend import library
 from planish.frontend.custom import custom_jvp, stop_gradient
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.nn.arguments import floating, mistake
+from planish.nn.arguments import floating
 
 
 def relu(x: Tensor) -> Tensor:
@@ -38,9 +38,7 @@ def rrelu(
     if not training:
         return leaky_relu(x, (lower + upper) / 2)
     if key is None:
-        raise mistake(
-            GraphError, "rrelu", "training needs a random key", "pass key=, or call eval() on the module"
-        )
+        raise GraphError.of("rrelu", "training needs a random key", "pass key=, or call eval() on the module")
     return fn.where(x > 0, x, x * random.uniform(key, x.shape, x.dtype, lower, upper))
 
 
@@ -50,7 +48,7 @@ def prelu(x: Tensor, weight: Tensor) -> Tensor:
     slope = weight
     if weight.size > 1:
         if x.ndim < 2 or x.shape[1] != weight.size:
-            raise mistake(ShapeError, "prelu", f"{weight.size} slopes for the channels of shape {x.shape}")
+            raise ShapeError.of("prelu", f"{weight.size} slopes for the channels of shape {x.shape}")
         slope = weight.reshape((-1, *[1] * (x.ndim - 2)))
     return fn.where(x > 0, x, x * slope)
 
@@ -120,7 +118,7 @@ def tanhshrink(x: Tensor) -> Tensor:
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """x·Φ(x), with Φ by erf ("none") or tanh ("tanh")."""
     if approximate not in ("none", "tanh"):
-        raise mistake(ShapeError, "gelu", f"there is no approximation {approximate!r}", '"none" or "tanh"')
+        raise ShapeError.of("gelu", f"there is no approximation {approximate!r}", '"none" or "tanh"')
     return library.activation("gelu", floating("gelu", x), approximate=approximate)
 
 
@@ -160,7 +158,7 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
     """The first half along an axis, gated by the sigmoid of the second."""
     size = floating("glu", x).shape[axis]
     if size % 2:
-        raise mistake(ShapeError, "glu", f"axis {axis} of shape {x.shape} has no halves")
+        raise ShapeError.of("glu", f"axis {axis} of shape {x.shape} has no halves")
     first, second = fn.split(x, 2, axis=axis)
     return first * sigmoid(second)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from planish.errors import DTypeError, Location, PlanishError, ShapeError
+from planish.errors import DTypeError, ShapeError
 from planish.frontend.tensor.array import Tensor
 
 Sizes: TypeAlias = int | Sequence[int]
@@ -15,19 +15,12 @@ Padding: TypeAlias = int | str | Sequence[int] | Sequence[tuple[int, int]]
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 
 
-def mistake(kind: type[PlanishError], op: str, message: str, remedy: str | None = None) -> PlanishError:
-    """An error about a call of `op`, at the user's line."""
-    return kind(f"{op}: {message}", op=op, location=Location.caller(), remedy=remedy)
-
-
 def floating(op: str, x: Tensor) -> Tensor:
     """A tensor of real floats."""
     if not isinstance(x, Tensor):
-        raise mistake(
-            DTypeError, op, f"{type(x).__name__} is not a Tensor", "convert it with planish.asarray"
-        )
+        raise DTypeError.of(op, f"{type(x).__name__} is not a Tensor", "convert it with planish.asarray")
     if not x.dtype.is_float:
-        raise mistake(DTypeError, op, f"{x.dtype.name} is not a real float dtype", "convert it with astype")
+        raise DTypeError.of(op, f"{x.dtype.name} is not a real float dtype", "convert it with astype")
     return x
 
 
@@ -35,8 +28,7 @@ def same_dtype(op: str, x: Tensor, *others: Tensor | None) -> None:
     """All tensors of one dtype."""
     for other in others:
         if other is not None and other.dtype is not x.dtype:
-            raise mistake(
-                DTypeError,
+            raise DTypeError.of(
                 op,
                 f"the input is {x.dtype.name}, a parameter {other.dtype.name}",
                 "convert one of them with astype",
@@ -47,9 +39,9 @@ def per_axis(op: str, what: str, given: Sizes, count: int, least: int = 1) -> tu
     """One number for each of `count` spatial axes."""
     numbers = (given,) * count if isinstance(given, int) else tuple(given)
     if len(numbers) != count:
-        raise mistake(ShapeError, op, f"{what} {numbers} has {len(numbers)} numbers for {count} spatial axes")
+        raise ShapeError.of(op, f"{what} {numbers} has {len(numbers)} numbers for {count} spatial axes")
     if any(number < least for number in numbers):
-        raise mistake(ShapeError, op, f"{what} {numbers} has a number below {least}")
+        raise ShapeError.of(op, f"{what} {numbers} has a number below {least}")
     return numbers
 
 
@@ -62,16 +54,16 @@ def pairs(
         if given == "valid":
             return ((0, 0),) * count
         if given != "same":
-            raise mistake(ShapeError, op, f"there is no padding {given!r}", 'numbers, "same" or "valid"')
+            raise ShapeError.of(op, f"there is no padding {given!r}", 'numbers, "same" or "valid"')
         if any(stride != 1 for stride in strides):
-            raise mistake(ShapeError, op, f'padding "same" with strides {tuple(strides)}', "use strides of 1")
+            raise ShapeError.of(op, f'padding "same" with strides {tuple(strides)}', "use strides of 1")
         spans = [gap * (size - 1) for size, gap in zip(window, dilation, strict=True)]
         return tuple((span // 2, span - span // 2) for span in spans)
     if isinstance(given, int):
         return ((given, given),) * count
     entries = [one if isinstance(one, tuple) else (one, one) for one in given]
     if len(entries) != count or any(len(entry) != 2 for entry in entries):
-        raise mistake(ShapeError, op, f"padding {given!r} does not fit {count} spatial axes")
+        raise ShapeError.of(op, f"padding {given!r} does not fit {count} spatial axes")
     return tuple((int(low), int(high)) for low, high in entries)
 
 
@@ -83,8 +75,7 @@ def batched(op: str, x: Tensor, space: int, integers: bool = False) -> tuple[Ten
     if x.ndim == space + 1:
         return x.reshape((1, *x.shape)), True
     if x.ndim != space + 2:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             op,
             f"shape {x.shape} has {x.ndim} axes",
             f"(batch, channels, {space} spatial axes) or one sample without the batch are expected",

@@ -11,7 +11,7 @@ from planish.frontend.custom import custom_vjp
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn.activations import softmax
-from planish.nn.arguments import floating, mistake, same_dtype
+from planish.nn.arguments import floating, same_dtype
 from planish.nn.elementary import dropout
 
 
@@ -39,13 +39,12 @@ def scaled_dot_product_attention(
     same_dtype(op, floating(op, query), key, value)
     shapes = f"query {query.shape}, key {key.shape}, value {value.shape}"
     if min(query.ndim, key.ndim, value.ndim) < 2 or not query.ndim == key.ndim == value.ndim:
-        raise mistake(ShapeError, op, f"{shapes} do not have equally many axes, and at least two")
+        raise ShapeError.of(op, f"{shapes} do not have equally many axes, and at least two")
     lead = query.shape[:-3] if query.ndim > 3 else ()
     if key.shape[:-3] != lead or value.shape[:-3] != lead:
-        raise mistake(ShapeError, op, f"{shapes} differ in their leading axes", "broadcast them first")
+        raise ShapeError.of(op, f"{shapes} differ in their leading axes", "broadcast them first")
     if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
-        raise mistake(
-            ShapeError, op, f"{shapes} do not fit", "query and key share their last axis, key and value the one before"
+        raise ShapeError.of(op, f"{shapes} do not fit", "query and key share their last axis, key and value the one before"
         )  # fmt: skip
     length, size = query.shape[-2], key.shape[-2]
     heads = query.shape[-3] if query.ndim > 2 else 1
@@ -55,7 +54,7 @@ def scaled_dot_product_attention(
         or (heads != groups and not enable_gqa)
         or (value.ndim > 2 and value.shape[-3] != groups)
     ):
-        raise mistake(ShapeError, op, f"{shapes}: {heads} query heads do not share {groups} key heads evenly")
+        raise ShapeError.of(op, f"{shapes}: {heads} query heads do not share {groups} key heads evenly")
     batch = 1
     for part in lead:
         batch = batch * part
@@ -95,9 +94,7 @@ _attention.defvjp(_there, _back)
 
 def _mask(op: str, mask: Tensor, whole: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     if not (mask.dtype.is_bool or mask.dtype.is_float):
-        raise mistake(
-            DTypeError, op, f"the mask is {mask.dtype.name}", "bools say where to look, floats are added"
-        )
+        raise DTypeError.of(op, f"the mask is {mask.dtype.name}", "bools say where to look, floats are added")
     full = fn.broadcast_to(mask, whole) if mask.ndim > 2 and len(whole) != 4 else mask
     return full.reshape(shape) if full.ndim > 4 or (full.ndim == 3 and len(whole) == 3) else full
 

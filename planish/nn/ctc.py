@@ -12,7 +12,7 @@ from planish.errors import DTypeError, ShapeError
 from planish.frontend.control import scan
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.nn.arguments import floating, mistake
+from planish.nn.arguments import floating
 
 _NEVER = -1e30
 """The logarithm of a probability that is 0: finite, so that its derivatives are numbers."""
@@ -38,8 +38,7 @@ def ctc_loss(
     if alone:
         log_probs = fn.expand_dims(log_probs, axis=1)
     if log_probs.ndim != 3 or not 0 <= blank < log_probs.shape[2]:
-        raise mistake(
-            ShapeError, op, f"log_probs are {log_probs.shape}, the blank is {blank}", "(T, N, C), with the blank below C"
+        raise ShapeError.of(op, f"log_probs are {log_probs.shape}, the blank is {blank}", "(T, N, C), with the blank below C"
         )  # fmt: skip
     steps, batch, _ = log_probs.shape
     inputs, labels = (_lengths(op, x, batch) for x in (input_lengths, target_lengths))
@@ -77,7 +76,7 @@ def ctc_loss(
     if reduction == "sum":
         return fn.sum(loss)
     if reduction != "none":
-        raise mistake(ShapeError, op, f"there is no reduction {reduction!r}", 'one of "mean", "sum", "none"')
+        raise ShapeError.of(op, f"there is no reduction {reduction!r}", 'one of "mean", "sum", "none"')
     return fn.squeeze(loss, 0) if alone else loss
 
 
@@ -91,8 +90,7 @@ def _moved(ways: Tensor, by: int) -> Tensor:
 def _lengths(op: str, given: Tensor | Sequence[int], batch: int) -> Tensor:
     lengths = (given if isinstance(given, Tensor) else fn.asarray(np.asarray(given, np.int64))).reshape((-1,))
     if not lengths.dtype.is_int or lengths.shape != (batch,):
-        raise mistake(
-            DTypeError, op, f"lengths are {lengths.dtype.name}{list(lengths.shape)}", f"{batch} integers are expected"
+        raise DTypeError.of(op, f"lengths are {lengths.dtype.name}{list(lengths.shape)}", f"{batch} integers are expected"
         )  # fmt: skip
     return lengths.astype(int64)
 
@@ -100,20 +98,17 @@ def _lengths(op: str, given: Tensor | Sequence[int], batch: int) -> Tensor:
 def _rows(op: str, targets: Tensor, lengths: Tensor, batch: int) -> Tensor:
     """Targets as (N, S)."""
     if not targets.dtype.is_int or targets.ndim not in (1, 2):
-        raise mistake(
-            DTypeError, op, f"targets are {targets.dtype.name}{list(targets.shape)}", "integers, (N, S) or one after the other"
+        raise DTypeError.of(op, f"targets are {targets.dtype.name}{list(targets.shape)}", "integers, (N, S) or one after the other"
         )  # fmt: skip
     wide = targets.astype(int64)
     if targets.ndim == 2:
         if targets.shape[0] != batch:
-            raise mistake(
-                ShapeError, op, f"there are {targets.shape[0]} rows of targets for {batch} examples"
-            )
+            raise ShapeError.of(op, f"there are {targets.shape[0]} rows of targets for {batch} examples")
         return wide
     known = lengths._known
     if known is None:
-        raise mistake(
-            ShapeError, op, "targets one after the other need lengths that are known", "pad them to (N, S)"
+        raise ShapeError.of(
+            op, "targets one after the other need lengths that are known", "pad them to (N, S)"
         )
     longest = int(known.max(initial=0))
     starts = np.concatenate([[0], np.cumsum(known)[:-1]])[:, None]

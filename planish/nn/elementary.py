@@ -6,17 +6,17 @@ import math
 
 from planish import random
 from planish.errors import DTypeError, GraphError, ShapeError
+from planish.frontend.custom import stop_gradient
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.nn.arguments import floating, mistake, same_dtype
+from planish.nn.arguments import floating, same_dtype
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x · weightᵀ + bias over the last axis; the weight is (outputs, inputs)."""
     same_dtype("linear", floating("linear", x), weight, bias)
     if x.ndim < 1 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "linear",
             f"the input {x.shape} does not fit the weight {weight.shape}",
             "the last axis of the input is the second of the weight",
@@ -35,14 +35,10 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
 def embedding(indices: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
     """The rows of the weight that the indices name; that of `padding_idx` is not trained."""
     if not indices.dtype.is_int:
-        raise mistake(
-            DTypeError, "embedding", f"the indices are {indices.dtype.name}", "they have to be integers"
-        )
+        raise DTypeError.of("embedding", f"the indices are {indices.dtype.name}", "they have to be integers")
     rows = fn.take(weight, indices.reshape((-1,)), axis=0).reshape((*indices.shape, *weight.shape[1:]))
     if padding_idx is None:
         return rows
-    from planish.frontend.custom import stop_gradient
-
     is_padding = fn.expand_dims(indices == padding_idx % weight.shape[0], axis=-1)
     return fn.where(is_padding, stop_gradient(rows), rows)
 
@@ -62,16 +58,13 @@ def embedding_bag(
     """
     op = "embedding_bag"
     if not indices.dtype.is_int or mode not in ("sum", "mean", "max"):
-        raise mistake(
-            DTypeError, op, f"the indices are {indices.dtype.name}, the mode is {mode!r}", "integers; sum, mean or max"
+        raise DTypeError.of(op, f"the indices are {indices.dtype.name}, the mode is {mode!r}", "integers; sum, mean or max"
         )  # fmt: skip
     if (indices.ndim == 1) != (offsets is not None) or indices.ndim > 2:
-        raise mistake(
-            ShapeError, op, f"indices {indices.shape} {'with' if offsets is not None else 'without'} offsets", "(B, N), or one line with offsets"
+        raise ShapeError.of(op, f"indices {indices.shape} {'with' if offsets is not None else 'without'} offsets", "(B, N), or one line with offsets"
         )  # fmt: skip
     if per_sample_weights is not None and (mode != "sum" or per_sample_weights.shape != indices.shape):
-        raise mistake(
-            ShapeError, op, f"weights {per_sample_weights.shape} of indices {indices.shape} with mode {mode!r}", 'one per index, and mode "sum"'
+        raise ShapeError.of(op, f"weights {per_sample_weights.shape} of indices {indices.shape} with mode {mode!r}", 'one per index, and mode "sum"'
         )  # fmt: skip
     flat = indices.reshape((-1,))
     if offsets is None:
@@ -102,9 +95,7 @@ def embedding_bag(
 def one_hot(indices: Tensor, num_classes: int) -> Tensor:
     """int64: 1 at the index along a new last axis, 0 elsewhere."""
     if not indices.dtype.is_int:
-        raise mistake(
-            DTypeError, "one_hot", f"the indices are {indices.dtype.name}", "they have to be integers"
-        )
+        raise DTypeError.of("one_hot", f"the indices are {indices.dtype.name}", "they have to be integers")
     count = fn.arange(num_classes, dtype=indices.dtype)
     return (fn.expand_dims(indices, axis=-1) == count).astype(fn.asarray(0).dtype)
 
@@ -115,13 +106,11 @@ def _kept(
     """Which elements a dropout keeps; True for all, False for none."""
     floating(op, x)
     if not 0 <= p <= 1:
-        raise mistake(ShapeError, op, f"{p} is not a probability")
+        raise ShapeError.of(op, f"{p} is not a probability")
     if not training or p in (0, 1):
         return not training or p == 0
     if key is None:
-        raise mistake(
-            GraphError, op, "training needs a random key", "pass key=, or call eval() on the module"
-        )
+        raise GraphError.of(op, "training needs a random key", "pass key=, or call eval() on the module")
     shape = tuple(1 if axis in shared else size for axis, size in enumerate(x.shape))
     return random.bernoulli(key, 1.0 - p, shape)
 

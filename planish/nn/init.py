@@ -12,7 +12,6 @@ from planish.dtypes import DType, float32
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.nn.arguments import mistake
 
 Key = int | Tensor
 """A random key, or the seed of one."""
@@ -32,7 +31,7 @@ def keys_of(key: Key, count: int) -> list[Tensor]:
 def fans(shape: Sequence[int]) -> tuple[int, int]:
     """How many inputs an output of a weight (outputs, inputs, …) sees, and how many outputs see an input."""
     if len(shape) < 2:
-        raise mistake(ShapeError, "init", f"a weight of shape {tuple(shape)} has no inputs and outputs")
+        raise ShapeError.of("init", f"a weight of shape {tuple(shape)} has no inputs and outputs")
     window = math.prod(shape[2:])
     return shape[1] * window, shape[0] * window
 
@@ -49,11 +48,8 @@ def calculate_gain(nonlinearity: str, slope: float = 0.01) -> float:
         "selu": 0.75,
     }
     if nonlinearity not in gains:
-        raise mistake(
-            ShapeError,
-            "calculate_gain",
-            f"there is no gain for {nonlinearity!r}",
-            f"one of {', '.join(gains)}",
+        raise ShapeError.of(
+            "calculate_gain", f"there is no gain for {nonlinearity!r}", f"one of {', '.join(gains)}"
         )
     return gains[nonlinearity]
 
@@ -112,7 +108,7 @@ def xavier_normal(key: Key, shape: Sequence[int], gain: float = 1.0, dtype: DTyp
 
 def _kaiming(shape: Sequence[int], a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
-        raise mistake(ShapeError, "kaiming", f"there is no mode {mode!r}", "fan_in or fan_out")
+        raise ShapeError.of("kaiming", f"there is no mode {mode!r}", "fan_in or fan_out")
     fan = fans(shape)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
@@ -145,7 +141,7 @@ def kaiming_normal(
 def orthogonal(key: Key, shape: Sequence[int], gain: float = 1.0, dtype: DType = float32) -> Tensor:
     """Rows (or columns, whichever are fewer) of length `gain` at right angles to each other; evenly among all such."""
     if len(shape) < 2:
-        raise mistake(ShapeError, "orthogonal", f"shape {tuple(shape)} is no matrix")
+        raise ShapeError.of("orthogonal", f"shape {tuple(shape)} is no matrix")
     rows, columns = shape[0], math.prod(shape[1:])
     square = normal(key, (max(rows, columns), min(rows, columns)), dtype=dtype)
     q, r = linalg.qr(square)
@@ -164,7 +160,7 @@ def eye(shape: Sequence[int], dtype: DType = float32) -> Tensor:
 def dirac(shape: Sequence[int], groups: int = 1, dtype: DType = float32) -> Tensor:
     """Kernels (outputs, inputs, …) that hand as many channels through as there are."""
     if len(shape) < 3 or shape[0] % groups:
-        raise mistake(ShapeError, "dirac", f"shape {tuple(shape)} is no kernel of {groups} groups")
+        raise ShapeError.of("dirac", f"shape {tuple(shape)} is no kernel of {groups} groups")
     made = np.zeros(tuple(shape))
     per_group = shape[0] // groups
     middle = tuple(size // 2 for size in shape[2:])

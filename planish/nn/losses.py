@@ -7,11 +7,12 @@ import math
 from planish.dtypes import int32, int64
 from planish.errors import DTypeError, ShapeError
 from planish.frontend import library
+from planish.frontend.custom import stop_gradient
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import IndexOutOfRange, size_of
 from planish.nn.activations import log_sigmoid, log_softmax, softplus
-from planish.nn.arguments import floating, mistake
+from planish.nn.arguments import floating
 
 
 def reduced(op: str, loss: Tensor, reduction: str) -> Tensor:
@@ -22,14 +23,13 @@ def reduced(op: str, loss: Tensor, reduction: str) -> Tensor:
         return fn.sum(loss)
     if reduction == "mean":
         return fn.mean(loss)
-    raise mistake(ShapeError, op, f"there is no reduction {reduction!r}", 'one of "mean", "sum", "none"')
+    raise ShapeError.of(op, f"there is no reduction {reduction!r}", 'one of "mean", "sum", "none"')
 
 
 def _pair(op: str, x: Tensor, target: Tensor) -> None:
     floating(op, x)
     if x.shape != target.shape:
-        raise mistake(
-            ShapeError, op, f"the input is {x.shape}, the target {target.shape}", "reshape or broadcast one of them"
+        raise ShapeError.of(op, f"the input is {x.shape}, the target {target.shape}", "reshape or broadcast one of them"
         )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 def huber_loss(x: Tensor, target: Tensor, delta: float = 1.0, reduction: str = "mean") -> Tensor:
     """d²/2 below |d| = delta, delta·(|d| - delta/2) from there on."""
     if delta <= 0:
-        raise mistake(ShapeError, "huber_loss", f"delta {delta} is not positive")
+        raise ShapeError.of("huber_loss", f"delta {delta} is not positive")
     return _distance("huber_loss", "huber", x, target, reduction, delta=delta)
 
 
@@ -131,23 +131,18 @@ def _classes(op: str, x: Tensor, target: Tensor) -> int:
     """The axis of classes: 1, or the only one."""
     axis = 0 if x.ndim == 1 else 1
     if x.ndim == 0 or target.shape != (*x.shape[:axis], *x.shape[axis + 1 :]):
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             op,
             f"the input is {x.shape}, the target {target.shape}",
             "the target has the shape of the input without its axis of classes (axis 1)",
         )
     if not target.dtype.is_int:
-        raise mistake(DTypeError, op, f"the target is {target.dtype.name}", "classes are integers")
+        raise DTypeError.of(op, f"the target is {target.dtype.name}", "classes are integers")
     return axis
 
 
 def nll_loss(
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
+    x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Tensor:
     """The negative log probability (along axis 1) of the class that the target names, weighted by class.
 
@@ -159,13 +154,7 @@ def nll_loss(
 
 
 def _picked(
-    op: str,
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    axis: int,
+    op: str, x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, axis: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The loss; which elements count; what they count for."""
     target, is_class = _labels(op, target, x, axis, ignore_index)
@@ -190,8 +179,7 @@ def _labels(op: str, target: Tensor, x: Tensor, axis: int, ignore_index: int) ->
     if known is not None and isinstance(classes, int):
         wrong = known[((known < 0) | (known >= classes)) & (known != ignore_index)]
         if wrong.size:
-            raise mistake(
-                IndexOutOfRange, op, f"the target has the label {wrong.flat[0]}, and there are {classes} classes",
+            raise IndexOutOfRange.of(op, f"the target has the label {wrong.flat[0]}, and there are {classes} classes",
                 f"labels are 0 to {classes - 1}, or ignore_index={ignore_index} for what does not count",
             )  # fmt: skip
     labels = target if target.dtype in (int32, int64) else target.astype(int64)
@@ -296,8 +284,6 @@ def gaussian_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """(log v + (x - t)²/v)/2 with v at least epsilon (the bound has no gradient); `full` adds log(2π)/2."""
-    from planish.frontend.custom import stop_gradient
-
     _pair("gaussian_nll_loss", x, target)
     low = variance < epsilon
     spread = variance + stop_gradient(fn.where(low, epsilon - variance, 0.0))

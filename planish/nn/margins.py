@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planish.errors import DTypeError, ShapeError
+from planish.errors import DTypeError, PlanishError, ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn.activations import log_sigmoid
-from planish.nn.arguments import floating, mistake
+from planish.nn.arguments import floating
 from planish.nn.losses import _above, _pair, pairwise_distance, reduced
 
 
@@ -16,8 +16,8 @@ def _scores(op: str, x: Tensor, target: Tensor) -> tuple[Tensor, Tensor, bool]:
     """(N, C) scores and their targets as rows; whether there was no batch."""
     floating(op, x)
     if x.ndim not in (1, 2) or not target.dtype.is_int:
-        raise mistake(
-            DTypeError if x.ndim in (1, 2) else ShapeError,
+        kind: type[PlanishError] = DTypeError if x.ndim in (1, 2) else ShapeError
+        raise kind.of(
             op,
             f"the input is {x.shape}, the target {target.dtype.name}{list(target.shape)}",
             "scores are (N, C) or (C,), targets integers",
@@ -38,12 +38,10 @@ def multi_margin_loss(
     """Σ max(0, margin - x[target] + x[i])ᵖ / C over the classes i that are not the target."""
     op = "multi_margin_loss"
     if p not in (1, 2):
-        raise mistake(ShapeError, op, f"the power is {p}", "1 or 2")
+        raise ShapeError.of(op, f"the power is {p}", "1 or 2")
     x, target, alone = _scores(op, x, target)
     if target.shape != x.shape[:1]:
-        raise mistake(
-            ShapeError, op, f"the input is {x.shape}, the target {target.shape}", "one class per row"
-        )
+        raise ShapeError.of(op, f"the input is {x.shape}, the target {target.shape}", "one class per row")
     column = fn.expand_dims(target, axis=1)
     gaps = _above(margin - fn.take_along_axis(x, column, axis=1) + x)
     gaps = gaps if p == 1 else gaps * gaps
@@ -59,8 +57,7 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -
     op = "multilabel_margin_loss"
     x, target, alone = _scores(op, x, target)
     if target.shape != x.shape:
-        raise mistake(
-            ShapeError, op, f"the input is {x.shape}, the target {target.shape}", "as many entries as classes, -1 after the last"
+        raise ShapeError.of(op, f"the input is {x.shape}, the target {target.shape}", "as many entries as classes, -1 after the last"
         )  # fmt: skip
     count = x.shape[1]
     named = fn.cumulative_sum((target < 0).astype(target.dtype), axis=1) == 0

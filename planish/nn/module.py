@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from planish.dtypes import DType
-from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, did_you_mean
+from planish.errors import DTypeError, GraphError, PlanishError, ShapeError, did_you_mean
 from planish.frontend import tree
 from planish.frontend.session import current_scope
 from planish.frontend.tensor import functions as fn
@@ -70,10 +70,9 @@ def _frozen(value: object, where: str) -> Hashable:
     try:
         hash(value)
     except TypeError:
-        raise DTypeError(
+        raise DTypeError.at_caller(
             f"{where} is a {type(value).__name__}, which cannot tell whether it changed",
-            location=Location.caller(),
-            remedy="make it a tensor, or something hashable such as a tuple",
+            "make it a tensor, or something hashable such as a tuple",
         ) from None
     return type(value), value
 
@@ -125,15 +124,14 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
-        raise PlanishError(f"{type(self).__name__} does not define __call__", location=Location.caller())
+        raise PlanishError.at_caller(f"{type(self).__name__} does not define __call__")
 
     def __setattr__(self, name: str, value: object) -> None:
         now = current_scope()
         if now is not None and now is not self._born:
-            raise GraphError(
+            raise GraphError.at_caller(
                 f"{type(self).__name__}.{name} is set while {now.what} traces a function that the module comes into from outside",
-                location=Location.caller(),
-                remedy="make the module an argument of that function, and return it if it changes",
+                "make the module an argument of that function, and return it if it changes",
             )
         values = self.__dict__
         if holds_tensors(value):
@@ -222,11 +220,10 @@ class Module:
         missing, strange = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
         if strict and (missing or strange):
             hints = [f"{name!r} (did you mean {did_you_mean(name, missing)!r}?)" for name in strange[:3] if did_you_mean(name, missing)]  # fmt: skip
-            raise ShapeError(
+            raise ShapeError.at_caller(
                 f"{type(self).__name__}: missing {_listed(missing)}; unexpected {_listed(strange)}",
+                ", ".join(hints) or "strict=False takes what is there",
                 op="load_state_dict",
-                location=Location.caller(),
-                remedy=", ".join(hints) or "strict=False takes what is there",
             )
         modules = self.modules()
         ready: list[tuple[Module, str, Tensor]] = []
@@ -235,10 +232,9 @@ class Module:
                 continue
             new = fn.asarray(state[name])
             if new.shape != old.shape:
-                raise ShapeError(
+                raise ShapeError.at_caller(
                     f"{name} is {old.shape} in the module, and {new.shape} in what is loaded",
                     op="load_state_dict",
-                    location=Location.caller(),
                 )
             path, _, last = name.rpartition(".")
             ready.append((modules[path], last, new.astype(old.dtype)))

@@ -9,7 +9,8 @@ from planish.frontend import library
 from planish.frontend.custom import stop_gradient
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.nn.arguments import floating, mistake
+from planish.nn.arguments import floating
+from planish.nn.losses import _length
 
 
 def _trailing(op: str, x: Tensor, normalized_shape: int | Sequence[int], *parameters: Tensor | None) -> int:
@@ -17,15 +18,14 @@ def _trailing(op: str, x: Tensor, normalized_shape: int | Sequence[int], *parame
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     floating(op, x)
     if not shape or x.shape[x.ndim - len(shape) :] != shape:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             op,
             f"the input {x.shape} does not end in {shape}",
             "normalized_shape is the shape of the last axes",
         )
     for parameter in parameters:
         if parameter is not None and parameter.shape != shape:
-            raise mistake(ShapeError, op, f"a parameter is {parameter.shape}, not {shape}")
+            raise ShapeError.of(op, f"a parameter is {parameter.shape}, not {shape}")
     return len(shape)
 
 
@@ -42,10 +42,7 @@ def layer_norm(
 
 
 def rms_norm(
-    x: Tensor,
-    normalized_shape: int | Sequence[int],
-    weight: Tensor | None = None,
-    eps: float | None = None,
+    x: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """Over the last axes: x / sqrt(mean(x²) + eps), times weight. eps is the dtype's own unless given."""
     axes = _trailing("rms_norm", x, normalized_shape, weight)
@@ -56,20 +53,16 @@ def rms_norm(
 def _channels(op: str, x: Tensor, *parameters: Tensor | None) -> None:
     floating(op, x)
     if x.ndim < 2:
-        raise mistake(ShapeError, op, f"shape {x.shape} has no channels", "(batch, channels, …) is expected")
+        raise ShapeError.of(op, f"shape {x.shape} has no channels", "(batch, channels, …) is expected")
     for parameter in parameters:
         if parameter is not None and parameter.shape != (x.shape[1],):
-            raise mistake(
-                ShapeError, op, f"a parameter is {parameter.shape}, and {x.shape} has {x.shape[1]} channels"
+            raise ShapeError.of(
+                op, f"a parameter is {parameter.shape}, and {x.shape} has {x.shape[1]} channels"
             )
 
 
 def group_norm(
-    x: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
+    x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """Of (N, C, …): channels in consecutive groups, each normalised by itself."""
     _channels("group_norm", x, weight, bias)
@@ -89,7 +82,7 @@ def instance_norm(
     _channels("instance_norm", x, running_mean, running_var, weight, bias)
     if use_input_stats:
         if x.ndim < 3:
-            raise mistake(ShapeError, "instance_norm", f"shape {x.shape} has no axes to normalise over")
+            raise ShapeError.of("instance_norm", f"shape {x.shape} has no axes to normalise over")
         return library.instance_norm(x, weight, bias, eps)
     return _given("instance_norm", x, running_mean, running_var, weight, bias, eps)
 
@@ -104,7 +97,7 @@ def _given(
     eps: float,
 ) -> Tensor:
     if mean is None or variance is None:
-        raise mistake(ShapeError, op, "there are no running statistics", "normalise by those of the input")
+        raise ShapeError.of(op, "there are no running statistics", "normalise by those of the input")
     return library.batch_norm(x, mean, variance, weight, bias, epsilon=eps)
 
 
@@ -134,8 +127,7 @@ def batch_norm_training(
     _channels("batch_norm", x, weight, bias)
     count = x.size // x.shape[1] if x.shape[1] else 0
     if count <= 1:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "batch_norm",
             f"one value per channel of shape {x.shape} has no variance",
             "train on more than one sample, or use eval()",
@@ -146,8 +138,6 @@ def batch_norm_training(
 
 def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Tensor:
     """x over its length along an axis, which counts as eps at least."""
-    from planish.nn.losses import _length
-
     length = _length(floating("normalize", x), p, axis, True)
     return x / fn.where(length > eps, length, eps)
 

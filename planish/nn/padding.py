@@ -10,7 +10,7 @@ import numpy as np
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.nn.arguments import floating, mistake
+from planish.nn.arguments import floating
 from planish.nn.losses import _length
 
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -25,10 +25,9 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
     op = "pad"
     numbers = [int(n) for n in pad]
     if mode not in _MODES:
-        raise mistake(ShapeError, op, f"there is no mode {mode!r}", f"one of {', '.join(_MODES)}")
+        raise ShapeError.of(op, f"there is no mode {mode!r}", f"one of {', '.join(_MODES)}")
     if len(numbers) % 2 or len(numbers) > 2 * x.ndim:
-        raise mistake(
-            ShapeError, op, f"{len(numbers)} numbers do not pad the axes of {x.shape}", "two for each axis, the last axis first"
+        raise ShapeError.of(op, f"{len(numbers)} numbers do not pad the axes of {x.shape}", "two for each axis, the last axis first"
         )  # fmt: skip
     pairs = [(0, 0)] * (x.ndim - len(numbers) // 2) + [
         (numbers[at], numbers[at + 1]) for at in range(len(numbers) - 2, -1, -2)
@@ -36,8 +35,7 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
     for axis, (low, high) in enumerate(pairs):
         room = x.shape[axis] - (1 if mode == "reflect" else 0)
         if x.shape[axis] + low + high < 0 or (mode in ("reflect", "circular") and max(low, high) > room):
-            raise mistake(
-                ShapeError, op, f"axis {axis} of {x.shape} cannot be padded by {(low, high)} with mode {mode!r}", f"at most {room}"
+            raise ShapeError.of(op, f"axis {axis} of {x.shape} cannot be padded by {(low, high)} with mode {mode!r}", f"at most {room}"
             )  # fmt: skip
     cuts = tuple(slice(max(-low, 0), -max(-high, 0) or None) for low, high in pairs)
     if mode == "circular":  # around what is left; the others see what is cut off
@@ -53,7 +51,7 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     """The p-norm of the difference of each two rows of (N, M), row 0 with 1, 0 with 2, …: (N·(N-1)/2,)."""
     floating("pdist", x)
     if x.ndim != 2:
-        raise mistake(ShapeError, "pdist", f"shape {x.shape} has no rows", "(N, M)")
+        raise ShapeError.of("pdist", f"shape {x.shape} has no rows", "(N, M)")
     first, second = np.triu_indices(x.shape[0], 1)
     gaps = fn.take(x, fn.asarray(first), axis=0) - fn.take(x, fn.asarray(second), axis=0)
     if p == 2:

@@ -12,7 +12,7 @@ from planish.dtypes import int64
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.nn.arguments import floating, mistake, same_dtype
+from planish.nn.arguments import floating, same_dtype
 
 _CUBIC = -0.75
 """The parameter of Keys' kernel that PyTorch uses."""
@@ -23,8 +23,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool = False)
     space = len(size) - 2
     floating("affine_grid", theta)
     if space not in (2, 3) or theta.shape != (size[0], space, space + 1):
-        raise mistake(
-            ShapeError, "affine_grid", f"maps {theta.shape} do not fit the size {tuple(size)}", "(N, 2, 3) for (N, C, H, W), (N, 3, 4) for (N, C, D, H, W)"
+        raise ShapeError.of("affine_grid", f"maps {theta.shape} do not fit the size {tuple(size)}", "(N, 2, 3) for (N, C, H, W), (N, 3, 4) for (N, C, D, H, W)"
         )  # fmt: skip
     spatial = tuple(size[2:])
     parts: list[Tensor] = []
@@ -47,11 +46,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool = False)
 
 
 def grid_sample(
-    x: Tensor,
-    grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool = False,
+    x: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
 ) -> Tensor:
     """(N, C, H, W) at places (N, H', W', 2) from -1 to 1, x before y: (N, C, H', W'); with a third axis alike.
 
@@ -61,15 +56,14 @@ def grid_sample(
     same_dtype(op, floating(op, x), grid)
     space = x.ndim - 2
     if space not in (2, 3) or grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[-1] != space:
-        raise mistake(
-            ShapeError, op, f"the input is {x.shape}, the grid {grid.shape}", "(N, C, H, W) and (N, H', W', 2), or one axis more each"
+        raise ShapeError.of(op, f"the input is {x.shape}, the grid {grid.shape}", "(N, C, H, W) and (N, H', W', 2), or one axis more each"
         )  # fmt: skip
     for what, given, known in (
         ("mode", mode, ("nearest", "bilinear", "bicubic")[: 5 - space]),
         ("padding_mode", padding_mode, ("zeros", "border", "reflection")),
     ):
         if given not in known:
-            raise mistake(ShapeError, op, f"there is no {what} {given!r}", f"one of {', '.join(known)}")
+            raise ShapeError.of(op, f"there is no {what} {given!r}", f"one of {', '.join(known)}")
     sizes = x.shape[2:]
     places = [
         _unnormalized(grid[..., space - 1 - axis], sizes[axis], align_corners).reshape((x.shape[0], -1))

@@ -14,17 +14,7 @@ from planish.errors import ShapeError
 from planish.frontend import library
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.nn.arguments import (
-    Padding,
-    Sizes,
-    batched,
-    floating,
-    mistake,
-    pairs,
-    per_axis,
-    same_dtype,
-    unbatched,
-)
+from planish.nn.arguments import Padding, Sizes, batched, floating, pairs, per_axis, same_dtype, unbatched
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,16 +47,16 @@ def _with_bias(op: str, x: Tensor, bias: Tensor | None) -> Tensor:
     if bias is None:
         return x
     if bias.shape != (x.shape[1],):
-        raise mistake(ShapeError, op, f"the bias is {bias.shape}, and there are {x.shape[1]} output channels")
+        raise ShapeError.of(op, f"the bias is {bias.shape}, and there are {x.shape[1]} output channels")
     return x + bias.reshape((-1, *[1] * (x.ndim - 2)))
 
 
 def _checked(op: str, x: Tensor, weight: Tensor, bias: Tensor | None, space: int, groups: int) -> None:
     same_dtype(op, x, weight, bias)
     if weight.ndim != space + 2:
-        raise mistake(ShapeError, op, f"the weight {weight.shape} has {weight.ndim} axes, not {space + 2}")
+        raise ShapeError.of(op, f"the weight {weight.shape} has {weight.ndim} axes, not {space + 2}")
     if groups < 1 or x.shape[1] % groups:
-        raise mistake(ShapeError, op, f"{x.shape[1]} channels of {x.shape} do not make {groups} groups")
+        raise ShapeError.of(op, f"{x.shape[1]} channels of {x.shape} do not make {groups} groups")
 
 
 def _conv(
@@ -83,8 +73,7 @@ def _conv(
     x, alone = batched(op, x, space)
     _checked(op, x, weight, bias, space, groups)
     if weight.shape[1] * groups != x.shape[1] or weight.shape[0] % groups:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             op,
             f"a weight {weight.shape} in {groups} groups does not fit the input {x.shape}",
             "the weight is (outputs, channels / groups, …), and groups divides the outputs",
@@ -95,8 +84,7 @@ def _conv(
     for axis, (low, high) in enumerate(ends):
         reach = gaps[axis] * (weight.shape[2 + axis] - 1) + 1
         if x.shape[2 + axis] + low + high < reach:
-            raise mistake(
-                ShapeError,
+            raise ShapeError.of(
                 op,
                 f"a window of {reach} does not fit axis {2 + axis} of {x.shape} with padding {(low, high)}",
             )
@@ -120,8 +108,7 @@ def _conv_transpose(
     x, alone = batched(op, x, space)
     _checked(op, x, weight, bias, space, groups)
     if weight.shape[0] != x.shape[1]:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             op,
             f"a weight {weight.shape} does not fit the input {x.shape}",
             "the weight is (channels, outputs / groups, …)",
@@ -132,8 +119,8 @@ def _conv_transpose(
     extra = per_axis(op, "output_padding", output_padding, space, least=0)
     for more, step, gap in zip(extra, strides, gaps, strict=True):
         if more >= max(step, gap):
-            raise mistake(
-                ShapeError, op, f"output_padding {extra} is not below stride {strides} or dilation {gaps}"
+            raise ShapeError.of(
+                op, f"output_padding {extra} is not below stride {strides} or dilation {gaps}"
             )
     channels, outputs, *window = weight.shape
     parts = weight.reshape((groups, channels // groups, outputs, *window))
@@ -147,7 +134,7 @@ def _conv_transpose(
         reach = gap * (size - 1)
         ends.append((reach - low, reach - low + more))
         if (length - 1) * step + reach - 2 * low + more + 1 < 1:
-            raise mistake(ShapeError, op, f"nothing is left of {x.shape} after padding {cut} is cut off")
+            raise ShapeError.of(op, f"nothing is left of {x.shape} after padding {cut} is cut off")
     made = library.convolution(x, turned, (1,) * space, ends, gaps, groups, spread=strides)
     return unbatched(_with_bias(op, made, bias), alone)
 
@@ -168,7 +155,7 @@ def pooling_windows(
     strides = window if stride is None else per_axis(op, "stride", stride, space)
     ends = per_axis(op, "padding", padding, space, least=0)
     if any(end > size // 2 for end, size in zip(ends, window, strict=True)):
-        raise mistake(ShapeError, op, f"padding {ends} is more than half of the window {window}")
+        raise ShapeError.of(op, f"padding {ends} is more than half of the window {window}")
     return window, strides, tuple((end, end) for end in ends), per_axis(op, "dilation", dilation, space)
 
 
@@ -198,7 +185,7 @@ def _max_pool(
 def _fitting(op: str, made: Tensor, x: Tensor, window: Sequence[int]) -> Tensor:
     """What was made of windows, if there are any."""
     if 0 in made.shape[2:] and 0 not in x.shape[2:]:
-        raise mistake(ShapeError, op, f"a window of {tuple(window)} does not fit the input {x.shape}")
+        raise ShapeError.of(op, f"a window of {tuple(window)} does not fit the input {x.shape}")
     return made
 
 
@@ -221,7 +208,7 @@ def _avg_pool(
     window, strides, ends, _ = pooling_windows(op, space, kernel_size, stride, padding, 1)
     given = x if x.dtype.is_float else x.astype(float64)
     if divisor_override is not None and not divisor_override:
-        raise mistake(ShapeError, op, f"divisor_override is {divisor_override}: nothing is divided by it")
+        raise ShapeError.of(op, f"divisor_override is {divisor_override}: nothing is divided by it")
     counted = count_include_pad and divisor_override is None
     made = library.average_pool(given, window, strides, ends, ceil=ceil_mode, count_padding=counted)
     made = _fitting(op, made, x, window)
@@ -248,7 +235,7 @@ def _adaptive_avg_pool(space: int, x: Tensor, output_size: int | Sequence[int | 
 def adaptive_sizes(op: str, x: Tensor, space: int, given: int | Sequence[int | None]) -> tuple[int, ...]:
     wanted = [given] * space if isinstance(given, int) else list(given)
     if len(wanted) != space:
-        raise mistake(ShapeError, op, f"output_size {given!r} does not fit {space} spatial axes")
+        raise ShapeError.of(op, f"output_size {given!r} does not fit {space} spatial axes")
     return tuple(x.shape[2 + axis] if size is None else size for axis, size in enumerate(wanted))
 
 
@@ -308,9 +295,7 @@ def interpolate(
         return fn.clip(fn.round(wide), low, high).astype(x.dtype)
     space = x.ndim - 2
     if space < 1:
-        raise mistake(
-            ShapeError, op, f"shape {x.shape} has no spatial axes", "(batch, channels, …) is expected"
-        )
+        raise ShapeError.of(op, f"shape {x.shape} has no spatial axes", "(batch, channels, …) is expected")
     factors: tuple[float, ...] | None = None
     if scale_factor is not None:
         factors = (
@@ -319,7 +304,7 @@ def interpolate(
             else tuple(map(float, scale_factor))
         )
         if len(factors) != space or any(not math.isfinite(factor) or factor <= 0 for factor in factors):
-            raise mistake(ShapeError, op, f"scale_factor {scale_factor!r} does not fit {space} spatial axes")
+            raise ShapeError.of(op, f"scale_factor {scale_factor!r} does not fit {space} spatial axes")
     sizes = None if size is None else per_axis(op, "size", size, space)
     return library.interpolate(x, sizes, factors, mode, align_corners, antialias, recompute_scale_factor)
 
@@ -329,9 +314,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     r = upscale_factor
     *lead, channels, height, width = x.shape
     if channels % (r * r):
-        raise mistake(
-            ShapeError, "pixel_shuffle", f"{channels} channels of {x.shape} are no multiple of {r}²"
-        )
+        raise ShapeError.of("pixel_shuffle", f"{channels} channels of {x.shape} are no multiple of {r}²")
     parts = x.reshape((-1, channels // (r * r), r, r, height, width))
     moved = fn.permute_dims(parts, (0, 1, 4, 2, 5, 3))
     return moved.reshape((*lead, channels // (r * r), height * r, width * r))
@@ -340,7 +323,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
 def channel_shuffle(x: Tensor, groups: int) -> Tensor:
     """(N, C, …) with the channels of all groups taken in turn."""
     if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
-        raise mistake(ShapeError, "channel_shuffle", f"the channels of {x.shape} do not make {groups} groups")
+        raise ShapeError.of("channel_shuffle", f"the channels of {x.shape} do not make {groups} groups")
     parts = x.reshape((x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
     return fn.permute_dims(parts, (0, 2, 1, *range(3, parts.ndim))).reshape(x.shape)
 
@@ -350,7 +333,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     r = downscale_factor
     *lead, channels, height, width = x.shape
     if height % r or width % r:
-        raise mistake(ShapeError, "pixel_unshuffle", f"the last axes of {x.shape} are no multiples of {r}")
+        raise ShapeError.of("pixel_unshuffle", f"the last axes of {x.shape} are no multiples of {r}")
     parts = x.reshape((-1, channels, height // r, r, width // r, r))
     moved = fn.permute_dims(parts, (0, 1, 3, 5, 2, 4))
     return moved.reshape((*lead, channels * r * r, height // r, width // r))

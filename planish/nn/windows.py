@@ -14,7 +14,7 @@ from planish.errors import DTypeError, ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.transforms import vjp
-from planish.nn.arguments import Sizes, batched, floating, mistake, per_axis, unbatched
+from planish.nn.arguments import Sizes, batched, floating, per_axis, unbatched
 from planish.nn.spatial import adaptive_sizes, avg_pool1d, avg_pool2d, avg_pool3d, per_space, pooling_windows
 
 Lines: TypeAlias = Sequence[NDArray[np.int64]]
@@ -48,7 +48,7 @@ def _counts(
     """How many windows fit along each axis."""
     spans = [gap * (size - 1) + 1 for size, gap in zip(window, gaps, strict=True)]
     if any(span > size for span, size in zip(spans, sizes, strict=True)):
-        raise mistake(ShapeError, op, f"a window of {tuple(spans)} does not fit sizes {tuple(sizes)}")
+        raise ShapeError.of(op, f"a window of {tuple(spans)} does not fit sizes {tuple(sizes)}")
     return tuple((size - span) // step + 1 for size, span, step in zip(sizes, spans, strides, strict=True))
 
 
@@ -100,14 +100,12 @@ def fold(
     alone = x.ndim == 2
     columns = fn.expand_dims(x, axis=0) if alone else x
     if columns.ndim != 3 or columns.shape[1] % math.prod(window):
-        raise mistake(
-            ShapeError, op, f"{x.shape} are no columns of windows {window}", "(N, C · elements of a window, windows)"
+        raise ShapeError.of(op, f"{x.shape} are no columns of windows {window}", "(N, C · elements of a window, windows)"
         )  # fmt: skip
     image = fn.zeros((columns.shape[0], columns.shape[1] // math.prod(window), *sizes), dtype=x.dtype)
     columns_there, pull = vjp(lambda image: unfold(image, window, dilation, padding, stride), image)
     if columns_there.shape != columns.shape:
-        raise mistake(
-            ShapeError, op, f"there are {columns_there.shape[2]} windows in sizes {sizes}, and {columns.shape[2]} columns"
+        raise ShapeError.of(op, f"there are {columns_there.shape[2]} windows in sizes {sizes}, and {columns.shape[2]} columns"
         )  # fmt: skip
     (made,) = pull(columns)
     return unbatched(made, alone)
@@ -192,8 +190,7 @@ def _max_unpool(
 ) -> Tensor:
     op = f"max_unpool{space}d"
     if indices.shape != x.shape or not indices.dtype.is_int:
-        raise mistake(
-            DTypeError, op, f"the input is {x.shape}, the indices {indices.dtype.name}{list(indices.shape)}", "as max_pool gives both"
+        raise DTypeError.of(op, f"the input is {x.shape}, the indices {indices.dtype.name}{list(indices.shape)}", "as max_pool gives both"
         )  # fmt: skip
     x, alone = batched(op, x, space)
     window, steps, ends, _ = pooling_windows(op, space, kernel_size, stride, padding, 1)
@@ -210,11 +207,9 @@ def _max_unpool(
 max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = per_space(
     max_pool, "The largest of each window of {x}, and where it was in the flattened axes.", "_with_indices"
 )
-(
-    adaptive_max_pool1d_with_indices,
-    adaptive_max_pool2d_with_indices,
-    adaptive_max_pool3d_with_indices,
-) = per_space(_adaptive_max_pool, "{x} to given sizes by maxima, and where they were.", "_with_indices")
+(adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices) = (
+    per_space(_adaptive_max_pool, "{x} to given sizes by maxima, and where they were.", "_with_indices")
+)
 max_unpool1d, max_unpool2d, max_unpool3d = per_space(
     _max_unpool, "The maxima of `max_pool{n}d_with_indices` back at their places in {x}, zeros elsewhere."
 )

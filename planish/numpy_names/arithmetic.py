@@ -10,15 +10,7 @@ from planish.errors import DTypeError
 from planish.frontend.control import while_loop
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import (
-    Operand,
-    cast_to,
-    default_float,
-    mistake,
-    promoted,
-    tensor,
-    together,
-)
+from planish.frontend.tensor.operands import Operand, cast_to, default_float, promoted, tensor, together
 from planish.frontend.tensor.pointwise import real_floating
 
 
@@ -59,7 +51,7 @@ def gcd(x1: Operand, x2: Operand, /) -> Tensor:
     """The greatest common divisor, by Euclid's algorithm on all elements at once."""
     left, right = together("gcd", x1, x2)
     if not left.dtype.is_int:
-        raise mistake(DTypeError, "gcd", f"takes integers, not {left.dtype.name}")
+        raise DTypeError.of("gcd", f"takes integers, not {left.dtype.name}")
     if left.size == 0:
         return left
 
@@ -90,7 +82,7 @@ def ldexp(x1: Operand, x2: Operand, /) -> Tensor:
     """x1 * 2**x2, in three steps so that no power overflows on the way."""
     x, exponent = real_floating("ldexp", default_float(tensor("ldexp", x1))), tensor("ldexp", x2)
     if not exponent.dtype.is_int:
-        raise mistake(DTypeError, "ldexp", f"exponents are integers, not {exponent.dtype.name}")
+        raise DTypeError.of("ldexp", f"exponents are integers, not {exponent.dtype.name}")
     kind = api.finfo(x.dtype)
     # from the least number to the greatest: more makes no difference
     most = math.ceil(math.log2(kind.max) - math.log2(kind.smallest_normal) - math.log2(kind.eps)) + 1
@@ -202,7 +194,7 @@ def unpackbits(
     """The eight bits of each byte; `count` of them are kept."""
     given = tensor("unpackbits", x)
     if given.dtype is not dtypes.uint8:
-        raise mistake(DTypeError, "unpackbits", f"takes uint8, not {given.dtype.name}")
+        raise DTypeError.of("unpackbits", f"takes uint8, not {given.dtype.name}")
     line = api.reshape(given, (-1,)) if axis is None else api.moveaxis(given, axis, -1)
     shifts = api.asarray(list(_bits(bitorder)), dtype=dtypes.uint8)
     bits = api.bitwise_and(api.bitwise_right_shift(line[..., None], shifts), 1)
@@ -213,7 +205,7 @@ def unpackbits(
 
 def _bits(order: str) -> range:
     if order not in ("big", "little"):
-        raise mistake(DTypeError, "packbits", f"there is no order {order!r}", "big or little")
+        raise DTypeError.of("packbits", f"there is no order {order!r}", "big or little")
     return range(7, -1, -1) if order == "big" else range(8)
 
 

@@ -12,16 +12,7 @@ from planish import dtypes, linalg
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import (
-    DTypeLike,
-    Operand,
-    Sizes,
-    as_shape,
-    axis_of,
-    mistake,
-    promoted,
-    tensor,
-)
+from planish.frontend.tensor.operands import DTypeLike, Operand, Sizes, as_shape, axis_of, promoted, tensor
 
 
 def array(
@@ -157,7 +148,7 @@ def insert(
         else np.atleast_1d(np.asarray(indices, dtype=np.int64))
     )
     if at.size and (at.min() < -size or at.max() > size):
-        raise mistake(ShapeError, "insert", f"position {indices} in an axis of {size}")
+        raise ShapeError.of("insert", f"position {indices} in an axis of {size}")
     at = np.where(at < 0, at + size, at)
     new = api.astype(tensor("insert", values), line.dtype)
     if one and new.ndim == line.ndim and new.shape[along] != 1:
@@ -188,7 +179,7 @@ def delete(x: Tensor, indices: int | Sequence[int] | slice | Tensor, /, axis: in
     try:
         kept = np.delete(np.arange(line.shape[along]), where)
     except IndexError:
-        raise mistake(ShapeError, "delete", f"position {indices} in an axis of {line.shape[along]}") from None
+        raise ShapeError.of("delete", f"position {indices} in an axis of {line.shape[along]}") from None
     return api.take(line, api.asarray(kept), axis=along)
 
 
@@ -225,7 +216,7 @@ def _split_along(
     def function(x: Tensor, sections: int | Sequence[int], /) -> tuple[Tensor, ...]:
         given = tensor(name, x)
         if given.ndim < least:
-            raise mistake(ShapeError, name, f"shape {given.shape} has fewer than {least} axes")
+            raise ShapeError.of(name, f"shape {given.shape} has fewer than {least} axes")
         return api.split(given, sections, axis=0 if given.ndim == 1 else axis)
 
     function.__name__, function.__qualname__, function.__doc__ = name, name, doc

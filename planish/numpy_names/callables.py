@@ -11,15 +11,7 @@ from planish import dtypes
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import (
-    DTypeLike,
-    Sizes,
-    as_shape,
-    axis_of,
-    common_shape,
-    mistake,
-    tensor,
-)
+from planish.frontend.tensor.operands import DTypeLike, Sizes, as_shape, axis_of, common_shape, tensor
 from planish.frontend.transforms import vmap
 
 _SIGNATURE = re.compile(r"\s*\([\w, ]*\)(\s*,\s*\([\w, ]*\))*\s*->\s*\([\w, ]*\)(\s*,\s*\([\w, ]*\))*\s*")
@@ -70,7 +62,7 @@ def vectorize(
     if function is None:
         return functools.partial(vectorize, excluded=excluded, signature=signature)
     if signature is not None and not _SIGNATURE.fullmatch(signature):
-        raise mistake(ShapeError, "vectorize", f"{signature!r} is no signature", "such as (m,n),(n)->(m)")
+        raise ShapeError.of("vectorize", f"{signature!r} is no signature", "such as (m,n),(n)->(m)")
     core = (
         None
         if signature is None
@@ -111,7 +103,7 @@ def frompyfunc(function: Callable[..., Any], nin: int, nout: int, /) -> Callable
 
     def wrapper(*args: Any) -> Any:
         if len(args) != nin:
-            raise mistake(ShapeError, "frompyfunc", f"{len(args)} arguments for a function of {nin}")
+            raise ShapeError.of("frompyfunc", f"{len(args)} arguments for a function of {nin}")
         return made(*args)
 
     return functools.wraps(function)(wrapper)

@@ -13,7 +13,7 @@ from planish.dtypes import DType
 from planish.errors import DTypeError, PlanishError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Scalar, Tensor
-from planish.frontend.tensor.operands import DTypeLike, as_dtype, mistake, tensor
+from planish.frontend.tensor.operands import DTypeLike, as_dtype, tensor
 
 
 def _numpy_dtype(given: DTypeLike | None) -> Any:
@@ -42,8 +42,7 @@ def _storable(name: str, x: object) -> Any:
     """The elements, of a dtype that NumPy's files have."""
     given = tensor(name, x)
     if given.dtype.numpy.kind == "V" or given.dtype.numpy.isbuiltin != 1:
-        raise mistake(
-            DTypeError,
+        raise DTypeError.of(
             name,
             f"NumPy's files have no {given.dtype.name}",
             "planish.io.save writes safetensors, or convert it to float32",
@@ -67,11 +66,8 @@ def load(file: str | PathLike[str] | BinaryIO, /) -> Tensor | dict[str, Tensor]:
     try:
         found = np.load(file, allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise mistake(
-            PlanishError,
-            "load",
-            str(error),
-            "it reads .npy and .npz files; planish.io.load reads other formats",
+        raise PlanishError.of(
+            "load", str(error), "it reads .npy and .npz files; planish.io.load reads other formats"
         ) from None
     if isinstance(found, np.ndarray):
         return api.asarray(found)
@@ -140,8 +136,7 @@ def geomspace(
     if all(x.ndim == 0 for x in (start, stop) if isinstance(x, Tensor)) and all(x.ndim == 0 for x in given):
         ends = [float(x) for x in given]
         if ends[0] * ends[1] <= 0:
-            raise mistake(
-                PlanishError,
+            raise PlanishError.of(
                 "geomspace",
                 f"no ratio leads from {ends[0]:g} to {ends[1]:g}",
                 "both ends have one sign and are not 0",

@@ -11,7 +11,7 @@ import numpy as np
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import default_float, mistake, tensor
+from planish.frontend.tensor.operands import default_float, tensor
 
 
 def histogram_bin_edges(
@@ -24,9 +24,7 @@ def histogram_bin_edges(
     if not isinstance(bins, int):
         return tensor("histogram", bins)
     if bins < 1:
-        raise mistake(
-            ShapeError, "histogram", f"there are no {bins} intervals", "give 1 or more, or their limits"
-        )
+        raise ShapeError.of("histogram", f"there are no {bins} intervals", "give 1 or more, or their limits")
     given = default_float(tensor("histogram", x))
     if range is not None:
         low, high = (float(end) for end in range)
@@ -101,11 +99,11 @@ def _counted(
     weights: Tensor | None,
 ) -> tuple[Tensor, list[Tensor]]:
     if points.ndim != 2:
-        raise mistake(ShapeError, "histogramdd", f"shape {points.shape} is not a table of points")
+        raise ShapeError.of("histogramdd", f"shape {points.shape} is not a table of points")
     ndim = points.shape[1]
     wanted = [bins] * ndim if isinstance(bins, int) else list(bins)
     if len(wanted) != ndim:
-        raise mistake(ShapeError, "histogramdd", f"{len(wanted)} axes of intervals for points of {ndim}")
+        raise ShapeError.of("histogramdd", f"{len(wanted)} axes of intervals for points of {ndim}")
     limits: list[Tensor] = []
     place: Tensor | None = None
     for axis, number in enumerate(wanted):

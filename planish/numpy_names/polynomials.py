@@ -8,7 +8,7 @@ from planish import dtypes, linalg
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import Operand, default_float, mistake, promoted, tensor
+from planish.frontend.tensor.operands import Operand, default_float, promoted, tensor
 from planish.numpy_names.signals import convolve
 
 
@@ -16,7 +16,7 @@ def _line(name: str, p: Tensor) -> Tensor:
     """Coefficients; a number is a polynomial too."""
     line = api.atleast_1d(p)
     if line.ndim != 1:
-        raise mistake(ShapeError, name, f"shape {line.shape} is not a vector of coefficients")
+        raise ShapeError.of(name, f"shape {line.shape} is not a vector of coefficients")
     return line
 
 
@@ -90,7 +90,7 @@ def polyfit(x: Tensor, y: Tensor, deg: int, /, *, w: Tensor | None = None) -> Te
     """The polynomial of a degree that is closest to points, by least squares."""
     places, values = [default_float(one) for one in promoted("polyfit", x, y)]
     if places.ndim != 1 or places.shape[0] != values.shape[0] or deg < 0:
-        raise mistake(ShapeError, "polyfit", f"{places.shape} points, {values.shape} values, degree {deg}")
+        raise ShapeError.of("polyfit", f"{places.shape} points, {values.shape} values, degree {deg}")
     table = api.vander(places, deg + 1)
     if w is not None:
         weight = tensor("polyfit", w)
@@ -118,7 +118,7 @@ def roots(p: Tensor, /) -> Tensor:
     """The zeros of a polynomial. How many there are depends on the data: leading zeros are no powers."""
     given = default_float(tensor("roots", p))
     if given.ndim != 1:
-        raise mistake(ShapeError, "roots", f"shape {given.shape} is not a vector")
+        raise ShapeError.of("roots", f"shape {given.shape} is not a vector")
     kept = np.flatnonzero(given._elements("roots"))
     complex_kind = (
         dtypes.complex128 if given.dtype in (dtypes.float64, dtypes.complex128) else dtypes.complex64

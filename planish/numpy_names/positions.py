@@ -12,16 +12,7 @@ from planish import dtypes
 from planish.errors import DTypeError, ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Scalar, Tensor
-from planish.frontend.tensor.operands import (
-    DTypeLike,
-    Operand,
-    Sizes,
-    as_shape,
-    axis_of,
-    mistake,
-    promoted,
-    tensor,
-)
+from planish.frontend.tensor.operands import DTypeLike, Operand, Sizes, as_shape, axis_of, promoted, tensor
 
 
 def _constants(arrays: Sequence[np.ndarray[Any, Any]]) -> tuple[Tensor, ...]:
@@ -48,7 +39,7 @@ def diag_indices_from(x: Tensor, /) -> tuple[Tensor, ...]:
     """Positions of the main diagonal of a tensor with equal sizes."""
     given = tensor("diag_indices_from", x)
     if given.ndim < 2 or len(set(given.shape)) != 1:
-        raise mistake(ShapeError, "diag_indices_from", f"the axes of shape {given.shape} differ")
+        raise ShapeError.of("diag_indices_from", f"the axes of shape {given.shape} differ")
     return diag_indices(given.shape[0], given.ndim)
 
 
@@ -65,7 +56,7 @@ def triu_indices(n: int, /, k: int = 0, m: int | None = None) -> tuple[Tensor, .
 def _matrix(name: str, x: Tensor) -> tuple[int, int]:
     given = tensor(name, x)
     if given.ndim != 2:
-        raise mistake(ShapeError, name, f"shape {given.shape} is not a matrix")
+        raise ShapeError.of(name, f"shape {given.shape} is not a matrix")
     return given.shape[0], given.shape[1]
 
 
@@ -97,7 +88,7 @@ def unravel_index(flat: Operand, shape: Sizes, /, order: str = "C") -> tuple[Ten
         return unravel_index(flat, as_shape("unravel_index", shape)[::-1])[::-1]
     rest = tensor("unravel_index", flat)
     if not rest.dtype.is_int:
-        raise mistake(DTypeError, "unravel_index", f"positions are integers, not {rest.dtype.name}")
+        raise DTypeError.of("unravel_index", f"positions are integers, not {rest.dtype.name}")
     found = []
     for size in reversed(as_shape("unravel_index", shape)):
         found.append(api.remainder(rest, size))
@@ -114,7 +105,7 @@ def ravel_multi_index(
         return ravel_multi_index(list(multi)[::-1], shape[::-1], mode)
     given = [tensor("ravel_multi_index", one) for one in multi]
     if len(given) != len(shape):
-        raise mistake(ShapeError, "ravel_multi_index", f"{len(given)} indices for {len(shape)} axes")
+        raise ShapeError.of("ravel_multi_index", f"{len(given)} indices for {len(shape)} axes")
     flat: Tensor | int = 0
     for size, one in zip(shape, given, strict=True):
         place = one
@@ -123,7 +114,7 @@ def ravel_multi_index(
         elif mode == "clip":
             place = api.clip(one, 0, size - 1)
         elif bool(api.any(api.logical_or(one < 0, one >= size))):
-            raise mistake(ShapeError, "ravel_multi_index", f"an index is outside of an axis of {size}")
+            raise ShapeError.of("ravel_multi_index", f"an index is outside of an axis of {size}")
         flat = place + flat * size
     return tensor("ravel_multi_index", flat)
 
@@ -134,7 +125,7 @@ def ix_(*sequences: Tensor | Sequence[int]) -> tuple[Tensor, ...]:
     for axis, one in enumerate(sequences):
         line = tensor("ix_", one)
         if line.ndim != 1:
-            raise mistake(ShapeError, "ix_", f"shape {line.shape} is not a vector")
+            raise ShapeError.of("ix_", f"shape {line.shape} is not a vector")
         line = api.nonzero(line)[0] if line.dtype.is_bool else line
         made.append(api.reshape(line, [-1 if at == axis else 1 for at in range(len(sequences))]))
     return tuple(made)
@@ -183,11 +174,8 @@ class _Joiner:
     def __getitem__(self, key: Any) -> Tensor:
         parts = key if isinstance(key, tuple) else (key,)
         if any(isinstance(part, str) for part in parts):
-            raise mistake(
-                DTypeError,
-                self.name,
-                "directives in text are not understood",
-                "use concat or stack with an axis",
+            raise DTypeError.of(
+                self.name, "directives in text are not understood", "use concat or stack with an axis"
             )
         made = [
             _line(part) if isinstance(part, slice) else api.atleast_1d(tensor(self.name, part))
@@ -212,7 +200,7 @@ s_, index_exp = np.s_, np.index_exp
 def select(conditions: Sequence[Tensor], choices: Sequence[Operand], default: Operand = 0, /) -> Tensor:
     """Elements of the choice that belongs to the first condition that holds."""
     if len(conditions) != len(choices) or not conditions:
-        raise mistake(ShapeError, "select", f"{len(conditions)} conditions for {len(choices)} choices")
+        raise ShapeError.of("select", f"{len(conditions)} conditions for {len(choices)} choices")
     *values, result = promoted("select", *choices, default)
     for condition, value in zip(reversed(conditions), reversed(values), strict=True):
         result = api.where(tensor("select", condition), value, result)
@@ -227,7 +215,7 @@ def choose(x: Tensor, choices: Sequence[Operand], /, mode: str = "raise") -> Ten
     elif mode == "clip":
         index = api.clip(index, 0, number - 1)
     elif bool(api.any(api.logical_or(index < 0, index >= number))):
-        raise mistake(ShapeError, "choose", f"x names a choice that is not among {number}")
+        raise ShapeError.of("choose", f"x names a choice that is not among {number}")
     return select([index == at for at in range(number)], list(choices))
 
 
@@ -253,7 +241,7 @@ def piecewise(
     made = [one(given, *args, **kw) if callable(one) else one for one in functions]
     default = made.pop() if len(made) == len(conditions) + 1 else 0
     if len(made) != len(conditions):
-        raise mistake(ShapeError, "piecewise", f"{len(functions)} functions for {len(conditions)} conditions")
+        raise ShapeError.of("piecewise", f"{len(functions)} functions for {len(conditions)} conditions")
     chosen = select(list(reversed(conditions)), list(reversed(made)), default)
     return api.astype(api.broadcast_to(chosen, given.shape), given.dtype)
 
@@ -297,8 +285,8 @@ def put_along_axis(x: Tensor, at: Tensor, values: Operand, /, axis: int | None) 
 def fill_diagonal(x: Tensor, value: Operand, /, *, wrap: bool = False) -> None:
     """Assign to the main diagonal; `wrap` goes on below in tall matrices."""
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1):
-        raise mistake(
-            ShapeError, "fill_diagonal", f"shape {x.shape} has no main diagonal", "all sizes must be equal"
+        raise ShapeError.of(
+            "fill_diagonal", f"shape {x.shape} has no main diagonal", "all sizes must be equal"
         )
     step = x.shape[1] + 1 if x.ndim == 2 else 1 + sum(math.prod(x.shape[:at]) for at in range(1, x.ndim))
     end = x.shape[1] * x.shape[1] if x.ndim == 2 and not wrap else None

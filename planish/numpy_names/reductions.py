@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from planish import dtypes
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
-from planish.frontend.tensor.operands import (
-    DTypeLike,
-    axes_of,
-    default_float,
-    mistake,
-    reshaped,
-    size_of,
-    tensor,
-)
+from planish.frontend.tensor.operands import DTypeLike, axes_of, default_float, reshaped, size_of, tensor
 from planish.frontend.tensor.quantiles import Share, quantiles
+from planish.frontend.tensor.spelling import arguments_of
 
 
 def _flat(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
@@ -52,34 +46,16 @@ def _without(name: str, x: object, value: Scalar) -> tuple[Tensor, Tensor]:
     return api.where(missing, value, given), missing
 
 
-def nansum(
-    x: Tensor,
-    /,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    *,
-    keepdims: bool = False,
-    initial: Tensor | Scalar | None = None,
-    where: Tensor | None = None,
-) -> Tensor:
+@arguments_of(api.sum)
+def nansum(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
     """The sum over axes of what is not NaN."""
-    clean = _without("nansum", x, 0)[0]
-    return api.sum(clean, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    return api.sum(_without("nansum", x, 0)[0], *args, **options)
 
 
-def nanprod(
-    x: Tensor,
-    /,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    *,
-    keepdims: bool = False,
-    initial: Tensor | Scalar | None = None,
-    where: Tensor | None = None,
-) -> Tensor:
+@arguments_of(api.prod)
+def nanprod(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
     """The product over axes of what is not NaN."""
-    clean = _without("nanprod", x, 1)[0]
-    return api.prod(clean, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    return api.prod(_without("nanprod", x, 1)[0], *args, **options)
 
 
 def nancumsum(x: Tensor, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
@@ -141,21 +117,10 @@ def nanvar(
     return variance if keepdims else api.squeeze(variance, axes_of("nanvar", axis, given))
 
 
-def nanstd(
-    x: Tensor,
-    /,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    *,
-    ddof: float = 0,
-    correction: float | None = None,
-    keepdims: bool = False,
-    where: Tensor | None = None,
-    mean: Tensor | Scalar | None = None,
-) -> Tensor:
+@arguments_of(nanvar)
+def nanstd(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
     """The standard deviation over axes of what is not NaN."""
-    less = ddof if correction is None else correction
-    return api.sqrt(nanvar(x, axis, dtype, ddof=less, keepdims=keepdims, where=where, mean=mean))
+    return api.sqrt(nanvar(x, *args, **options))
 
 
 def _extreme(
@@ -163,10 +128,11 @@ def _extreme(
     reduce: Callable[..., Tensor],
     end: float,
     x: Tensor,
-    axis: Axis,
-    keepdims: bool,
-    initial: Tensor | Scalar | None,
-    where: Tensor | None,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Tensor | Scalar | None = None,
+    where: Tensor | None = None,
 ) -> Tensor:
     given = tensor(name, x)
     if not given.dtype.is_float:
@@ -178,30 +144,16 @@ def _extreme(
     return api.where(api.all(missing, axis=axis, keepdims=keepdims), math.nan, found)
 
 
-def nanmax(
-    x: Tensor,
-    /,
-    axis: Axis = None,
-    *,
-    keepdims: bool = False,
-    initial: Tensor | Scalar | None = None,
-    where: Tensor | None = None,
-) -> Tensor:
+@arguments_of(api.max)
+def nanmax(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
     """The greatest over axes of what is not NaN."""
-    return _extreme("nanmax", api.max, -math.inf, x, axis, keepdims, initial, where)
+    return _extreme("nanmax", api.max, -math.inf, x, *args, **options)
 
 
-def nanmin(
-    x: Tensor,
-    /,
-    axis: Axis = None,
-    *,
-    keepdims: bool = False,
-    initial: Tensor | Scalar | None = None,
-    where: Tensor | None = None,
-) -> Tensor:
+@arguments_of(api.min)
+def nanmin(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
     """The smallest over axes of what is not NaN."""
-    return _extreme("nanmin", api.min, math.inf, x, axis, keepdims, initial, where)
+    return _extreme("nanmin", api.min, math.inf, x, *args, **options)
 
 
 def nanargmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
@@ -294,7 +246,7 @@ def _variables(name: str, m: Tensor, y: Tensor | None, rowvar: bool) -> Tensor:
         if given is not None:
             matrix = api.atleast_2d(default_float(tensor(name, given)))
             if matrix.ndim != 2:
-                raise mistake(ShapeError, name, f"shape {matrix.shape} has more than two axes")
+                raise ShapeError.of(name, f"shape {matrix.shape} has more than two axes")
             rows.append(matrix if rowvar or tensor(name, given).ndim == 1 else matrix.T)
     return rows[0] if len(rows) == 1 else api.concat(rows, axis=0)
 

@@ -15,7 +15,6 @@ from planish.frontend.tensor.operands import (
     axis_of,
     constant,
     default_float,
-    mistake,
     promoted,
     tensor,
 )
@@ -26,12 +25,10 @@ from planish.frontend.tensor.operands import (
 def _slid(name: str, x: Tensor, kernel: Tensor, mode: str) -> Tensor:
     """Products of a kernel with every stretch of a line that it covers."""
     if x.ndim != 1 or kernel.ndim != 1 or 0 in (x.size, kernel.size):
-        raise mistake(
-            ShapeError, name, f"shapes {x.shape} and {kernel.shape} are not two vectors with elements"
-        )
+        raise ShapeError.of(name, f"shapes {x.shape} and {kernel.shape} are not two vectors with elements")
     beside = {"full": kernel.size - 1, "valid": 0, "same": kernel.size - 1}.get(mode)
     if beside is None:
-        raise mistake(ShapeError, name, f"there is no mode {mode!r}", "full, same or valid")
+        raise ShapeError.of(name, f"there is no mode {mode!r}", "full, same or valid")
     line = api.pad(x, [(beside, beside)])
     count = line.size - kernel.size + 1
     stretch = api.arange(count)[:, None] + api.arange(kernel.size)[None, :]
@@ -67,9 +64,9 @@ def gradient(
     given = default_float(tensor("gradient", f))
     axes = axes_of("gradient", axis if axis is None or isinstance(axis, int) else tuple(axis), given)
     if len(spacing) not in (0, 1, len(axes)):
-        raise mistake(ShapeError, "gradient", f"{len(spacing)} spacings for {len(axes)} axes")
+        raise ShapeError.of("gradient", f"{len(spacing)} spacings for {len(axes)} axes")
     if edge_order not in (1, 2):
-        raise mistake(ShapeError, "gradient", f"there is no edge_order {edge_order}", "1 or 2")
+        raise ShapeError.of("gradient", f"there is no edge_order {edge_order}", "1 or 2")
     steps: Sequence[Operand] = spacing if len(spacing) == len(axes) else (spacing or (1.0,)) * len(axes)
     slopes = [_slope(given, step, along, edge_order) for step, along in zip(steps, axes, strict=True)]
     return slopes[0] if len(slopes) == 1 else slopes
@@ -79,13 +76,13 @@ def _slope(f: Tensor, step: Operand, axis: int, edge_order: int) -> Tensor:
     line = api.moveaxis(f, axis, -1)
     size = line.shape[-1]
     if size < edge_order + 1:
-        raise mistake(
-            ShapeError, "gradient", f"an axis of {size} is too short", f"it takes {edge_order + 1} elements"
+        raise ShapeError.of(
+            "gradient", f"an axis of {size} is too short", f"it takes {edge_order + 1} elements"
         )
     distance = tensor("gradient", step)
     if distance.ndim:
         if distance.shape != (size,):
-            raise mistake(ShapeError, "gradient", f"{distance.shape} coordinates for an axis of {size}")
+            raise ShapeError.of("gradient", f"{distance.shape} coordinates for an axis of {size}")
         gaps = api.astype(api.diff(distance), f.dtype)
     else:
         gaps = api.broadcast_to(api.astype(distance, f.dtype), (size - 1,))

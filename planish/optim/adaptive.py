@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from planish.dtypes import float64
-from planish.errors import Location, PlanishError
+from planish.errors import PlanishError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.optim.optimizer import (
-    Decaying,
-    Moment,
-    Optimizer,
-    Slots,
-    checked,
-    in_range,
-    scalar,
-    zeros_for,
-)
+from planish.optim.optimizer import Decaying, Moment, Optimizer, Slots, checked, in_range, scalar, zeros_for
 from planish.optim.optimizers import decayed, lerp, with_decay
 from planish.optim.schedules import Schedule
 from planish.records import dataclass
@@ -157,9 +148,7 @@ class Adafactor(Decaying):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.beta2_decay > 0:
-            raise PlanishError(
-                f"beta2_decay is {self.beta2_decay}", location=Location.caller(), remedy="0 or less"
-            )
+            raise PlanishError.at_caller(f"beta2_decay is {self.beta2_decay}", "0 or less")
         in_range("d", self.d, 1.0)
 
     def _slots(self, param: Tensor) -> Slots:
@@ -209,9 +198,7 @@ class Rprop(Optimizer):
     def __post_init__(self) -> None:
         checked(self.lr)
         if not 0.0 < self.etas[0] < 1.0 < self.etas[1]:
-            raise PlanishError(
-                f"etas are {self.etas}", location=Location.caller(), remedy="one below and one above 1"
-            )
+            raise PlanishError.at_caller(f"etas are {self.etas}", "one below and one above 1")
 
     def _slots(self, param: Tensor) -> Slots:
         return {"grad": zeros_for(param), "size": zeros_for(param, self.lr)}
@@ -247,6 +234,3 @@ class ASGD(Decaying):
         share = scalar(1.0 / fn.maximum(before - self.t0, 1.0), param)
         old = slots["average"]
         return moved, {"average": old + (moved - old) * share}
-
-
-__all__ = ["ASGD", "Adadelta", "Adafactor", "Adamax", "NAdam", "RAdam", "Rprop"]

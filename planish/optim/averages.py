@@ -14,7 +14,7 @@ from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
 from planish.dtypes import float64, int64
-from planish.errors import Location, PlanishError
+from planish.errors import PlanishError
 from planish.frontend import tree
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
@@ -47,10 +47,9 @@ class _Averaged:
         leaves, structure = tree.flatten(params)
         before = tree.aligned(average.value, structure)
         if before is None:
-            raise PlanishError(
+            raise PlanishError.at_caller(
                 f"{type(self).__name__}: {structure} is not a tree like the one that was averaged, {tree.flatten(average.value)[1]}",
-                location=Location.caller(),
-                remedy="make the average with init of the same model",
+                "make the average with init of the same model",
             )
         mask = learnt_mask(leaves, structure)
         share = self._share(average.step.astype(float64))
@@ -94,6 +93,3 @@ class SWA(_Averaged):
 
     def _share(self, seen: Tensor) -> Tensor:
         return 1.0 / (seen + 1.0)
-
-
-__all__ = ["EMA", "SWA", "Average"]

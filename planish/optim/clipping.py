@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from planish.dtypes import float32
-from planish.errors import Location, PlanishError
+from planish.errors import PlanishError
 from planish.frontend import tree
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
@@ -42,7 +42,7 @@ def global_norm(grads: object, p: float = 2.0) -> Tensor:
 def clip_by_norm(grads: G, max_norm: float, p: float = 2.0) -> tuple[G, Tensor]:
     """Gradients that are together no longer than `max_norm`, and how long they were."""
     if max_norm < 0:
-        raise PlanishError(f"max_norm is {max_norm}", location=Location.caller(), remedy="a positive number")
+        raise PlanishError.at_caller(f"max_norm is {max_norm}", "a positive number")
     length = global_norm(grads, p)
     factor = fn.minimum(max_norm / (length + 1e-6), 1.0)
     return _mapped(lambda x: x * factor.astype(x.dtype), grads), length
@@ -51,5 +51,5 @@ def clip_by_norm(grads: G, max_norm: float, p: float = 2.0) -> tuple[G, Tensor]:
 def clip_by_value(grads: G, limit: float) -> G:
     """Gradients with every number between -limit and limit."""
     if limit < 0:
-        raise PlanishError(f"the limit is {limit}", location=Location.caller(), remedy="a positive number")
+        raise PlanishError.at_caller(f"the limit is {limit}", "a positive number")
     return _mapped(lambda x: fn.clip(x, -limit, limit), grads)

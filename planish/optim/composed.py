@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from planish.dtypes import float32, int64
-from planish.errors import Location, PlanishError
+from planish.errors import PlanishError
 from planish.frontend import tree
 from planish.frontend.arguments import paths
 from planish.frontend.control import cond
@@ -59,10 +59,9 @@ class Groups:
         """New parameters and new states. `lr` is that of all groups."""
         leaves, structure, members = self._members(params)
         if len(state) != len(members):
-            raise PlanishError(
+            raise PlanishError.at_caller(
                 f"the state has {len(state)} groups, the optimiser {len(members)}",
-                location=Location.caller(),
-                remedy="make the state with init of the same groups",
+                "make the state with init of the same groups",
             )
         given = aligned_gradients(grads, structure, leaves, learnt_mask(leaves, structure))
         new = list(state)
@@ -102,9 +101,7 @@ class Accumulate:
 
     def __post_init__(self) -> None:
         if self.every < 1:
-            raise PlanishError(
-                f"Accumulate: every is {self.every}", location=Location.caller(), remedy="1 or more"
-            )
+            raise PlanishError.at_caller(f"Accumulate: every is {self.every}", "1 or more")
 
     def init(self, params: Any) -> AccumulationState:
         """The state before the first gradient."""
@@ -144,6 +141,3 @@ def _zeros(params: object) -> list[Tensor]:
         for leaf, learnt in zip(leaves, learnt_mask(leaves, structure), strict=True)
         if learnt
     ]
-
-
-__all__ = ["Accumulate", "AccumulationState", "Groups"]

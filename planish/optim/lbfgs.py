@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from planish.errors import Location, PlanishError, ShapeError
+from planish.errors import PlanishError, ShapeError
 from planish.frontend import tree
 from planish.frontend.control import scan
 from planish.frontend.jit import jit
@@ -63,9 +63,7 @@ class LBFGS:
         in_range("max_iter", self.max_iter, 1)
         in_range("history_size", self.history_size, 1)
         if self.line_search not in (None, "strong_wolfe"):
-            raise PlanishError(
-                f"LBFGS: there is no line search {self.line_search!r}", location=Location.caller(), remedy='"strong_wolfe" or None'
-            )  # fmt: skip
+            raise PlanishError.at_caller(f"LBFGS: there is no line search {self.line_search!r}", '"strong_wolfe" or None')  # fmt: skip
 
     def minimize(
         self, function: Callable[..., Tensor], params: P, *args: Any, state: LBFGSState | None = None
@@ -78,11 +76,10 @@ class LBFGS:
         mask = tuple(learnt_mask(leaves, structure))
         dtypes = {leaf.dtype for leaf, learnt in zip(leaves, mask, strict=True) if learnt}
         if len(dtypes) != 1:
-            raise ShapeError(
-                f"LBFGS: parameters are {', '.join(sorted(d.name for d in dtypes)) or 'none'}, which make no one vector",
-                op="LBFGS",
-                location=Location.caller(),
-                remedy="convert them to one float dtype",
+            raise ShapeError.of(
+                "LBFGS",
+                f"parameters are {', '.join(sorted(d.name for d in dtypes)) or 'none'}, which make no one vector",
+                "convert them to one float dtype",
             )
         shapes = tuple(leaf.shape for leaf, learnt in zip(leaves, mask, strict=True) if learnt)
         evaluate = _evaluation(function, structure, mask, shapes)
@@ -222,6 +219,3 @@ def _direction(gradient: Tensor, moves: Tensor, changes: Tensor, scale: Tensor) 
     direction: Tensor
     direction, _ = scan(up, q * scale, (moves, changes, weights, fn.flip(parts, axis=0)))
     return direction
-
-
-__all__ = ["LBFGS", "LBFGSState"]

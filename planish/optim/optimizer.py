@@ -17,7 +17,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from planish.dtypes import float32, float64, int64
-from planish.errors import Location, PlanishError, ShapeError
+from planish.errors import PlanishError, ShapeError
 from planish.frontend import tree
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
@@ -95,10 +95,9 @@ class Optimizer:
         count = sum(mask)
         for name, kept in state.slots.items():
             if len(kept) != count:
-                raise PlanishError(
+                raise PlanishError.at_caller(
                     f"the state has {len(kept)} × {name} for {count} parameters",
-                    location=Location.caller(),
-                    remedy="make the state with init of the same parameters",
+                    "make the state with init of the same parameters",
                 )
         step = state.step + 1
         moment = Moment(self._rate(state.step) if lr is None else lr, step.astype(float64))
@@ -164,7 +163,7 @@ def in_range(name: str, value: float, low: float, high: float = math.inf) -> Non
         fits = False
     if not fits:
         bound = f"at least {low}" if high == math.inf else f"from {low} up to {high}"
-        raise PlanishError(f"{name} is {value!r}, and has to be {bound}", location=Location.caller())
+        raise PlanishError.at_caller(f"{name} is {value!r}, and has to be {bound}")
 
 
 def checked(lr: float | Schedule, weight_decay: float = 0.0, betas: tuple[float, ...] = ()) -> None:
@@ -222,10 +221,9 @@ def aligned_gradients(
     """A gradient for each leaf, None where there is none."""
     found = tree.aligned(grads, structure)
     if found is None:
-        raise PlanishError(
+        raise PlanishError.at_caller(
             f"gradients {tree.flatten(grads)[1]} are not a tree like the parameters {structure}",
-            location=Location.caller(),
-            remedy="differentiate by the same tree that is updated",
+            "differentiate by the same tree that is updated",
         )
     result: list[Tensor | None] = []
     for grad, leaf, learnt in zip(found, leaves, mask, strict=True):
@@ -234,8 +232,6 @@ def aligned_gradients(
             continue
         if not isinstance(grad, Tensor) or grad.shape != leaf.shape:
             shown = grad.shape if isinstance(grad, Tensor) else type(grad).__name__
-            raise ShapeError(
-                f"the gradient of a parameter {leaf.shape} is {shown}", location=Location.caller()
-            )
+            raise ShapeError.at_caller(f"the gradient of a parameter {leaf.shape} is {shown}")
         result.append(grad)
     return result

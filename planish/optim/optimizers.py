@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import field
 
-from planish.errors import Location, PlanishError
+from planish.errors import PlanishError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.optim.optimizer import (
@@ -49,7 +49,7 @@ class SGD(Decaying):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.nesterov and (self.momentum <= 0 or self.dampening != 0):
-            raise PlanishError("nesterov needs a momentum and no dampening", location=Location.caller())
+            raise PlanishError.at_caller("nesterov needs a momentum and no dampening")
 
     def _slots(self, param: Tensor) -> Slots:
         return {"momentum": zeros_for(param)} if self.momentum else {}
@@ -230,9 +230,7 @@ class Muon(Optimizer):
     def __post_init__(self) -> None:
         checked(self.lr, self.weight_decay, (self.momentum,))
         if self.adjust not in ("original", "match_rms_adamw"):
-            raise PlanishError(
-                f"there is no way {self.adjust!r} to adjust", location=Location.caller(), remedy="original or match_rms_adamw"
-            )  # fmt: skip
+            raise PlanishError.at_caller(f"there is no way {self.adjust!r} to adjust", "original or match_rms_adamw")  # fmt: skip
 
     def _takes(self, param: Tensor) -> bool:
         return param.ndim >= 2 and (self.matrices is None or self.matrices(param))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from planish.dtypes import float64, int64
-from planish.errors import Location, PlanishError
+from planish.errors import PlanishError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.optim.optimizer import in_range
@@ -53,9 +53,7 @@ class ReduceLROnPlateau:
             ("threshold_mode", self.threshold_mode, ("rel", "abs")),
         ):
             if given not in known:
-                raise PlanishError(
-                    f"ReduceLROnPlateau: there is no {name} {given!r}", location=Location.caller(), remedy=" or ".join(known)
-                )  # fmt: skip
+                raise PlanishError.at_caller(f"ReduceLROnPlateau: there is no {name} {given!r}", " or ".join(known))  # fmt: skip
 
     def init(self) -> PlateauState:
         """The state before the first loss."""
@@ -84,6 +82,3 @@ class ReduceLROnPlateau:
             fn.where(falls, 0, bad),
             fn.where(falls, self.cooldown, rest),
         )
-
-
-__all__ = ["PlateauState", "ReduceLROnPlateau"]

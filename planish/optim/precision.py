@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from planish.dtypes import float32, int64
-from planish.errors import Location, PlanishError
+from planish.errors import PlanishError
 from planish.frontend import tree
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
@@ -47,10 +47,9 @@ class LossScale:
 
     def __post_init__(self) -> None:
         if not (self.initial > 0 and self.growth_factor > 1 > self.backoff_factor > 0 < self.growth_interval):
-            raise PlanishError(
+            raise PlanishError.at_caller(
                 f"LossScale: {self} does not both grow and shrink",
-                location=Location.caller(),
-                remedy="growth_factor is above 1, backoff_factor between 0 and 1, the others positive",
+                "growth_factor is above 1, backoff_factor between 0 and 1, the others positive",
             )
 
     def init(self) -> ScaleState:
@@ -109,6 +108,3 @@ def chosen(condition: Tensor, first: T, second: T) -> T:
         return a if a is b or not isinstance(a, Tensor) else fn.where(condition, a, b)
 
     return tree.map_tree(either, first, second)
-
-
-__all__ = ["LossScale", "ScaleState"]

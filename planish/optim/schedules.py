@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 from planish.dtypes import float64
-from planish.errors import Location, PlanishError, ShapeError
+from planish.errors import PlanishError, ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.records import dataclass
@@ -53,7 +53,7 @@ def _choose(below: Tensor | bool, first: Rate, second: Rate) -> Rate:
 def _positive(**sizes: float) -> None:
     for name, size in sizes.items():
         if size <= 0:
-            raise ShapeError(f"{name} is {size}, and has to be positive", location=Location.caller())
+            raise ShapeError.at_caller(f"{name} is {size}, and has to be positive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,6 @@ class LinearWarmup:
         _positive(steps=self.steps)
 
     def __call__(self, step: int | Tensor) -> Rate:
-        """The rate after so many steps."""
         done = _least(_number(step), float(self.steps)) / self.steps
         return self.lr * (self.start + (1.0 - self.start) * done)
 
@@ -96,7 +95,6 @@ class Cosine:
         _positive(steps=self.steps)
 
     def __call__(self, step: int | Tensor) -> Rate:
-        """The rate after so many steps."""
         done = _least(_number(step), float(self.steps)) / self.steps
         return self.final + (self.lr - self.final) * (1.0 + _cos(done * math.pi)) * 0.5
 
@@ -114,7 +112,6 @@ class WarmupCosine:
         _positive(warmup=self.warmup, steps=self.steps - self.warmup)
 
     def __call__(self, step: int | Tensor) -> Rate:
-        """The rate after so many steps."""
         rise = LinearWarmup(self.lr, self.warmup)
         fall = Cosine(self.lr, self.steps - self.warmup, self.final)
         after = step - self.warmup
@@ -134,7 +131,6 @@ class Step:
         _positive(size=self.size)
 
     def __call__(self, step: int | Tensor) -> Rate:
-        """The rate after so many steps."""
         return self.lr * _power(self.gamma, _floor(_number(step) / self.size))
 
 
@@ -147,7 +143,6 @@ class MultiStep:
     gamma: float = 0.1
 
     def __call__(self, step: int | Tensor) -> Rate:
-        """The rate after so many steps."""
         rate: Rate = self.lr
         for number, milestone in enumerate(sorted(self.milestones), start=1):
             rate = _choose(step >= milestone, self.lr * self.gamma**number, rate)
@@ -162,7 +157,6 @@ class Exponential:
     gamma: float
 
     def __call__(self, step: int | Tensor) -> Rate:
-        """The rate after so many steps."""
         return self.lr * _power(self.gamma, _number(step))
 
 
@@ -178,7 +172,6 @@ class Polynomial:
         _positive(steps=self.steps)
 
     def __call__(self, step: int | Tensor) -> Rate:
-        """The rate after so many steps."""
         left = 1.0 - _least(_number(step), float(self.steps)) / self.steps
         return self.lr * left**self.power
 
@@ -197,12 +190,9 @@ class OneCycle:
     def __post_init__(self) -> None:
         _positive(total_steps=self.total_steps - 1)
         if self.anneal not in ("cos", "linear"):
-            raise PlanishError(
-                f"OneCycle: there is no way {self.anneal!r} to anneal", location=Location.caller(), remedy="cos or linear"
-            )  # fmt: skip
+            raise PlanishError.at_caller(f"OneCycle: there is no way {self.anneal!r} to anneal", "cos or linear")  # fmt: skip
 
     def __call__(self, step: int | Tensor) -> Rate:
-        """The rate after so many steps."""
         start = self.max_lr / self.div_factor
         up = self.pct_start * self.total_steps - 1
         down = self.total_steps - 1
@@ -230,7 +220,6 @@ class CosineRestarts:
         _positive(period=self.period, factor=self.factor)
 
     def __call__(self, step: int | Tensor) -> Rate:
-        """The rate after so many steps."""
         at = _number(step)
         start: Rate = _floor(at / self.period) * self.period
         length: Rate = at * 0.0 + float(self.period)
@@ -264,12 +253,9 @@ class Cyclic:
     def __post_init__(self) -> None:
         _positive(up=self.up)
         if self.mode not in ("triangular", "triangular2", "exp_range"):
-            raise PlanishError(
-                f"Cyclic: there is no mode {self.mode!r}", location=Location.caller(), remedy="triangular, triangular2 or exp_range"
-            )  # fmt: skip
+            raise PlanishError.at_caller(f"Cyclic: there is no mode {self.mode!r}", "triangular, triangular2 or exp_range")  # fmt: skip
 
     def __call__(self, step: int | Tensor) -> Rate:
-        """The rate after so many steps."""
         at = _number(step)
         total = self.up + (self.up if self.down is None else self.down)
         cycle = _floor(at / total)
@@ -294,7 +280,6 @@ class InverseSqrt:
         _positive(warmup=self.warmup)
 
     def __call__(self, step: int | Tensor) -> Rate:
-        """The rate after so many steps."""
         at = _number(step)
         after = fn.maximum(at, 1.0) if isinstance(at, Tensor) else max(at, 1.0)
         fall = fn.sqrt(self.warmup / after) if isinstance(after, Tensor) else math.sqrt(self.warmup / after)
@@ -310,13 +295,11 @@ class Join:
 
     def __post_init__(self) -> None:
         if len(self.boundaries) != len(self.schedules) - 1:
-            raise ShapeError(
-                f"Join: {len(self.schedules)} schedules have {len(self.schedules) - 1} boundaries, not {len(self.boundaries)}",
-                location=Location.caller(),
+            raise ShapeError.at_caller(
+                f"Join: {len(self.schedules)} schedules have {len(self.schedules) - 1} boundaries, not {len(self.boundaries)}"
             )
 
     def __call__(self, step: int | Tensor) -> Rate:
-        """The rate after so many steps."""
         rate = self.schedules[0](step)
         for schedule, boundary in zip(self.schedules[1:], self.boundaries, strict=True):
             after = step - boundary

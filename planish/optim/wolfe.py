@@ -100,6 +100,3 @@ def search(
             high = low
         low = point
     return low, tries + 1
-
-
-__all__ = ["Point", "search"]

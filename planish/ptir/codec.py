@@ -28,7 +28,7 @@ from planish.ptir.literal_text import (
     python_float,
 )
 from planish.ptir.ops.literal import Literal
-from planish.ptir.reader import Reader
+from planish.ptir.reader import PtirReader
 from planish.ptir.types import Dim, Quant, TensorType
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -40,7 +40,7 @@ class Codec:
     """One type of value: both forms, and whether a value is of the type."""
 
     write: Callable[[object], str]
-    read: Callable[[Reader], object]
+    read: Callable[[PtirReader], object]
     dump: Callable[[object], Json]
     load: Callable[[Json, Dims, str], object]
     """From JSON, given the declared sizes and the path for messages."""
@@ -61,7 +61,7 @@ def of_kind(value: Json, kind: type, what: str, path: str) -> Json:
 # --- single values ----------------------------------------------------------------------------------------
 
 
-def _read_bool(reader: Reader) -> bool:
+def _read_bool(reader: PtirReader) -> bool:
     start = reader.position
     word = reader.word("true", "false")
     if word not in ("true", "false"):
@@ -86,9 +86,9 @@ def load_float(value: Json, dims: Dims, path: str) -> float:
     return float(value)
 
 
-def _parsed(text: Json, read: Callable[[Reader], object], dims: Dims, path: str) -> object:
+def _parsed(text: Json, read: Callable[[PtirReader], object], dims: Dims, path: str) -> object:
     """What a string inside JSON means in the text form."""
-    reader = Reader(cast("str", of_kind(text, str, "a string", path)), dims=dims)
+    reader = PtirReader(cast("str", of_kind(text, str, "a string", path)), dims=dims)
     try:
         value = read(reader)
         if reader.peek():
@@ -99,17 +99,17 @@ def _parsed(text: Json, read: Callable[[Reader], object], dims: Dims, path: str)
     return value
 
 
-def _as_text(read: Callable[[Reader], object]) -> Callable[[Json, Dims, str], object]:
+def _as_text(read: Callable[[PtirReader], object]) -> Callable[[Json, Dims, str], object]:
     return lambda value, dims, path: _parsed(value, read, dims, path)
 
 
 def _load_dim(value: Json, dims: Dims, path: str) -> object:
     if isinstance(value, str):
-        return _parsed(value, Reader.dim, dims, path)
+        return _parsed(value, PtirReader.dim, dims, path)
     return of_kind(value, int, "an integer or a dimension", path)
 
 
-def _read_none(reader: Reader) -> None:
+def _read_none(reader: PtirReader) -> None:
     if not reader.take_word("none"):
         reader.unexpected("none")
 
@@ -127,17 +127,21 @@ BOOL: Final = Codec(
 )
 INT: Final = Codec(
     str,
-    Reader.integer,
+    PtirReader.integer,
     lambda value: cast("int", value),
     lambda value, dims, path: of_kind(value, int, "an integer", path),
     _simple(int),
 )
 FLOAT: Final = Codec(
-    lambda value: float_text(cast("float", value)), Reader.floating, _dump_float, load_float, _simple(float)
+    lambda value: float_text(cast("float", value)),
+    PtirReader.floating,
+    _dump_float,
+    load_float,
+    _simple(float),
 )
 STR: Final = Codec(
     json.dumps,
-    Reader.string,
+    PtirReader.string,
     lambda value: cast("str", value),
     lambda value, dims, path: of_kind(value, str, "a string", path),
     _simple(str),
@@ -151,19 +155,19 @@ NONE: Final = Codec(
 )
 DTYPE: Final = Codec(
     lambda value: cast("DType", value).short,
-    Reader.dtype,
+    PtirReader.dtype,
     lambda value: cast("DType", value).short,
-    _as_text(Reader.dtype),
+    _as_text(PtirReader.dtype),
     lambda value: isinstance(value, DType),
 )
 DIM: Final = Codec(
     str,
-    Reader.dim,
+    PtirReader.dim,
     lambda value: value if isinstance(value, int) else str(value),
     _load_dim,
     lambda value: type(value) in (int, Dim),
 )
-TYPE: Final = Codec(str, Reader.tensor_type, str, _as_text(Reader.tensor_type), _simple(TensorType))
+TYPE: Final = Codec(str, PtirReader.tensor_type, str, _as_text(PtirReader.tensor_type), _simple(TensorType))
 
 
 def _write_quant(value: object) -> str:
@@ -174,7 +178,7 @@ def _write_quant(value: object) -> str:
     return f"quant<{quant.expressed.short}, scale=[{scales}], zero_point=[{zeros}]{axis}>"
 
 
-QUANT: Final = Codec(_write_quant, Reader.quant, _write_quant, _as_text(Reader.quant), _simple(Quant))
+QUANT: Final = Codec(_write_quant, PtirReader.quant, _write_quant, _as_text(PtirReader.quant), _simple(Quant))
 
 
 # --- literals ---------------------------------------------------------------------------------------------
@@ -187,7 +191,7 @@ def _write_literal(value: object) -> str:
     return f"dense<{head}, {literal_text(literal)}>"
 
 
-def _read_literal(reader: Reader) -> Literal:
+def _read_literal(reader: PtirReader) -> Literal:
     if not reader.take_word("dense"):
         reader.unexpected("dense<…>")
     reader.expect("<")

@@ -41,6 +41,3 @@ class CollectiveMethods(ElementwiseMethods):
 
     def to_device(self, device: str = "", like: GraphValue | None = None) -> GraphValue:
         return self._emit(ops.to_device, *([] if like is None else [like]), attrs=ops.ToDeviceAttrs(device))
-
-
-__all__ = ["CollectiveMethods"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
-from planish.errors import DTypeError, Location, ShapeError
+from planish.errors import DTypeError, ShapeError
 
 _HIGHEST: Final = 8
 """Powers that are still written out as products."""
@@ -64,12 +64,8 @@ def _value(x: Any) -> Any:
 
 
 def _no_number(size: object, what: str) -> NoReturn:
-    raise DTypeError(
+    raise DTypeError.at_caller(
         f"{what}() of the named size {size}: it is known when the program runs",
+        "compute with it: n ** 0.5, 1 / n and planish.sqrt(n) are numbers of the program",
         op=what,
-        location=Location.caller(),
-        remedy="compute with it: n ** 0.5, 1 / n and planish.sqrt(n) are numbers of the program",
     )
-
-
-__all__ = ["SizeArithmetic", "use_numbers"]

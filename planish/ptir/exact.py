@@ -64,6 +64,3 @@ def _is_exact(hint: object) -> bool:
     if origin is typing.Literal:
         return len({type(member) for member in members}) == 1
     return origin in (tuple, types.UnionType, typing.Union) and all(_is_exact(member) for member in members)
-
-
-__all__ = ["exact_key", "same_attrs", "same_quant"]

@@ -48,13 +48,13 @@ from planish.ptir.codec import (
     of_kind,
 )
 from planish.ptir.ops.literal import Literal
-from planish.ptir.reader import Reader
+from planish.ptir.reader import PtirReader
 from planish.ptir.types import Dim, Quant, TensorType
 
 # --- tuples, unions, enums --------------------------------------------------------------------------------
 
 
-def read_list(reader: Reader, read: Callable[[Reader], object]) -> list[object]:
+def read_list(reader: PtirReader, read: Callable[[PtirReader], object]) -> list[object]:
     """`[a, b]`."""
     items: list[object] = []
     reader.expect("[")
@@ -82,7 +82,7 @@ def _tuple(item: Codec) -> Codec:
 
 
 def _fixed_tuple(items: Sequence[Codec]) -> Codec:
-    def read(reader: Reader) -> object:
+    def read(reader: PtirReader) -> object:
         parts: list[object] = []
         reader.expect("[")
         for position, item in enumerate(items):
@@ -128,7 +128,7 @@ def _union(items: Sequence[Codec]) -> Codec:
                 return item
         raise InternalError(f"{value!r} is of no type that its field allows")
 
-    def read(reader: Reader) -> object:
+    def read(reader: PtirReader) -> object:
         reader.skip()
         start = reader.position
         furthest: ParseError | None = None
@@ -164,7 +164,7 @@ def _union(items: Sequence[Codec]) -> Codec:
     )
 
 
-def _read_number(reader: Reader) -> object:
+def _read_number(reader: PtirReader) -> object:
     return reader.number()
 
 
@@ -184,7 +184,7 @@ def _enum(kind: type[enum.Enum]) -> Codec:
     def find(name: str) -> enum.Enum | None:
         return kind.__members__.get(name)
 
-    def read(reader: Reader) -> object:
+    def read(reader: PtirReader) -> object:
         reader.skip()
         start = reader.position
         member = find(reader.word(*kind.__members__))
@@ -222,7 +222,7 @@ class Field:
         return repr(value) == repr(self.default) if isinstance(value, float) else value == self.default
 
 
-class Record:
+class RecordCodec:
     """A dataclass: its fields by name, and both forms of a record of them."""
 
     __slots__ = ("fields", "kind")
@@ -247,12 +247,12 @@ class Record:
     def write(self, record: object) -> str:
         return f"{{{', '.join(self.written(record))}}}"
 
-    def read(self, reader: Reader) -> object:
+    def read(self, reader: PtirReader) -> object:
         reader.expect("{")
         start = reader.position
         return self.make(reader, self.read_fields(reader), start)
 
-    def read_fields(self, reader: Reader) -> dict[str, object]:
+    def read_fields(self, reader: PtirReader) -> dict[str, object]:
         """`name=value, …}` behind the opening brace."""
         given: dict[str, object] = {}
         while not reader.take("}"):
@@ -273,7 +273,7 @@ class Record:
             given[name] = field.codec.read(reader)
         return given
 
-    def make(self, reader: Reader, given: dict[str, object], offset: int) -> object:
+    def make(self, reader: PtirReader, given: dict[str, object], offset: int) -> object:
         missing = [n for n, f in self.fields.items() if n not in given and f.default is dataclasses.MISSING]
         if missing:
             reader.fail(f"attribute {', '.join(missing)} is missing", offset=offset)
@@ -325,14 +325,14 @@ def _default(field: dataclasses.Field[object]) -> object:
     return field.default
 
 
-_RECORDS: Final[dict[type, Record]] = {}
+_RECORDS: Final[dict[type, RecordCodec]] = {}
 
 
-def record_of(kind: type) -> Record:
+def record_of(kind: type) -> RecordCodec:
     """The record that an attribute class is."""
     record = _RECORDS.get(kind)
     if record is None:
-        record = _RECORDS[kind] = Record(kind)
+        record = _RECORDS[kind] = RecordCodec(kind)
     return record
 
 

@@ -27,7 +27,7 @@ from planish.ptir.ops.definition import NO_ATTRS, RETURN, Attrs, OpDef
 from planish.ptir.types import TensorType
 
 if TYPE_CHECKING:
-    from planish.ptir.ops.collective import Layout
+    from planish.ptir.ops.collective import MeshLayout
     from planish.ptir.substitution import Substitution
 
 __all__ = [
@@ -263,7 +263,7 @@ class Function:
     loc: Location | None
     version: int
     """Grows with every change the rewriter makes; equal versions mean an unchanged function."""
-    layout: Layout | None
+    layout: MeshLayout | None
     """For one rank of many: how what it takes and gives lies over the mesh."""
 
     def __init__(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
 from planish.dtypes import DType
-from planish.errors import GraphError, Location
+from planish.errors import GraphError
 from planish.ptir import ops
 from planish.ptir.function import Region, Value
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, OpDef
@@ -97,14 +97,13 @@ class ElementwiseMethods:
         return f"<value{name} %{self.value.id}: {self.value.type}>"
 
     def __bool__(self) -> NoReturn:
-        raise GraphError(
+        raise GraphError.at_caller(
             f"{self!r} has no truth value while the graph is being built",
-            location=Location.caller(),
-            remedy="use select for elements and graph.cond for control flow",
+            "use select for elements and graph.cond for control flow",
         )
 
     def __iter__(self) -> NoReturn:
-        raise GraphError(f"{self!r} cannot be iterated over", location=Location.caller())
+        raise GraphError.at_caller(f"{self!r} cannot be iterated over")
 
     # --- emitting ---
 

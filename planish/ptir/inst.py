@@ -104,22 +104,9 @@ class Inst:
     """One instruction. Operands are changed by the rewriter alone, which keeps the users right."""
 
     __slots__ = (
-        "attrs",
-        "dirty",
-        "id",
-        "key",
-        "loc",
-        "made_by",
-        "next",
-        "op",
-        "operands",
-        "order",
-        "parent",
-        "prev",
-        "regions",
-        "results",
-        "version",
-    )
+        "attrs", "dirty", "id", "key", "loc", "made_by", "next", "op", "operands", "order", "parent", "prev",
+        "regions", "results", "version",
+    )  # fmt: skip
 
     id: InstId
     op: OpDef
@@ -238,6 +225,3 @@ def set_operands(inst: Inst, operands: tuple[Value, ...]) -> None:
         users[inst] = users.get(inst, 0) + 1
     inst.operands = operands
     inst.version += 1
-
-
-__all__ = ["CLEAN", "Inst", "InstId", "Value", "ValueId", "set_operands"]

@@ -11,12 +11,12 @@ from dataclasses import field
 from typing import Final, NoReturn, cast
 
 from planish.errors import Location, did_you_mean
-from planish.ptir.fields import Record, record_of
+from planish.ptir.fields import RecordCodec, record_of
 from planish.ptir.function import Region, Value
 from planish.ptir.ops.control import CallAttrs
 from planish.ptir.ops.definition import NO_ATTRS, REGISTRY, RETURN, Attrs, ConstantAttrs, NoAttrs, OpDef
 from planish.ptir.printer import RESULTS_FIELD
-from planish.ptir.reader import SYMBOL, Reader
+from planish.ptir.reader import SYMBOL, PtirReader
 from planish.ptir.types import Dim, TensorType
 from planish.records import dataclass
 
@@ -64,7 +64,7 @@ class InstructionReader:
     """Reads instructions; `reader` keeps the place in the text."""
 
     def __init__(self, text: str, *, file: str | None = None, dims: Mapping[str, Dim] | None = None) -> None:
-        self.reader = Reader(text, file=file, dims=dims or {})
+        self.reader = PtirReader(text, file=file, dims=dims or {})
         self.values: dict[str, Value] = {}
         """Names in force."""
         self.ended: set[str] = set()
@@ -272,7 +272,7 @@ class InstructionReader:
                 fields[RESULTS_FIELD] = head.types
             head.attrs = cast("Attrs", record.make(reader, fields, attrs_at))
 
-    def _plain_attrs(self, head: Head, record: Record) -> None:
+    def _plain_attrs(self, head: Head, record: RecordCodec) -> None:
         reader = self.reader
         start = reader.position
         op = head.op

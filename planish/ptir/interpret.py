@@ -16,14 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planish import dtypes
-from planish.errors import (
-    DTypeError,
-    GraphError,
-    InternalError,
-    OutOfMemoryError,
-    PlanishError,
-    ShapeError,
-)
+from planish.errors import DTypeError, GraphError, InternalError, OutOfMemoryError, PlanishError, ShapeError
 from planish.ptir import trace
 from planish.ptir.binding import learn
 from planish.ptir.function import Function, Inst, Program, Region, Value
@@ -255,6 +248,3 @@ def check_results(inst: Inst, results: Sequence[Array], sizes: dict[str, int]) -
         raise InternalError(
             f"{inst.op.name} gave a wrong result: {error.message}", location=inst.loc
         ) from error
-
-
-__all__ = ["Interpreter", "bind_all", "check_results", "in_order", "interpret", "resolve_attrs"]

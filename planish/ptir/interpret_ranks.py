@@ -206,6 +206,3 @@ class _Ranks(Interpreter):
             if self.observer is not None:
                 self.observer(inst, row, result)
         return found
-
-
-__all__ = ["interpret_ranks", "mesh_of"]

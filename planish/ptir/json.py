@@ -21,11 +21,11 @@ from planish.errors import GraphError, Location, ParseError, PlanishError, did_y
 from planish.ptir.codec import Dims, Json, bad_json, of_kind
 from planish.ptir.fields import record_of
 from planish.ptir.function import Function, Inst, Program, Region, Value
-from planish.ptir.ops.collective import Layout
+from planish.ptir.ops.collective import MeshLayout
 from planish.ptir.ops.definition import NO_ATTRS, REGISTRY, RETURN, Attrs, NoAttrs
 from planish.ptir.parser import MAX_NESTING
 from planish.ptir.printer import symbols_in
-from planish.ptir.reader import Reader
+from planish.ptir.reader import PtirReader
 from planish.ptir.types import Dim, TensorType
 
 VERSION: Final = 1
@@ -59,7 +59,7 @@ def _function_record(function: Function) -> Record:
     if function.loc is not None:
         record["loc"] = _location_record(function.loc)
     if function.layout is not None:
-        record["layout"] = cast("Json", record_of(Layout).dump(function.layout))
+        record["layout"] = cast("Json", record_of(MeshLayout).dump(function.layout))
     record["next"] = [function._next_inst, function._next_value]
     record.update(_region_record(function.body))
     return record
@@ -168,15 +168,15 @@ class _FunctionLoader:
 
     def __init__(self, record: Record, path: str) -> None:
         self.dims: Dims = self._dims(_object(record.get("dims", {}), f"{path}.dims"), f"{path}.dims")
-        self.reader = Reader("", dims=self.dims)
+        self.reader = PtirReader("", dims=self.dims)
         self.values: dict[int, Value] = {}
         self.taken: set[int] = set()
         self.insts: set[int] = set()
         self.function = Function(_string(record.get("name"), f"{path}.name"))
         self.function.loc = self._location(record, path)
         if "layout" in record:
-            layout = record_of(Layout).load(record["layout"], self.dims, f"{path}.layout")
-            self.function.layout = cast("Layout", layout)
+            layout = record_of(MeshLayout).load(record["layout"], self.dims, f"{path}.layout")
+            self.function.layout = cast("MeshLayout", layout)
         self._region(self.function.body, record, path, 0)
         least = [max(self.insts, default=-1) + 1, max(self.taken, default=-1) + 1]
         following = _array(record.get("next", cast("Json", least)), f"{path}.next")

@@ -21,6 +21,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError
 from planish.ptir.ops.literal import Array, Literal, Scalar
+from planish.ptir.ops.numerics import part_dtype
 
 MAX_LISTED: Final = 64
 """Data with more elements than this is printed as bytes."""
@@ -106,11 +107,6 @@ def python_float(word: str) -> float:
 
 
 # --- elements ---------------------------------------------------------------------------------------------
-
-
-def part_dtype(dtype: DType) -> DType:
-    """The dtype of one part of a complex number; of any other dtype, itself."""
-    return {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(dtype, dtype)
 
 
 def element_words(data: Array, dtype: DType) -> list[str]:

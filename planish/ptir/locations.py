@@ -47,6 +47,3 @@ def fuse(first: Location | None, second: Location | None) -> Location | None:
         return first
     head = merged[0]
     return FusedLocation(head.file, head.line, head.column, head.function, merged[1:])
-
-
-__all__ = ["MAX_LOCATIONS", "FusedLocation", "all_locations", "fuse"]

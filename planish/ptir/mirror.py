@@ -16,20 +16,8 @@ import numpy as np
 
 from planish.ptir import ops
 from planish.ptir.function import Function, Inst, Region, Value, clone_region_body
-from planish.ptir.ops.contract import ConvolutionAttrs, DotGeneralAttrs
 from planish.ptir.ops.definition import Attrs, ConstantAttrs, OpKey
-from planish.ptir.ops.indexing import IotaAttrs
 from planish.ptir.ops.literal import Literal
-from planish.ptir.ops.movement import (
-    BroadcastToAttrs,
-    ConcatAttrs,
-    PadAttrs,
-    ReshapeAttrs,
-    ReverseAttrs,
-    SliceAttrs,
-    TransposeAttrs,
-)
-from planish.ptir.ops.reduce import ArgReduceAttrs, CumulativeAttrs, ReduceAttrs, ReduceWindowAttrs
 from planish.ptir.types import TensorType
 
 T = TypeVar("T")
@@ -86,7 +74,7 @@ class _Mirror:
         rank = len(value.type.dims)
         if rank < 2:
             return value
-        return self.region.append(ops.transpose, (value,), TransposeAttrs(_back(range(rank)))).result
+        return self.region.append(ops.transpose, (value,), ops.TransposeAttrs(_back(range(rank)))).result
 
     def visit(self, inst: Inst) -> None:
         """Copy an instruction, mirrored if it can be."""
@@ -171,37 +159,37 @@ def _with(change: Callable[[Attrs, int], Attrs]) -> Callable[[_Mirror, Inst], bo
 
 
 def _transpose(attrs: Attrs, rank: int) -> Attrs:
-    perm = cast("TransposeAttrs", attrs).perm
-    return TransposeAttrs(tuple(_axis(axis, rank) for axis in reversed(perm)))
+    perm = cast("ops.TransposeAttrs", attrs).perm
+    return ops.TransposeAttrs(tuple(_axis(axis, rank) for axis in reversed(perm)))
 
 
 def _reduce(attrs: Attrs, rank: int) -> Attrs:
-    given = cast("ReduceAttrs", attrs)
+    given = cast("ops.ReduceAttrs", attrs)
     return replace(given, axes=tuple(sorted(_axis(axis, rank) for axis in given.axes)))
 
 
 def _one_axis(attrs: Attrs, rank: int) -> Attrs:
-    given = cast("ArgReduceAttrs | CumulativeAttrs | ConcatAttrs", attrs)
+    given = cast("ops.ArgReduceAttrs | ops.CumulativeAttrs | ops.ConcatAttrs", attrs)
     return replace(given, axis=_axis(given.axis, rank))
 
 
 def _reverse(attrs: Attrs, rank: int) -> Attrs:
-    return ReverseAttrs(tuple(sorted(_axis(axis, rank) for axis in cast("ReverseAttrs", attrs).axes)))
+    return ops.ReverseAttrs(tuple(sorted(_axis(axis, rank) for axis in cast("ops.ReverseAttrs", attrs).axes)))
 
 
 def _slice(attrs: Attrs, rank: int) -> Attrs:
-    given = cast("SliceAttrs", attrs)
-    return SliceAttrs(_back(given.starts), _back(given.limits), _back(given.strides))
+    given = cast("ops.SliceAttrs", attrs)
+    return ops.SliceAttrs(_back(given.starts), _back(given.limits), _back(given.strides))
 
 
 def _pad(attrs: Attrs, rank: int) -> Attrs:
-    given = cast("PadAttrs", attrs)
-    return PadAttrs(_back(given.low), _back(given.high), _back(given.interior))
+    given = cast("ops.PadAttrs", attrs)
+    return ops.PadAttrs(_back(given.low), _back(given.high), _back(given.interior))
 
 
 def _window(attrs: Attrs, rank: int) -> Attrs:
-    given = cast("ReduceWindowAttrs", attrs)
-    return ReduceWindowAttrs(
+    given = cast("ops.ReduceWindowAttrs", attrs)
+    return ops.ReduceWindowAttrs(
         given.kind, _back(given.window), _back(given.strides), _back(given.low), _back(given.high),
         _back(given.base_dilation), _back(given.window_dilation),
     )  # fmt: skip
@@ -209,7 +197,7 @@ def _window(attrs: Attrs, rank: int) -> Attrs:
 
 def _convolution(attrs: Attrs, rank: int) -> Attrs:
     """Layouts read backwards, and with them the order of spatial axes."""
-    given = cast("ConvolutionAttrs", attrs)
+    given = cast("ops.ConvolutionAttrs", attrs)
     return replace(
         given, strides=_back(given.strides), low=_back(given.low), high=_back(given.high),
         lhs_dilation=_back(given.lhs_dilation), rhs_dilation=_back(given.rhs_dilation),
@@ -219,17 +207,17 @@ def _convolution(attrs: Attrs, rank: int) -> Attrs:
 
 def _broadcast(mirror: _Mirror, inst: Inst) -> bool:
     """New axes come in front; of the mirror image they come last, as axes of size 1 that are repeated."""
-    dims = cast("BroadcastToAttrs", inst.attrs).dims
+    dims = cast("ops.BroadcastToAttrs", inst.attrs).dims
     x = mirror.turn(inst.operands[0])
     more = len(dims) - len(x.type.dims)
     if more:
-        x = mirror.region.append(ops.reshape, (x,), ReshapeAttrs((*x.type.dims, *(1,) * more))).result
-    mirror._append(inst, BroadcastToAttrs(_back(dims)), [x])
+        x = mirror.region.append(ops.reshape, (x,), ops.ReshapeAttrs((*x.type.dims, *(1,) * more))).result
+    mirror._append(inst, ops.BroadcastToAttrs(_back(dims)), [x])
     return True
 
 
 def _iota(mirror: _Mirror, inst: Inst) -> bool:
-    given = cast("IotaAttrs", inst.attrs)
+    given = cast("ops.IotaAttrs", inst.attrs)
     mirror._append(inst, replace(given, dims=_back(given.dims), axis=_axis(given.axis, len(given.dims))), [])
     return True
 
@@ -246,7 +234,7 @@ def _constant(mirror: _Mirror, inst: Inst) -> bool:
 
 def _dot(mirror: _Mirror, inst: Inst) -> bool:
     """(A B)ᵀ = Bᵀ Aᵀ. Batch axes come first in every result, so with them it has no mirror image."""
-    given = cast("DotGeneralAttrs", inst.attrs)
+    given = cast("ops.DotGeneralAttrs", inst.attrs)
     if given.lhs_batch:
         return False
     lhs, rhs = (len(operand.type.dims) for operand in inst.operands)

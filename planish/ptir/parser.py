@@ -15,7 +15,7 @@ from planish.errors import ParseError, PlanishError
 from planish.ptir.fields import record_of
 from planish.ptir.function import Function, Program, Region, Value
 from planish.ptir.instruction_reader import NAME, Head, InstructionReader
-from planish.ptir.ops.collective import Layout
+from planish.ptir.ops.collective import MeshLayout
 from planish.ptir.printer import HEADER, VERSION
 from planish.ptir.types import TensorType
 from planish.records import dataclass
@@ -98,7 +98,7 @@ class PtirParser(InstructionReader):
         else:
             types = (reader.tensor_type(),)
         if reader.take_word("layout"):
-            function.layout = cast("Layout", record_of(Layout).read(reader))
+            function.layout = cast("MeshLayout", record_of(MeshLayout).read(reader))
         self.place(function)
         reader.expect("{")
         self.body(frame)
@@ -224,9 +224,4 @@ class PtirParser(InstructionReader):
             self.define(frame, name, value, head.offset)
 
 
-def parse_program(text: str, *, file: str | None = None) -> Program:
-    """A program from its text form."""
-    return PtirParser(text, file=file).program()
-
-
-__all__ = ["MAX_NESTING", "ParseError", "PtirParser", "parse_program"]
+__all__ = ["MAX_NESTING", "ParseError", "PtirParser"]

@@ -19,7 +19,7 @@ from planish.errors import Location
 from planish.ptir.fields import record_of
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.literal_text import MAX_LISTED, literal_text
-from planish.ptir.ops.collective import Layout
+from planish.ptir.ops.collective import MeshLayout
 from planish.ptir.ops.control import CallAttrs
 from planish.ptir.ops.definition import Attrs, ConstantAttrs, NoAttrs
 from planish.ptir.reader import SYMBOL
@@ -97,7 +97,7 @@ class FunctionPrinter:
         dims = ", ".join(repr(symbol) for symbol in self._dims)
         place = self._place(function.loc, None)
         name = symbol_text(function.name)
-        layout = "" if function.layout is None else f" layout {record_of(Layout).write(function.layout)}"
+        layout = "" if function.layout is None else f" layout {record_of(MeshLayout).write(function.layout)}"
         self.lines[0] = f"func @{name}{f'<{dims}>' if dims else ''}({params}) -> {results}{layout}{place} {{"
         return self.lines
 

@@ -38,7 +38,7 @@ _DECLARATION: Final = re.compile(
 NO_DIMS: Final[Mapping[str, Dim]] = {}
 
 
-class Reader(Cursor):
+class PtirReader(Cursor):
     """A place in a text, and the sizes that are declared there."""
 
     __slots__ = ("dims", "types")

@@ -23,6 +23,3 @@ def captured(region: Region) -> list[Value]:
 def needed(inst: Inst) -> list[Value]:
     """What an instruction uses, by its operands and in its regions."""
     return [*inst.operands, *(value for region in inst.regions for value in captured(region))]
-
-
-__all__ = ["captured", "needed"]

@@ -46,19 +46,15 @@ class Results:
     def into_value(self) -> GraphValue:
         """The only result."""
         if len(self.values) != 1:
-            raise GraphError(
-                f"the snippet has {len(self.values)} results, not one",
-                location=Location.caller(),
-                remedy="take them with tuple_element",
+            raise GraphError.at_caller(
+                f"the snippet has {len(self.values)} results, not one", "take them with tuple_element"
             )
         return self.values[0]
 
     def tuple_element(self, index: int) -> GraphValue:
         """One of several results, counted from 0."""
         if not 0 <= index < len(self.values):
-            raise GraphError(
-                f"the snippet has no result {index}: it has {len(self.values)}", location=Location.caller()
-            )
+            raise GraphError.at_caller(f"the snippet has no result {index}: it has {len(self.values)}")
         return self.values[index]
 
     def __len__(self) -> int:
@@ -198,6 +194,3 @@ def _declare(scope: dict[str, Dim], argument: object) -> None:
     elif isinstance(argument, Sequence) and not isinstance(argument, str):
         for item in argument:
             _declare(scope, item)
-
-
-__all__ = ["Argument", "Results", "Snippet", "fill"]

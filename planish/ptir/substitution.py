@@ -47,6 +47,3 @@ class Substitution:
             parts = tuple([self._item(part) for part in item])
             return parts if any(new is not old for new, old in zip(parts, item, strict=True)) else item
         return item
-
-
-__all__ = ["Substitution"]

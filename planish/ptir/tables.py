@@ -43,6 +43,3 @@ def passes_markdown() -> str:
 def invariants_markdown() -> str:
     """The rules of the verifier, in its order."""
     return ", ".join(f"`{rule}`" for rule in RULES)
-
-
-__all__ = ["invariants_markdown", "ops_markdown", "passes_markdown"]

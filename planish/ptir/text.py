@@ -20,7 +20,7 @@ from planish.errors import GraphError, ShapeError
 from planish.ptir.function import Function, Program
 from planish.ptir.parser import MAX_NESTING, PtirParser
 from planish.ptir.printer import VERSION, print_inst, print_program
-from planish.ptir.reader import Reader
+from planish.ptir.reader import PtirReader
 from planish.ptir.types import Dim, TensorType
 
 
@@ -56,7 +56,7 @@ def parse_type(text: str, dims: Mapping[str, Dim | tuple[int, int]] | None = Non
         scope[name] = bounds if isinstance(bounds, Dim) else Dim.named(name, *bounds)
         if scope[name].name != name:
             raise ShapeError(f"{name} is declared as {scope[name]}", remedy="give a plain named dimension")
-    reader = Reader(text, dims=scope)
+    reader = PtirReader(text, dims=scope)
     type = reader.tensor_type()
     if reader.peek():
         reader.unexpected("the end")

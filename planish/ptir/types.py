@@ -18,18 +18,9 @@ from planish.ptir.dims import DEFAULT_BOUNDS, Dim, DimLike, Symbol, bounds, prod
 from planish.records import dataclass
 
 __all__ = [
-    "DEFAULT_BOUNDS",
-    "Dim",
-    "DimLike",
-    "Quant",
-    "Symbol",
-    "TensorType",
-    "bounds",
-    "parse_dims",
-    "product",
-    "substitute",
-    "tensor",
-]
+    "DEFAULT_BOUNDS", "Dim", "DimLike", "Quant", "Symbol", "TensorType", "bounds", "parse_dims", "product",
+    "substitute", "tensor",
+]  # fmt: skip
 
 MAX_RANK: Final = 64
 """As many axes as NumPy's arrays may have."""

@@ -36,12 +36,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from planish.errors import PlanishError, VerifyError
+from planish.ptir import ops
 from planish.ptir.fields import record_of
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.ops.checking import FLOATS, INTS, ROUNDED
-from planish.ptir.ops.control import CallAttrs, CustomCallAttrs
 from planish.ptir.ops.definition import RETURN, NoAttrs, arity_text
-from planish.ptir.ops.sizes import BindDimAttrs
 from planish.ptir.printer import symbols_in
 from planish.ptir.problems import Problem, is_tangled, windows
 from planish.ptir.types import Dim, DimLike, Quant, Symbol, TensorType
@@ -51,7 +50,7 @@ RULES: Final = (
     "element-type", "types", "region-types", "op", "dims", "calls", "functions",
 )  # fmt: skip
 
-_BINDS_SIZES: Final = (BindDimAttrs, CallAttrs, CustomCallAttrs)
+_BINDS_SIZES: Final = (ops.BindDimAttrs, ops.CallAttrs, ops.CustomCallAttrs)
 
 
 def verify(item: Program | Function) -> None:
@@ -405,7 +404,7 @@ def _quant_problem(type: TensorType, quant: Quant) -> str | None:
 def _call_problems(function: Function, program: Program) -> Iterator[Problem]:
     for inst in function.walk():
         attrs = inst.attrs
-        if not isinstance(attrs, CallAttrs):
+        if not isinstance(attrs, ops.CallAttrs):
             continue
         callee = program.functions.get(attrs.callee)
         if callee is None:

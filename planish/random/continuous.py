@@ -14,7 +14,6 @@ from planish.random.core import (
     Numbers,
     Shape,
     _checked,
-    _mistake,
     _open,
     _sizes,
     _unit,
@@ -142,8 +141,7 @@ def multivariate_normal(
 ) -> Tensor:
     """Normal vectors along the last axis with a mean and a matrix of covariances; `shape` is that of the other axes."""
     if mean.ndim < 1 or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1],) * 2:
-        raise _mistake(
-            ShapeError, "multivariate_normal", f"a mean {mean.shape} and covariances {cov.shape} do not fit", "n and n × n numbers"
+        raise ShapeError.of("multivariate_normal", f"a mean {mean.shape} and covariances {cov.shape} do not fit", "n and n × n numbers"
         )  # fmt: skip
     lead = fn.broadcast_shapes(mean.shape[:-1], cov.shape[:-2]) if shape is None else _sizes(shape)
     (middle,), wanted = prepared("multivariate_normal", (*lead, mean.shape[-1]), dtype, mean)

@@ -15,7 +15,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
-from planish.errors import DTypeError, Location, ShapeError
+from planish.errors import DTypeError, ShapeError
 from planish.frontend import library
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
@@ -35,14 +35,10 @@ _UNIT: Final = {
 """Per float dtype the words to draw, and how many of their bits a number in 0 … 1 has room for."""
 
 
-def _mistake(kind: type[DTypeError | ShapeError], op: str, message: str, remedy: str) -> Exception:
-    return kind(f"{op}: {message}", op=op, location=Location.caller(), remedy=remedy)
-
-
 def _sizes(shape: Shape) -> tuple[int, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(size < 0 for size in sizes):
-        raise _mistake(ShapeError, "random", f"shape {sizes} has a negative size", "give sizes from 0 on")
+        raise ShapeError.of("random", f"shape {sizes} has a negative size", "give sizes from 0 on")
     return sizes
 
 
@@ -53,16 +49,13 @@ def key(seed: int | Tensor) -> Tensor:
     """A key from a seed: any integer up to 64 bits."""
     if isinstance(seed, Tensor):
         if not seed.dtype.is_int or seed.ndim:
-            raise _mistake(
-                DTypeError,
-                "key",
-                f"a seed is an integer, not {seed.dtype.name}{list(seed.shape)}",
-                "use fold_in",
+            raise DTypeError.of(
+                "key", f"a seed is an integer, not {seed.dtype.name}{list(seed.shape)}", "use fold_in"
             )
         wide = seed.astype(dtypes.uint64)
         return fn.stack([fn.bitwise_right_shift(wide, 32), wide]).astype(dtypes.uint32)
     if not -(1 << 63) <= seed < 1 << 64:
-        raise _mistake(ShapeError, "key", f"the seed {seed} has more than 64 bits", "take fewer")
+        raise ShapeError.of("key", f"the seed {seed} has more than 64 bits", "take fewer")
     number = int(seed) & 0xFFFF_FFFF_FFFF_FFFF
     return fn.asarray(np.array([number >> 32, number & 0xFFFF_FFFF], np.uint32))
 
@@ -73,8 +66,7 @@ def _checked(op: str, key: Tensor) -> Tensor:
         found = (
             f"{given.dtype.name}{list(given.shape)}" if isinstance(given, Tensor) else type(given).__name__
         )
-        raise _mistake(
-            DTypeError,
+        raise DTypeError.of(
             op,
             f"a key is two uint32, not {found}",
             "make one with planish.random.key(seed); use vmap for many",
@@ -95,9 +87,7 @@ def fold_in(key: Tensor, data: int | Tensor) -> Tensor:
     if not isinstance(data, Tensor):
         return library.drawn_keys(key, _FOLD, np.array(int(data) & 0xFFFF_FFFF_FFFF_FFFF, np.uint64))
     if not data.dtype.is_int or data.ndim:
-        raise _mistake(
-            DTypeError, "fold_in", f"{data.dtype.name}{list(data.shape)} is not an integer", "convert it"
-        )
+        raise DTypeError.of("fold_in", f"{data.dtype.name}{list(data.shape)} is not an integer", "convert it")
     return library.drawn_keys(key, _FOLD, data.astype(dtypes.uint64))
 
 
@@ -107,14 +97,14 @@ def fold_in(key: Tensor, data: int | Tensor) -> Tensor:
 def bits(key: Tensor, shape: Shape = (), dtype: DType = dtypes.uint32) -> Tensor:
     """Uniformly random words of an unsigned dtype."""
     if dtype not in (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64):
-        raise _mistake(DTypeError, "bits", f"{dtype.name} is not an unsigned integer", "uint32, for example")
+        raise DTypeError.of("bits", f"{dtype.name} is not an unsigned integer", "uint32, for example")
     return library.rng_bits(_checked("bits", key), _sizes(shape), dtype)
 
 
 def _floating(op: str, dtype: DType) -> DType:
     if dtype not in _UNIT:
-        raise _mistake(
-            DTypeError, op, f"{dtype.name} is not float16, bfloat16, float32 or float64", "convert the result"
+        raise DTypeError.of(
+            op, f"{dtype.name} is not float16, bfloat16, float32 or float64", "convert the result"
         )
     return dtype
 
@@ -149,7 +139,7 @@ def uniform(
     if minval == 0.0 and maxval == 1.0:
         return unit.astype(dtype)
     if not minval < maxval:
-        raise _mistake(ShapeError, "uniform", f"there is nothing from {minval} to {maxval}", "swap them?")
+        raise ShapeError.of("uniform", f"there is nothing from {minval} to {maxval}", "swap them?")
     scaled = (unit * (maxval - minval) + minval).astype(dtype)
     # Rounding may reach maxval, which is excluded.
     last = np.nextafter(dtype.numpy.type(maxval), dtype.numpy.type(minval))
@@ -157,15 +147,11 @@ def uniform(
 
 
 def randint(
-    key: Tensor,
-    shape: Shape,
-    minval: int | Tensor,
-    maxval: int | Tensor,
-    dtype: DType = dtypes.int64,
+    key: Tensor, shape: Shape, minval: int | Tensor, maxval: int | Tensor, dtype: DType = dtypes.int64
 ) -> Tensor:
     """Integers from minval (included) to maxval (excluded), all alike up to one part in 2⁶⁴ of their number."""
     if not dtype.is_int:
-        raise _mistake(DTypeError, "randint", f"{dtype.name} is not an integer dtype", "use uniform")
+        raise DTypeError.of("randint", f"{dtype.name} is not an integer dtype", "use uniform")
     drawn = bits(key, shape, dtypes.uint64)
     if isinstance(minval, Tensor) or isinstance(maxval, Tensor):
         low, high = (
@@ -175,11 +161,11 @@ def randint(
         span = (high - low).astype(dtypes.uint64)
         return (low + (drawn % span).astype(dtypes.int64)).astype(dtype)
     if not minval < maxval:
-        raise _mistake(ShapeError, "randint", f"there is no integer from {minval} to {maxval}", "swap them?")
+        raise ShapeError.of("randint", f"there is no integer from {minval} to {maxval}", "swap them?")
     top = dtype.max
     if minval < (dtype.min or 0) or (top is not None and maxval - 1 > top):
-        raise _mistake(
-            ShapeError, "randint", f"{dtype.name} does not hold {minval} … {maxval - 1}", "use a wider dtype"
+        raise ShapeError.of(
+            "randint", f"{dtype.name} does not hold {minval} … {maxval - 1}", "use a wider dtype"
         )
     width = maxval - minval
     if width == 1 << 64:
@@ -240,9 +226,7 @@ def truncated_normal(
 ) -> Tensor:
     """Normally distributed numbers between two bounds, as if others were thrown away."""
     if not lower < upper:
-        raise _mistake(
-            ShapeError, "truncated_normal", f"there is nothing from {lower} to {upper}", "swap them?"
-        )
+        raise ShapeError.of("truncated_normal", f"there is nothing from {lower} to {upper}", "swap them?")
     start, stop = math.erf(lower / math.sqrt(2)), math.erf(upper / math.sqrt(2))
     unit = _unit("truncated_normal", key, shape, dtype)
     found = fn.erfinv(unit * (stop - start) + start) * math.sqrt(2.0)
@@ -288,8 +272,7 @@ def categorical(key: Tensor, logits: Tensor, axis: int = -1, shape: Shape | None
     `shape` is that of the result: the other axes of the logits, with axes of more draws in front of them.
     """
     if not logits.dtype.is_float or logits.ndim == 0:
-        raise _mistake(
-            DTypeError,
+        raise DTypeError.of(
             "categorical",
             f"{logits.dtype.name}{list(logits.shape)} are not log probabilities",
             "take the logarithm",
@@ -298,8 +281,7 @@ def categorical(key: Tensor, logits: Tensor, axis: int = -1, shape: Shape | None
     sizes = moved.shape[:-1] if shape is None else _sizes(shape)
     lead = len(sizes) - len(moved.shape[:-1])
     if lead < 0 or sizes[lead:] != moved.shape[:-1]:
-        raise _mistake(
-            ShapeError,
+        raise ShapeError.of(
             "categorical",
             f"shape {sizes} does not end in {moved.shape[:-1]}",
             "axes of more draws go in front",
@@ -314,7 +296,7 @@ def permutation(key: Tensor, x: int | Tensor, axis: int = 0) -> Tensor:
     if isinstance(x, int):
         return _order(key, x)
     if x.ndim == 0:
-        raise _mistake(ShapeError, "permutation", "a tensor without axes has no order", "give an int")
+        raise ShapeError.of("permutation", "a tensor without axes has no order", "give an int")
     return fn.take(x, _order(key, x.shape[axis]), axis=axis)
 
 
@@ -336,10 +318,9 @@ def choice(
     total = a if isinstance(a, int) else a.shape[axis]
     count = math.prod(sizes)
     if total < 1 and count:
-        raise _mistake(ShapeError, "choice", "there is nothing to choose from", "give at least one")
+        raise ShapeError.of("choice", "there is nothing to choose from", "give at least one")
     if p is not None and (p.shape != (total,) or not p.dtype.is_float):
-        raise _mistake(
-            ShapeError,
+        raise ShapeError.of(
             "choice",
             f"p is {p.dtype.name}{list(p.shape)}, not one probability for each of {total}",
             "probabilities lie along one axis",
@@ -351,9 +332,7 @@ def choice(
             chosen = categorical(key, fn.log(p), shape=sizes)
     else:
         if count > total:
-            raise _mistake(
-                ShapeError, "choice", f"{count} of {total} cannot all be different", "use replace=True"
-            )
+            raise ShapeError.of("choice", f"{count} of {total} cannot all be different", "use replace=True")
         if p is None:
             order = _order(key, total)
         else:

@@ -14,7 +14,7 @@ from planish.errors import DTypeError, ShapeError
 from planish.frontend.control import scan, while_loop
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.random.core import Numbers, Shape, _checked, _mistake, _open, _unit, fold_in, split
+from planish.random.core import Numbers, Shape, _checked, _open, _unit, fold_in, split
 from planish.random.gammas import gamma
 from planish.random.parameters import prepared
 
@@ -68,7 +68,7 @@ def _rejected(
 
 def _integers(op: str, dtype: DType) -> DType:
     if not (dtype.is_int or dtype.is_float):
-        raise _mistake(DTypeError, op, f"{dtype.name} does not count", "an integer or float dtype")
+        raise DTypeError.of(op, f"{dtype.name} does not count", "an integer or float dtype")
     return dtype
 
 
@@ -157,7 +157,7 @@ def multinomial(
     """How many of n draws fall to each class along the last axis, which is that of p; `shape` is that of the other axes."""
     given: object = p
     if not isinstance(given, Tensor) or given.ndim < 1 or not given.dtype.is_float:
-        raise _mistake(ShapeError, "multinomial", "p has no axis of probabilities", "one number per class")
+        raise ShapeError.of("multinomial", "p has no axis of probabilities", "one number per class")
     count = n if isinstance(n, Tensor) else fn.full((), n, dtype=_WIDE)
     sizes = fn.broadcast_shapes(count.shape, p.shape[:-1]) if shape is None else shape
     lead = (sizes,) if isinstance(sizes, int) else tuple(sizes)

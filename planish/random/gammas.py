@@ -16,16 +16,7 @@ from planish.frontend.control import while_loop
 from planish.frontend.custom import custom_jvp
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.random.core import (
-    Numbers,
-    Shape,
-    _checked,
-    _mistake,
-    _open,
-    fold_in,
-    normal,
-    split,
-)
+from planish.random.core import Numbers, Shape, _checked, _open, fold_in, normal, split
 from planish.random.parameters import prepared
 
 _LARGE = 1e4
@@ -132,7 +123,7 @@ def dirichlet(key: Tensor, alpha: Tensor, shape: Shape | None = None, dtype: DTy
     """Shares that add up to 1 along the last axis, which is that of alpha; `shape` is that of the others."""
     given: object = alpha
     if not isinstance(given, Tensor) or given.ndim < 1:
-        raise _mistake(ShapeError, "dirichlet", "alpha has no axis", "it holds one number per share")
+        raise ShapeError.of("dirichlet", "alpha has no axis", "it holds one number per share")
     sizes = alpha.shape[:-1] if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
     (shapes,), wanted = prepared("dirichlet", (*sizes, alpha.shape[-1]), dtype, alpha)
     logs = _log_gamma(_checked("dirichlet", key), shapes)

@@ -10,7 +10,7 @@ from planish.errors import ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import common_shape
-from planish.random.core import _UNIT, Numbers, Shape, _floating, _mistake, _sizes
+from planish.random.core import _UNIT, Numbers, Shape, _floating, _sizes
 
 
 def prepared(
@@ -40,8 +40,7 @@ def _fitting(op: str, shape: Shape | None, given: list[Tensor]) -> tuple[int, ..
     sizes = _sizes(shape)
     tail = sizes[len(sizes) - len(together) :] if len(together) <= len(sizes) else None
     if tail is None or any(have not in (1, size) for have, size in zip(together, tail, strict=True)):
-        raise _mistake(
-            ShapeError, op, f"parameters of shape {together} do not broadcast to {sizes}", "leave shape out, or add axes in front"
+        raise ShapeError.of(op, f"parameters of shape {together} do not broadcast to {sizes}", "leave shape out, or add axes in front"
         )  # fmt: skip
     return sizes
 

@@ -10,7 +10,7 @@ from typing import Final
 from planish.ptir.handle import Number
 from planish.ptir.ops.reduce import MONOIDS
 from planish.stablehlo.site import Site
-from planish.stablehlo.syntax import Block, Tensor
+from planish.stablehlo.syntax import HloBlock, HloTensorType
 
 _KINDS: Final = {
     "stablehlo.add": "sum",
@@ -23,7 +23,7 @@ _KINDS: Final = {
 _OF_BOOLS: Final = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
 
 
-def kind_of(block: Block) -> str | None:
+def kind_of(block: HloBlock) -> str | None:
     """`sum prod max min and or` of the two arguments; `second` or `first` for one of them; None for anything else."""
     if len(block.args) != 2:
         return None
@@ -36,9 +36,13 @@ def kind_of(block: Block) -> str | None:
         return None
     kind = _KINDS.get(op.name)
     type = block.args[0].type
-    if kind is not None and isinstance(type, Tensor) and getattr(type.element, "is_bool", False):
+    if kind is not None and isinstance(type, HloTensorType) and getattr(type.element, "is_bool", False):
         return _OF_BOOLS.get(kind, kind)
-    if kind in ("max", "min") and isinstance(type, Tensor) and getattr(type.element, "is_complex", False):
+    if (
+        kind in ("max", "min")
+        and isinstance(type, HloTensorType)
+        and getattr(type.element, "is_complex", False)
+    ):
         return None
     return kind
 
@@ -46,7 +50,7 @@ def kind_of(block: Block) -> str | None:
 def is_identity(kind: str, number: Number | None, at: Site, place: int) -> bool:
     """Whether a start changes nothing: 0 of a sum, the lowest of a maximum."""
     type = at.op.operands[place].type
-    if number is None or not isinstance(type, Tensor):
+    if number is None or not isinstance(type, HloTensorType):
         return False
     dtype = type.element
     return bool(number == MONOIDS[kind].identity(dtype))  # type: ignore[arg-type]

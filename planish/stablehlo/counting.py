@@ -15,7 +15,7 @@ from planish.ptir.function import Inst
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.inst import Value as SSAValue
 from planish.stablehlo.site import Site
-from planish.stablehlo.syntax import Value, captured
+from planish.stablehlo.syntax import HloValue, captured
 
 
 def _times(at: Site, init: Sequence[Any]) -> tuple[int, int, int] | None:
@@ -47,7 +47,7 @@ def _times(at: Site, init: Sequence[Any]) -> tuple[int, int, int] | None:
     return place, int(start.real), max(int(limit.real) - int(start.real), 0)
 
 
-def _invariant_number(at: Site, value: Value) -> Any:
+def _invariant_number(at: Site, value: HloValue) -> Any:
     """The number that an argument of the loop has all the time."""
     condition, body = at.regions
     place = condition.args.index(value)
@@ -95,7 +95,7 @@ class _Turn:
         self.outside: list[V] = []
         """What the parameters after these are."""
 
-        def stays(value: V, source: Value) -> V:
+        def stays(value: V, source: HloValue) -> V:
             known = outer.number(source)
             if known is not None:
                 return graph.full(value.dims, known, value.dtype)
@@ -199,6 +199,3 @@ class _Turn:
 def _is_number(value: SSAValue, wanted: int) -> bool:
     literal = value.literal
     return literal is not None and literal.splat and literal.item == wanted
-
-
-__all__ = ["recognise"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
-from planish.stablehlo.syntax import QuantizedElement, Tensor
+from planish.stablehlo.syntax import HloTensorType, QuantizedElement
 
 
 def from_bits(text: str, kind: DType) -> float:
@@ -17,7 +17,7 @@ def from_bits(text: str, kind: DType) -> float:
     return float(np.frombuffer(raw, kind.numpy)[0])
 
 
-def elements(literal: str, type: Tensor) -> Any:
+def elements(literal: str, type: HloTensorType) -> Any:
     """The elements that a literal writes out; one alone where they are alike, fewer than wanted where it is wrong."""
     kind = type.element.storage if isinstance(type.element, QuantizedElement) else type.element
     shape = [0 if d is None else d for d in type.dims]

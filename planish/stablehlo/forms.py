@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from planish.stablehlo.syntax import Attribute, Block, Dense, Operation, Tensor, Type, Value
+from planish.stablehlo.syntax import Attribute, Dense, HloBlock, HloTensorType, HloValue, Operation, Type
 
 if TYPE_CHECKING:
     from planish.stablehlo.parsing import _Parser
@@ -160,9 +160,7 @@ def _tuple_element(at: _Parser, op: Operation) -> None:
 @_form("stablehlo.reduce_precision")
 def _reduce_precision(at: _Parser, op: Operation) -> None:
     op.operands.append(at.value())
-    at.expect(",")
-    at.expect("format")
-    at.expect("=")
+    at.expect(",", "format", "=")
     exponent, mantissa = at.take("name")[1:].split("m")
     op.attributes |= {"exponent_bits": int(exponent), "mantissa_bits": int(mantissa)}
 
@@ -192,12 +190,9 @@ def _dot_general(at: _Parser, op: Operation) -> None:
 @_form("stablehlo.convolution", "stablehlo.dynamic_conv")
 def _convolution(at: _Parser, op: Operation) -> None:
     op.operands += at.many("(", ")", at.value)
-    at.expect("dim_numbers")
-    at.expect("=")
+    at.expect("dim_numbers", "=")
     op.attributes["dimension_numbers"] = at.convolution_axes()
-    at.expect(",")
-    at.expect("window")
-    at.expect("=")
+    at.expect(",", "window", "=")
 
     def entry() -> None:
         name = at.take("name")
@@ -224,12 +219,11 @@ def _top_k(at: _Parser, op: Operation) -> None:
 
 @_form("stablehlo.reduce")
 def _reduce(at: _Parser, op: Operation) -> list[Type]:
-    inputs: list[Value] = []
-    starts: list[Value] = []
+    inputs: list[HloValue] = []
+    starts: list[HloValue] = []
     while at.accept("("):
         inputs.append(at.value())
-        at.expect("init")
-        at.expect(":")
+        at.expect("init", ":")
         starts.append(at.value())
         at.expect(")")
         at.accept(",")
@@ -237,9 +231,7 @@ def _reduce(at: _Parser, op: Operation) -> list[Type]:
     applied = None
     if at.accept("applies"):
         applied = at.take("name")
-    at.expect("across")
-    at.expect("dimensions")
-    at.expect("=")
+    at.expect("across", "dimensions", "=")
     op.attributes["dimensions"] = at.integers()
     if at.word == "{":
         op.attributes |= at.dictionary()
@@ -247,7 +239,7 @@ def _reduce(at: _Parser, op: Operation) -> list[Type]:
     _, results = at.signature()
     if applied is not None:
         kind = inputs[0].type
-        if not isinstance(kind, Tensor):
+        if not isinstance(kind, HloTensorType):
             at.fail("a reduction of what is no tensor")
         op.regions = [_one_op(op, applied, kind)]
         return results
@@ -262,19 +254,19 @@ def _reduce(at: _Parser, op: Operation) -> list[Type]:
     return results
 
 
-def _reducer_argument(at: _Parser) -> Value:
+def _reducer_argument(at: _Parser) -> HloValue:
     made = at._argument()
     at._skip_location()
     return made
 
 
-def _one_op(op: Operation, name: str, like: Tensor) -> Block:
+def _one_op(op: Operation, name: str, like: HloTensorType) -> HloBlock:
     """The region `(x, y) -> name x, y`."""
-    scalar = Tensor((), like.element)
-    args = [Value("%lhs", scalar), Value("%rhs", scalar)]
+    scalar = HloTensorType((), like.element)
+    args = [HloValue("%lhs", scalar), HloValue("%rhs", scalar)]
     inner = Operation(name, list(args), {}, [], location=op.location)
-    inner.results = [Value("%result", scalar, inner)]
-    return Block(
+    inner.results = [HloValue("%result", scalar, inner)]
+    return HloBlock(
         args, [inner, Operation("stablehlo.return", list(inner.results), {}, [], location=op.location)]
     )
 
@@ -298,7 +290,7 @@ def _while(at: _Parser, op: Operation) -> list[Type]:
         op.attributes |= at.dictionary()
     for word in ("cond", "do"):
         at.expect(word)
-        args = [Value(name, type) for name, type in zip(names, types, strict=True)]
+        args = [HloValue(name, type) for name, type in zip(names, types, strict=True)]
         op.regions.append(at.block(args))
     return types
 
@@ -358,6 +350,3 @@ def _normal(op: Operation, name: str, value: Attribute) -> Attribute:
     if isinstance(value, dict) and name.endswith("dimension_numbers"):
         return {k: v for k, v in value.items() if v != ()}
     return value
-
-
-__all__ = ["CLAUSES", "normal", "read"]

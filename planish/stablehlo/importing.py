@@ -17,9 +17,17 @@ from planish.ptir.types import TensorType
 from planish.stablehlo import ops  # noqa: F401 - fills the table
 from planish.stablehlo.ops.quantization import dequantized, element_of, expressed, is_computed, quantized
 from planish.stablehlo.registry import ELEMENTWISE, TABLE
-from planish.stablehlo.site import Site, Unsupported
+from planish.stablehlo.site import CannotImport, Site
 from planish.stablehlo.sizes import Frame, KnownSizes
-from planish.stablehlo.syntax import Block, Function, Module, Operation, Tensor, Value, captured
+from planish.stablehlo.syntax import (
+    HloBlock,
+    HloFunction,
+    HloModule,
+    HloTensorType,
+    HloValue,
+    Operation,
+    captured,
+)
 
 _DEEPEST: Final = 200
 """Calls inside of calls: more are a recursion, which StableHLO does not have."""
@@ -32,13 +40,13 @@ _REFUSED: Final = {
 }
 
 
-class Importer:
+class ModuleImporter:
     """A graph under construction, and what the values of the module are in it."""
 
-    def __init__(self, module: Module, graph: Replay) -> None:
+    def __init__(self, module: HloModule, graph: Replay) -> None:
         self.module = module
         self.graph = graph
-        self.values: dict[Value, Any] = {}
+        self.values: dict[HloValue, Any] = {}
         """Values of the graph; tuples of them for tuples, None for tokens."""
         self.frame: Frame = Frame({}, None)
         self.sizes = KnownSizes(self)
@@ -48,10 +56,12 @@ class Importer:
 
     # --- functions and regions ---
 
-    def call(self, function: Function, args: Sequence[Any], given: Sequence[Value] = ()) -> tuple[Any, ...]:
+    def call(
+        self, function: HloFunction, args: Sequence[Any], given: Sequence[HloValue] = ()
+    ) -> tuple[Any, ...]:
         """The body of a function in place of a call of it."""
         if self._depth > _DEEPEST:
-            raise Unsupported(f"{function.name} calls itself", location=function.location)
+            raise CannotImport(f"{function.name} calls itself", location=function.location)
         outer, self.frame = self.frame, self.frame.called(function, given)
         self._depth += 1
         kept = {value: self.values.get(value) for value in function.block.args} if self._depth > 1 else {}
@@ -62,7 +72,7 @@ class Importer:
             self._depth -= 1
             self.values |= kept
 
-    def block(self, block: Block, args: Sequence[Any]) -> tuple[Any, ...]:
+    def block(self, block: HloBlock, args: Sequence[Any]) -> tuple[Any, ...]:
         """What a block returns for these arguments."""
         self.values.update(zip(block.args, args, strict=True))
         for op in block.body:
@@ -90,7 +100,7 @@ class Importer:
         outer, self.graph.loc = self.graph.loc, op.location
         try:
             found = known.call(site, *(self.values[v] for v in op.operands), **attributes)
-        except Unsupported:
+        except CannotImport:
             raise
         except PlanishError as error:
             error.location = op.location or error.location
@@ -123,9 +133,9 @@ class Importer:
             made = self.values[own]
             self.values[value] = made if element is None else quantized(made, element)
 
-    def _check(self, site: Site, value: Value, made: Any) -> None:
+    def _check(self, site: Site, value: HloValue, made: Any) -> None:
         """What was made has the type that the module says, as far as it says one."""
-        if not isinstance(value.type, Tensor) or not isinstance(made, V) or self.lifted:
+        if not isinstance(value.type, HloTensorType) or not isinstance(made, V) or self.lifted:
             return
         wanted = value.type.dims
         if len(wanted) != made.rank or any(
@@ -138,7 +148,7 @@ class Importer:
 
     # --- regions of scalars ---
 
-    def elementwise(self, site: Site, block: Block, args: Sequence[V]) -> tuple[V, ...]:
+    def elementwise(self, site: Site, block: HloBlock, args: Sequence[V]) -> tuple[V, ...]:
         """A region of scalars, for all elements at once."""
         if not args or not args[0].rank:
             return self.block(block, args)
@@ -152,7 +162,7 @@ class Importer:
             return tuple(x if x.dims == dims else x.broadcast_to(dims) for x in found)
         return self._mapped(site, block, args)
 
-    def is_elementwise(self, block: Block) -> bool:
+    def is_elementwise(self, block: HloBlock) -> bool:
         """Whether every operation of a region does to each element what it does to a scalar."""
         for op in block.body:
             if op.name == "func.call":
@@ -163,11 +173,11 @@ class Importer:
                 return False
         return True
 
-    def _mapped(self, site: Site, block: Block, args: Sequence[V]) -> tuple[V, ...]:
+    def _mapped(self, site: Site, block: HloBlock, args: Sequence[V]) -> tuple[V, ...]:
         """Any region: built as a function of scalars, and that function for every element."""
         outside = [v for v in captured(block) if isinstance(self.values.get(v), V)]
         graph = Replay("region")
-        inner = Importer(self.module, graph)
+        inner = ModuleImporter(self.module, graph)
         inner.frame = self.frame
         inner.values = {v: graph.input(f"c{n}", self.values[v].type) for n, v in enumerate(outside)}
         own = [graph.input(f"x{n}", TensorType(x.dtype, ())) for n, x in enumerate(args)]
@@ -184,7 +194,7 @@ class Importer:
 
     # --- constants ---
 
-    def number(self, value: Value) -> Number | None:
+    def number(self, value: HloValue) -> Number | None:
         """The number that a value is everywhere, if it is a constant."""
         value, frame = self.frame.resolve(value)
         op = value.op
@@ -216,18 +226,18 @@ def _is_tuple(op: Operation) -> bool:
 def _is_trivial(op: Operation) -> bool:
     """Scalars made of scalars: nothing moves."""
     return op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.transpose") and all(
-        isinstance(v.type, Tensor) and not v.type.dims for v in (*op.operands, *op.results)
+        isinstance(v.type, HloTensorType) and not v.type.dims for v in (*op.operands, *op.results)
     )
 
 
 def import_function(
-    module: Module, name: str, types: Sequence[TensorType], names: Sequence[str]
-) -> tuple[ptir.Function, Importer]:
+    module: HloModule, name: str, types: Sequence[TensorType], names: Sequence[str]
+) -> tuple[ptir.Function, ModuleImporter]:
     """A function of a module for arguments of given types."""
     function = module.functions[name]
     graph = Replay(name)
     graph.loc = function.location
-    importer = Importer(module, graph)
+    importer = ModuleImporter(module, graph)
     importer.sizes.given = dict(zip(function.block.args, types, strict=True))
     args = [graph.input(n, t) for n, t in zip(names, types, strict=True)]
     results = importer.call(function, args)
@@ -245,4 +255,4 @@ def _flatten(results: Sequence[Any], flat: list[V]) -> None:
             flat.append(result)
 
 
-__all__ = ["Importer", "captured", "import_function"]
+__all__ = ["ModuleImporter", "captured", "import_function"]

@@ -7,8 +7,8 @@ from typing import Final
 
 from planish.errors import Location
 from planish.stablehlo import forms
-from planish.stablehlo.reading import Reader
-from planish.stablehlo.syntax import Attribute, Block, Function, Module, Operation, Type, Value
+from planish.stablehlo.reading import HloReader
+from planish.stablehlo.syntax import Attribute, HloBlock, HloFunction, HloModule, HloValue, Operation, Type
 
 _PLACE: Final = re.compile(r'"([^"]*)":(\d+)(?::(\d+))?')
 _ALIAS: Final = re.compile(r"#loc\d*")
@@ -17,21 +17,21 @@ _NAMED: Final = re.compile(r'\("([^"]*)"\)')
 _SHORT: Final = {"return": "func.return", "call": "func.call"}
 
 
-def parse(text: str, file: str = "<stablehlo>") -> Module:
+def parse(text: str, file: str = "<stablehlo>") -> HloModule:
     """All functions of a module."""
     return _Parser(text, file).module()
 
 
-class _Parser(Reader):
+class _Parser(HloReader):
     def __init__(self, text: str, file: str) -> None:
         super().__init__(text, file)
-        self.scopes: list[dict[str, list[Value]]] = []
+        self.scopes: list[dict[str, list[HloValue]]] = []
         self.unplaced: list[tuple[Operation, str]] = []
 
     # --- modules and functions ---
 
-    def module(self) -> Module:
-        found = Module("", {})
+    def module(self) -> HloModule:
+        found = HloModule("", {})
         while self.kind != "end":
             if self.word.startswith("#"):
                 self._alias()
@@ -58,7 +58,7 @@ class _Parser(Reader):
         else:
             self.aliases[name] = self.attribute()
 
-    def _module(self, found: Module) -> None:
+    def _module(self, found: HloModule) -> None:
         if self.kind == "symbol":
             found.name = self.symbol().name
         if self.accept("attributes"):
@@ -71,14 +71,12 @@ class _Parser(Reader):
                 self._function(found)
         self._skip_location()
 
-    def _generic_module(self, found: Module) -> None:
+    def _generic_module(self, found: HloModule) -> None:
         self.next()
-        self.expect("(")
-        self.expect(")")
+        self.expect("(", ")")
         attributes = self._properties()
         found.name = str(attributes.get("sym_name") or "")
-        self.expect("(")
-        self.expect("{")
+        self.expect("(", "{")
         if self.word.startswith("^"):
             self.next()
             self.expect(":")
@@ -90,7 +88,7 @@ class _Parser(Reader):
         self.signature()
         self._skip_location()
 
-    def _function(self, module: Module) -> None:
+    def _function(self, module: HloModule) -> None:
         where = self.location()
         if self.word == '"func.func"':
             made = self._generic_function(where)
@@ -117,12 +115,12 @@ class _Parser(Reader):
             else:
                 self.next()
 
-    def _pretty_function(self, where: Location) -> Function | None:
+    def _pretty_function(self, where: Location) -> HloFunction | None:
         if self.word in ("public", "private", "nested"):
             self.next()
         name = self.symbol().name
         self.scopes = [{}]
-        block = Block()
+        block = HloBlock()
         arg_attributes: list[dict[str, Attribute]] = []
 
         def argument() -> None:
@@ -152,12 +150,11 @@ class _Parser(Reader):
         if self.word != "{":
             return None
         self._block_into(block)
-        return Function(name, block, result_types, arg_attributes, result_attributes, where, attributes)
+        return HloFunction(name, block, result_types, arg_attributes, result_attributes, where, attributes)
 
-    def _generic_function(self, where: Location) -> Function | None:
+    def _generic_function(self, where: Location) -> HloFunction | None:
         self.next()
-        self.expect("(")
-        self.expect(")")
+        self.expect("(", ")")
         attributes = self._properties()
         self.scopes = [{}]
         regions = self._regions()
@@ -168,8 +165,8 @@ class _Parser(Reader):
             return None
         (block,) = regions
         told = attributes.pop("function_type").text
-        types = Reader(told, self.file).signature()[1]
-        return Function(
+        types = HloReader(told, self.file).signature()[1]
+        return HloFunction(
             str(attributes.pop("sym_name")),
             block,
             list(types),
@@ -181,18 +178,18 @@ class _Parser(Reader):
 
     # --- blocks ---
 
-    def _argument(self) -> Value:
+    def _argument(self) -> HloValue:
         name = self.take("value")
         self.expect(":")
         return self.define(name, self.type())
 
-    def define(self, name: str, type: Type) -> Value:
+    def define(self, name: str, type: Type) -> HloValue:
         """A value that can be used from here on."""
-        made = Value(name, type)
+        made = HloValue(name, type)
         self.scopes[-1][name] = [made]
         return made
 
-    def value(self) -> Value:
+    def value(self) -> HloValue:
         """A use of a value."""
         where = self.start
         name, _, index = self.take("value").partition("#")
@@ -203,15 +200,15 @@ class _Parser(Reader):
         self.start = where
         raise self.mistake(f"nothing is called {name}")
 
-    def block(self, args: list[Value] | None = None) -> Block:
+    def block(self, args: list[HloValue] | None = None) -> HloBlock:
         """`{ … }`, with arguments that are known already or stand in its head."""
-        made = Block(list(args or ()))
+        made = HloBlock(list(args or ()))
         self.scopes.append({arg.name: [arg] for arg in made.args})
         self._block_into(made)
         self.scopes.pop()
         return made
 
-    def _block_into(self, made: Block) -> None:
+    def _block_into(self, made: HloBlock) -> None:
         self.expect("{")
         if self.word.startswith("^"):
             self.next()
@@ -230,7 +227,7 @@ class _Parser(Reader):
                 )
             made.ops.append(self.operation())
 
-    def _regions(self) -> list[Block]:
+    def _regions(self) -> list[HloBlock]:
         return self.many("(", ")", self.block) if self.word == "(" else []
 
     def _properties(self) -> dict[str, Attribute]:
@@ -266,7 +263,7 @@ class _Parser(Reader):
             types = forms.read(self, op)
         op.location = where
         op.attributes = forms.normal(op)
-        op.results = [Value(f"{op.name}#{n}", t, op, n) for n, t in enumerate(types)]
+        op.results = [HloValue(f"{op.name}#{n}", t, op, n) for n, t in enumerate(types)]
         if self.word == "loc":
             self.next()
             self.unplaced.append((op, self.balanced()))
@@ -306,6 +303,3 @@ class _Parser(Reader):
                 if place is not None:
                     return place
         return None
-
-
-__all__ = ["parse"]

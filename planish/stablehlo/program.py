@@ -22,7 +22,7 @@ from planish.ptir.dims import Dim, DimLike
 from planish.ptir.types import TensorType
 from planish.stablehlo import syntax
 from planish.stablehlo.importing import import_function
-from planish.stablehlo.syntax import Module, Operation, QuantizedElement
+from planish.stablehlo.syntax import HloModule, Operation, QuantizedElement
 
 Sizes = tuple[tuple[int, ...], ...]
 
@@ -36,7 +36,7 @@ class Program:
 
     def __init__(
         self,
-        module: Module,
+        module: HloModule,
         entry: str = "main",
         *,
         device: str = "cpu",
@@ -66,9 +66,9 @@ class Program:
 
     # --- what it takes and gives ---
 
-    def _parameter(self, number: int) -> syntax.Tensor:
+    def _parameter(self, number: int) -> syntax.HloTensorType:
         type = self._function.block.args[number].type
-        if not isinstance(type, syntax.Tensor):
+        if not isinstance(type, syntax.HloTensorType):
             raise PlanishError(
                 f"argument {number} of {self.entry} is {type}, no tensor", location=self._function.location
             )
@@ -267,11 +267,11 @@ def _letters(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
-def _dtype(type: syntax.Tensor) -> DType:
+def _dtype(type: syntax.HloTensorType) -> DType:
     return type.element.storage if isinstance(type.element, QuantizedElement) else type.element
 
 
-def _array(x: Any, type: syntax.Tensor) -> Any:
+def _array(x: Any, type: syntax.HloTensorType) -> Any:
     """An argument as an array: Python numbers take the dtype that is expected."""
     wanted = np.dtype(_dtype(type).numpy)
     if isinstance(x, bool | int | float | complex):

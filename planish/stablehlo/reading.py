@@ -12,10 +12,10 @@ from planish.stablehlo.elements import elements, from_bits
 from planish.stablehlo.syntax import (
     Attribute,
     Dense,
+    HloTensorType,
     OtherType,
     QuantizedElement,
-    Symbol,
-    Tensor,
+    SymbolRef,
     TupleType,
     Type,
 )
@@ -52,7 +52,7 @@ _ESCAPE: Final = re.compile(r"\\([0-9A-Fa-f]{2}|.)")
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 
-class Reader:
+class HloReader:
     """A place in a text, and what can be read there."""
 
     def __init__(self, text: str, file: str) -> None:
@@ -109,9 +109,10 @@ class Reader:
             return True
         return False
 
-    def expect(self, token: str) -> None:
-        if not self.accept(token):
-            self.fail(f"{self.word or 'the end'!r} where {token!r} was expected")
+    def expect(self, *tokens: str) -> None:
+        for token in tokens:
+            if not self.accept(token):
+                self.fail(f"{self.word or 'the end'!r} where {token!r} was expected")
 
     def take(self, kind: str) -> str:
         """The token, which must be of a kind."""
@@ -206,7 +207,7 @@ class Reader:
             return OtherType(name + self.balanced() if self.word == "<" else name)
         raise self.mistake(f"{word!r} is no type")
 
-    def _tensor(self) -> Tensor:
+    def _tensor(self) -> HloTensorType:
         self.next()
         if self.word != "<":
             self.fail("'<' is missing after tensor")
@@ -232,7 +233,7 @@ class Reader:
                 bounds = tuple(found)
             self.expect(">")
         self.expect(">")
-        return Tensor(dims, element, bounds)
+        return HloTensorType(dims, element, bounds)
 
     def _bound(self) -> int | None:
         return None if self.accept("?") else int(self.take("number"))
@@ -338,9 +339,9 @@ class Reader:
             return from_bits(text, kind) if text.startswith("0x") else float(text)
         return float(text) if re.search(r"[.eE]", text) and not text.startswith("0x") else int(text, 0)
 
-    def symbol(self) -> Symbol:
+    def symbol(self) -> SymbolRef:
         name = self.take("symbol")[1:]
-        return Symbol(name[1:-1] if name.startswith('"') else name)
+        return SymbolRef(name[1:-1] if name.startswith('"') else name)
 
     def _array(self) -> tuple[Any, ...]:
         """`array<i64: 1, 2>`."""
@@ -434,11 +435,10 @@ class Reader:
         end = self._end_of_dense(begin)
         literal = self.text[begin:end].strip()
         self.back_to(end)
-        self.expect(">")
-        self.expect(":")
+        self.expect(">", ":")
         place = self.start
         type = self.type()
-        if not isinstance(type, Tensor):
+        if not isinstance(type, HloTensorType):
             self.start = place
             self.fail("the elements are not those of a tensor")
         found = elements(literal, type)

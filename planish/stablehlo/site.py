@@ -11,13 +11,13 @@ from planish.ptir.builder import Graph
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
-from planish.stablehlo.syntax import Block, Operation, QuantizedElement, Tensor, Value
+from planish.stablehlo.syntax import HloBlock, HloTensorType, HloValue, Operation, QuantizedElement
 
 if TYPE_CHECKING:
-    from planish.stablehlo.importing import Importer
+    from planish.stablehlo.importing import ModuleImporter
 
 
-class Unsupported(PlanishError):
+class CannotImport(PlanishError):
     """Something in a module that planish does not do."""
 
 
@@ -26,29 +26,29 @@ class Site:
 
     __slots__ = ("graph", "importer", "op")
 
-    def __init__(self, importer: Importer, op: Operation) -> None:
+    def __init__(self, importer: ModuleImporter, op: Operation) -> None:
         self.importer = importer
         self.graph: Graph = importer.graph
         self.op = op
 
     @property
-    def regions(self) -> list[Block]:
+    def regions(self) -> list[HloBlock]:
         """Its regions."""
         return self.op.regions
 
     def refuse(self, why: str, remedy: str | None = None) -> NoReturn:
         """Say what cannot be done, and where it was asked for."""
         shown = ", ".join(str(v.type) for v in self.op.operands)
-        raise Unsupported(
+        raise CannotImport(
             f"{self.op.name}({shown}): {why}", op=self.op.name, location=self.op.location, remedy=remedy
         )
 
     # --- types ---
 
-    def tensor(self, number: int = 0) -> Tensor:
+    def tensor(self, number: int = 0) -> HloTensorType:
         """The type of a result."""
         type = self.op.results[number].type
-        if not isinstance(type, Tensor):
+        if not isinstance(type, HloTensorType):
             self.refuse("its result is no tensor")
         return type
 
@@ -99,15 +99,15 @@ class Site:
         """One number everywhere."""
         return self.full(x.dims, number, x.dtype)
 
-    def run(self, block: Block, args: Sequence[V]) -> tuple[V, ...]:
+    def run(self, block: HloBlock, args: Sequence[V]) -> tuple[V, ...]:
         """What a region returns for these arguments."""
         return self.importer.block(block, args)
 
-    def each(self, block: Block, args: Sequence[V]) -> tuple[V, ...]:
+    def each(self, block: HloBlock, args: Sequence[V]) -> tuple[V, ...]:
         """What a region of scalars returns for the elements of tensors of one shape, one by one."""
         return self.importer.elementwise(self, block, args)
 
-    def known(self, value: Value) -> Number | None:
+    def known(self, value: HloValue) -> Number | None:
         """The number that all elements of an operand are, if that is a constant."""
         return self.importer.number(value)
 

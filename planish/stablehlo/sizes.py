@@ -15,10 +15,10 @@ import numpy as np
 from planish.ptir.dims import Dim, DimLike
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.types import TensorType
-from planish.stablehlo.syntax import Dense, Function, Operation, Tensor, Value
+from planish.stablehlo.syntax import Dense, HloFunction, HloTensorType, HloValue, Operation
 
 if TYPE_CHECKING:
-    from planish.stablehlo.importing import Importer
+    from planish.stablehlo.importing import ModuleImporter
 
 Known = Any
 """An array of integers and named sizes, of dtype object."""
@@ -30,14 +30,14 @@ _MOST: Final = 256
 class Frame:
     """A call under way: what the arguments of the function are for the caller."""
 
-    args: dict[Value, Value]
+    args: dict[HloValue, HloValue]
     caller: Frame | None
 
-    def called(self, function: Function, given: Any) -> Frame:
+    def called(self, function: HloFunction, given: Any) -> Frame:
         """The frame of a function that is called from here."""
         return Frame(dict(zip(function.block.args, given, strict=False)), self)
 
-    def resolve(self, value: Value) -> tuple[Value, Frame]:
+    def resolve(self, value: HloValue) -> tuple[HloValue, Frame]:
         """An argument is what was given for it."""
         frame: Frame = self
         while value in frame.args and frame.caller is not None:
@@ -48,16 +48,16 @@ class Frame:
 class KnownSizes:
     """Evaluates values on demand."""
 
-    def __init__(self, importer: Importer) -> None:
+    def __init__(self, importer: ModuleImporter) -> None:
         self.importer = importer
-        self.given: dict[Value, TensorType] = {}
+        self.given: dict[HloValue, TensorType] = {}
 
-    def integers(self, value: Value, frame: Frame) -> list[DimLike] | None:
+    def integers(self, value: HloValue, frame: Frame) -> list[DimLike] | None:
         """The integers of a value, if they are known."""
         found = self._find(value, frame, {})
         return None if found is None else list(found.reshape(-1))
 
-    def _find(self, value: Value, frame: Frame, seen: dict[tuple[Value, int], Known]) -> Known | None:
+    def _find(self, value: HloValue, frame: Frame, seen: dict[tuple[HloValue, int], Known]) -> Known | None:
         value, frame = frame.resolve(value)
         key = value, id(frame)
         if key not in seen:
@@ -65,9 +65,11 @@ class KnownSizes:
             seen[key] = self._evaluate(value, frame, seen)
         return seen[key]
 
-    def _evaluate(self, value: Value, frame: Frame, seen: dict[tuple[Value, int], Known]) -> Known | None:
+    def _evaluate(
+        self, value: HloValue, frame: Frame, seen: dict[tuple[HloValue, int], Known]
+    ) -> Known | None:
         op = value.op
-        if op is None or not isinstance(value.type, Tensor):
+        if op is None or not isinstance(value.type, HloTensorType):
             return None
         if op.name == "func.call":
             function = self.importer.module.functions[op.attributes["callee"]]
@@ -97,38 +99,34 @@ class KnownSizes:
         made = self.importer.values.get(op.operands[0])
         if isinstance(made, GraphValue):
             return made.dims[axis]
-        return source.type.dims[axis] if isinstance(source.type, Tensor) else None
+        return source.type.dims[axis] if isinstance(source.type, HloTensorType) else None
 
 
-def _constant(op: Operation, value: Value) -> Known | None:
+def _constant(op: Operation, value: HloValue) -> Known | None:
     dense = op.attributes["value"]
     if not isinstance(dense, Dense) or dense.full().size > _MOST or dense.array.dtype.kind not in "iub":
         return None
     return np.array(dense.full().tolist(), object).reshape(dense.full().shape)
 
 
-def _dims(value: Value) -> tuple[Any, ...]:
-    return value.type.dims if isinstance(value.type, Tensor) else ()
+def _dims(value: HloValue) -> tuple[Any, ...]:
+    return value.type.dims if isinstance(value.type, HloTensorType) else ()
 
 
-def _shaped(op: Operation, value: Value, x: Known) -> Known:
-    return x.reshape([-1 if d is None else d for d in _dims(value)])
-
-
-def _broadcast(op: Operation, value: Value, x: Known) -> Known:
+def _broadcast(op: Operation, value: HloValue, x: Known) -> Known:
     dims: list[Any] = [1] * len(_dims(value))
     for axis, place in enumerate(op.attributes["broadcast_dimensions"]):
         dims[place] = x.shape[axis]
     return np.broadcast_to(x.reshape(dims), _dims(value))
 
 
-def _slice(op: Operation, value: Value, x: Known) -> Known:
+def _slice(op: Operation, value: HloValue, x: Known) -> Known:
     a = op.attributes
     parts = zip(a["start_indices"], a["limit_indices"], a["strides"], strict=True)
     return x[tuple(slice(*part) for part in parts)]
 
 
-def _compare(op: Operation, value: Value, x: Known, y: Known) -> Known:
+def _compare(op: Operation, value: HloValue, x: Known, y: Known) -> Known:
     tests: dict[str, Callable[[Any, Any], Any]] = {
         "EQ": lambda a, b: a == b, "NE": lambda a, b: a != b, "LT": lambda a, b: a < b,
         "LE": lambda a, b: a <= b, "GT": lambda a, b: a > b, "GE": lambda a, b: a >= b,
@@ -149,7 +147,7 @@ def _divided(a: DimLike, b: DimLike) -> DimLike:
 
 _RULES: Final[dict[str, Callable[..., Known | None]]] = {
     "constant": _constant,
-    "reshape": _shaped,
+    "reshape": lambda op, value, x: x.reshape([-1 if d is None else d for d in _dims(value)]),
     "convert": lambda op, value, x: x,
     "broadcast_in_dim": _broadcast,
     "slice": _slice,

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from planish.errors import PlanishError
 from planish.stablehlo.parsing import parse
-from planish.stablehlo.syntax import Module
+from planish.stablehlo.syntax import HloModule
 
 Source = str | bytes | Path | Any
 """Text, bytes, a path, `jax.stages.Lowered`, `jax.export.Exported`, or a module of MLIR's bindings."""
 _MAGIC: Final = b"ML\xefR"
 
 
-def read(source: Source) -> Module:
+def read(source: Source) -> HloModule:
     """The module of a source."""
     if isinstance(source, bytes | bytearray | memoryview):
         return parse(_text_of(bytes(source)))
@@ -32,7 +32,7 @@ def read(source: Source) -> Module:
     return parse(_printed(module))
 
 
-def _file(path: Path) -> Module:
+def _file(path: Path) -> HloModule:
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -34,7 +34,7 @@ class QuantizedElement:
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class HloTensorType:
     """`tensor<2x?xf32, #stablehlo.bounds<?, 8>>`: sizes that are open are None, and may have an upper bound."""
 
     dims: tuple[int | None, ...]
@@ -61,11 +61,11 @@ class OtherType:
     text: str
 
 
-Type: TypeAlias = Tensor | TupleType | OtherType
+Type: TypeAlias = HloTensorType | TupleType | OtherType
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class SymbolRef:
     """`@name`."""
 
     name: str
@@ -75,7 +75,7 @@ class Symbol:
 class Dense:
     """`dense<…> : tensor<…>`: elements, one for all of them where they are alike."""
 
-    type: Tensor
+    type: HloTensorType
     array: NDArray[Any]
     """As many elements as the type has, or one (a scalar)."""
 
@@ -94,7 +94,7 @@ class Dense:
 
 
 @dataclass(slots=True, eq=False)
-class Value:
+class HloValue:
     """An argument of a block, or a result of an operation."""
 
     name: str
@@ -108,10 +108,10 @@ class Value:
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class HloBlock:
     """A region: they all have one block."""
 
-    args: list[Value] = field(default_factory=list)
+    args: list[HloValue] = field(default_factory=list)
     ops: list[Operation] = field(default_factory=list)
 
     @property
@@ -130,19 +130,19 @@ class Operation:
     """`%results = name(%operands) {attributes} ({regions}) : types`."""
 
     name: str
-    operands: list[Value]
+    operands: list[HloValue]
     attributes: dict[str, Attribute]
-    regions: list[Block]
-    results: list[Value] = field(default_factory=list)
+    regions: list[HloBlock]
+    results: list[HloValue] = field(default_factory=list)
     location: Location | None = None
 
 
 @dataclass(slots=True, eq=False)
-class Function:
+class HloFunction:
     """`func.func @name(…) -> …`."""
 
     name: str
-    block: Block
+    block: HloBlock
     result_types: list[Type]
     arg_attributes: list[dict[str, Attribute]]
     result_attributes: list[dict[str, Attribute]]
@@ -151,11 +151,11 @@ class Function:
 
 
 @dataclass(slots=True, eq=False)
-class Module:
+class HloModule:
     """All functions by name."""
 
     name: str
-    functions: dict[str, Function]
+    functions: dict[str, HloFunction]
     attributes: dict[str, Attribute] = field(default_factory=dict)
 
     def operations(self) -> Iterator[Operation]:
@@ -168,10 +168,10 @@ class Module:
                 pending += op.regions
 
 
-def captured(block: Block) -> list[Value]:
+def captured(block: HloBlock) -> list[HloValue]:
     """What a region uses from outside, each once."""
-    own: set[Value] = set()
-    found: dict[Value, None] = {}
+    own: set[HloValue] = set()
+    found: dict[HloValue, None] = {}
     pending = [block]
     while pending:
         part = pending.pop()
@@ -183,7 +183,7 @@ def captured(block: Block) -> list[Value]:
     return [value for value in found if value not in own]
 
 
-def difference(one: Module, other: Module) -> str | None:
+def difference(one: HloModule, other: HloModule) -> str | None:
     """Where two modules do not say the same, whatever they call their values; None if they do."""
     if list(one.functions) != list(other.functions):
         return f"functions {list(one.functions)} and {list(other.functions)}"
@@ -194,7 +194,7 @@ def difference(one: Module, other: Module) -> str | None:
     return None
 
 
-def _difference(one: Block, other: Block, known: dict[Value, Value]) -> str | None:
+def _difference(one: HloBlock, other: HloBlock, known: dict[HloValue, HloValue]) -> str | None:
     if [a.type for a in one.args] != [a.type for a in other.args] or len(one.ops) != len(other.ops):
         return f"blocks of {len(one.ops)} and {len(other.ops)} operations"
     known |= dict(zip(one.args, other.args, strict=True))

@@ -19,7 +19,7 @@ from torch.utils._sympy.functions import FloorDiv
 
 from planish.ptir.dims import Dim, DimLike
 from planish.torch.forms import Form
-from planish.torch.registry import Unsupported
+from planish.torch.registry import LeftToTorch
 
 _LEAST: Final = 2
 _ROOM: Final = 16
@@ -68,7 +68,7 @@ class NamedSizes:
         if isinstance(size, int):
             return size
         if not isinstance(size, torch.SymInt):
-            raise Unsupported(f"{size} is known at run time only")
+            raise LeftToTorch(f"{size} is known at run time only")
         return self._of(size.node.expr)
 
     def _of(self, expression: Any) -> DimLike:
@@ -89,7 +89,7 @@ class NamedSizes:
             for _ in range(parts[1]):
                 power = power * parts[0]
             return power
-        raise Unsupported(f"the size {expression} has no name")
+        raise LeftToTorch(f"the size {expression} has no name")
 
 
 def rows_for(named: Sequence[fx.Node], given: Sequence[Any], untold: Sequence[Any]) -> list[torch.Tensor]:

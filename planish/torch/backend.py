@@ -10,7 +10,7 @@ from torch import fx
 
 from planish.errors import PlanishError
 from planish.torch import decompositions, mutations, saved
-from planish.torch.options import Options
+from planish.torch.options import BackendOptions
 from planish.torch.running import Runner
 
 M = TypeVar("M", bound=Callable[..., Any])
@@ -37,7 +37,7 @@ def planish_backend(
     from torch._dynamo.backends.common import aot_autograd
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-    chosen = Options.of(options)
+    chosen = BackendOptions.of(options)
     _check_place(inputs, chosen)
 
     def compile_graph(graph: fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ def planish_backend(
     return compiled
 
 
-def _check_place(inputs: Sequence[Any], chosen: Options) -> None:
+def _check_place(inputs: Sequence[Any], chosen: BackendOptions) -> None:
     """Tensors are not moved: where the user names a device, they must be there."""
     if chosen.device in (None, "interpreter"):
         return

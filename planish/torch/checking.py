@@ -13,7 +13,7 @@ from torch import fx
 from planish.errors import PlanishError
 from planish.torch.forms import Form, form_like
 from planish.torch.importing import Import, is_number
-from planish.torch.options import Options
+from planish.torch.options import BackendOptions
 from planish.torch.partition import call, unlowered
 from planish.torch.running import attribute, compiled, device_of, is_op
 
@@ -27,7 +27,7 @@ BOUNDS: Final[dict[torch.dtype, float]] = {
 class CheckedRunner:
     """A graph, run by torch node by node and compared on the way."""
 
-    def __init__(self, module: fx.GraphModule, options: Options) -> None:
+    def __init__(self, module: fx.GraphModule, options: BackendOptions) -> None:
         self.module = module
         self.options = options
         self.reasons = unlowered(module.graph)

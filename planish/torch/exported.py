@@ -14,7 +14,7 @@ from torch import fx
 
 from planish.errors import PlanishError
 from planish.torch import decompositions
-from planish.torch.options import Options
+from planish.torch.options import BackendOptions
 from planish.torch.registry import find
 from planish.torch.running import Runner
 
@@ -22,7 +22,7 @@ from planish.torch.running import Runner
 class Program:
     """An exported program, compiled: call it as the module was called."""
 
-    def __init__(self, exported: torch.export.ExportedProgram, options: Options) -> None:
+    def __init__(self, exported: torch.export.ExportedProgram, options: BackendOptions) -> None:
         written = exported.run_decompositions(_decompositions())
         self._signature = written.graph_signature
         self._spec = written.call_spec
@@ -177,4 +177,4 @@ def load(
                 f"{program} is not a program of torch.export: {error}",
                 remedy="save one with torch.export.save",
             ) from error
-    return Program(program, Options.of({"threads": threads, "beam": beam}))
+    return Program(program, BackendOptions.of({"threads": threads, "beam": beam}))

@@ -17,8 +17,8 @@ from planish.torch import ops as _filled  # noqa: F401
 from planish.torch.any_size import NamedSizes
 from planish.torch.forms import Form
 from planish.torch.kinds import TO_PLANISH
-from planish.torch.registry import Unsupported, find
-from planish.torch.site import NodeSite
+from planish.torch.registry import LeftToTorch, find
+from planish.torch.site import FxSite
 
 Value = Any
 """What a node stands for while importing: a value of the graph, a number, or a sequence of such."""
@@ -47,7 +47,7 @@ class Import:
         self.inputs.append(node)
 
     def lower(self, node: fx.Node) -> None:
-        """Write one node; `Unsupported` if planish does not do it."""
+        """Write one node; `LeftToTorch` if planish does not do it."""
         self.graph.place = Location("graph", 1, None, node.name)
         self.values[node] = self._lowered(node)
 
@@ -56,17 +56,17 @@ class Import:
             return self.value(node.args[0])[node.args[1]]
         lowering = find(node.target)
         if lowering is None:
-            raise Unsupported("there is no lowering", op=str(node.target))
+            raise LeftToTorch("there is no lowering", op=str(node.target))
         _check_results(node)
         args = [self.value(argument) for argument in node.args]
         named = {_ALIASES.get(name, name): self.value(argument) for name, argument in node.kwargs.items()}
-        at = NodeSite(self.graph, node)
+        at = FxSite(self.graph, node)
         try:
             found = lowering(at, *args, **named)
         except PlanishError as error:
-            raise Unsupported(error.message, op=str(node.target)) from error
+            raise LeftToTorch(error.message, op=str(node.target)) from error
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError) as error:
-            raise Unsupported(f"{type(error).__name__}: {error}", op=str(node.target)) from error
+            raise LeftToTorch(f"{type(error).__name__}: {error}", op=str(node.target)) from error
         _check_shapes(node, found, self.names)
         return found
 
@@ -76,7 +76,7 @@ class Import:
             found = self.values.get(argument)
             is_told = argument in self.values and (found is not None or argument.meta.get("val") is None)
             if not is_told:
-                raise Unsupported(f"{argument.name} is known at run time only")
+                raise LeftToTorch(f"{argument.name} is known at run time only")
             return found
         if isinstance(argument, list | tuple):
             return [self.value(item) for item in argument]
@@ -98,13 +98,13 @@ def _check_results(node: fx.Node) -> None:
         if fake is None or isinstance(fake, int | float | bool):
             continue
         if not isinstance(fake, torch.Tensor):
-            raise Unsupported(f"gives {type(fake).__name__}, not a tensor")
+            raise LeftToTorch(f"gives {type(fake).__name__}, not a tensor")
         if fake.dtype not in TO_PLANISH:
-            raise Unsupported(f"there is no dtype {fake.dtype}")
+            raise LeftToTorch(f"there is no dtype {fake.dtype}")
         if fake.device.type not in ("cpu", "cuda"):
-            raise Unsupported(f"on the device {fake.device}")
+            raise LeftToTorch(f"on the device {fake.device}")
         if fake.layout is not torch.strided:
-            raise Unsupported(f"the layout {fake.layout}")
+            raise LeftToTorch(f"the layout {fake.layout}")
 
 
 def _check_shapes(node: fx.Node, found: Value, names: NamedSizes | None) -> None:
@@ -113,14 +113,14 @@ def _check_shapes(node: fx.Node, found: Value, names: NamedSizes | None) -> None
     told = list(expected) if isinstance(expected, tuple | list) else [expected]
     made = list(found) if isinstance(found, tuple | list) else [found]
     if len(told) != len(made):
-        raise Unsupported(f"has {len(told)} results, not {len(made)}", op=str(node.target))
+        raise LeftToTorch(f"has {len(told)} results, not {len(made)}", op=str(node.target))
     for fake, value in zip(told, made, strict=True):
         if not isinstance(fake, torch.Tensor):
             continue
         if not isinstance(value, V):
-            raise Unsupported("a result is missing", op=str(node.target))
+            raise LeftToTorch("a result is missing", op=str(node.target))
         if value.dtype is not TO_PLANISH[fake.dtype]:
-            raise Unsupported(f"a result is {value.type}, not {fake.dtype}", op=str(node.target))
+            raise LeftToTorch(f"a result is {value.type}, not {fake.dtype}", op=str(node.target))
         sizes = tuple(fake.shape) if names is None else names.shape(fake.shape)
         if (names is not None or all(isinstance(size, int) for size in sizes)) and sizes != value.dims:
-            raise Unsupported(f"a result is {value.type}, not {list(sizes)}", op=str(node.target))
+            raise LeftToTorch(f"a result is {value.type}, not {list(sizes)}", op=str(node.target))

@@ -10,7 +10,7 @@ from planish.errors import PlanishError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class BackendOptions:
     """Options of `torch.compile(..., backend="planish", options=...)`."""
 
     threads: int | None = None
@@ -23,7 +23,7 @@ class Options:
     """Compare every node with eager torch, and name the first that differs."""
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | None) -> Options:
+    def of(cls, given: Mapping[str, Any] | None) -> BackendOptions:
         """The options in a dict; a name that is none is an error."""
         known = [field.name for field in fields(cls)]
         for name in given or ():

@@ -17,11 +17,11 @@ from torch import fx
 
 from planish.torch.forms import form_like
 from planish.torch.importing import Import, is_number
-from planish.torch.registry import Unsupported
+from planish.torch.registry import LeftToTorch
 
 
 @dataclass(slots=True)
-class Segment:
+class FxSegment:
     """Nodes that planish runs together."""
 
     nodes: list[fx.Node] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Segment:
     outputs: list[fx.Node] = field(default_factory=list)
 
 
-Step = Segment | fx.Node
+Step = FxSegment | fx.Node
 
 
 def unlowered(graph: fx.Graph) -> dict[fx.Node, str]:
@@ -52,7 +52,7 @@ def unlowered(graph: fx.Graph) -> dict[fx.Node, str]:
                 continue
             try:
                 writing.lower(node)
-            except Unsupported as error:
+            except LeftToTorch as error:
                 found[node] = error.message
                 _take(writing, node, {})
         elif node.op not in ("output", "call_function"):
@@ -169,7 +169,7 @@ def _needed(graph: fx.Graph, reasons: Mapping[fx.Node, str], views: AbstractSet[
     return found
 
 
-def segment_of(nodes: list[fx.Node], views: AbstractSet[fx.Node] = frozenset()) -> Segment:
+def segment_of(nodes: list[fx.Node], views: AbstractSet[fx.Node] = frozenset()) -> FxSegment:
     """The segment of some nodes: what they need from others, and what others need of them."""
     inside = set(nodes)
     sources = dict.fromkeys(
@@ -184,7 +184,7 @@ def segment_of(nodes: list[fx.Node], views: AbstractSet[fx.Node] = frozenset()) 
     outputs = [node for node in outputs if isinstance(node.meta.get("val"), torch.Tensor)]
     numbers = [node for node in sources if is_number(node) and not isinstance(node.meta["val"], int | float)]
     inputs = [node for node in sources if not is_number(node)]
-    return Segment(nodes, inputs, numbers, outputs)
+    return FxSegment(nodes, inputs, numbers, outputs)
 
 
 def call(node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:

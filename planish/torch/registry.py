@@ -1,7 +1,7 @@
 """How ATen ops become PTIR: one table, keyed by the name of the op, with or without its overload.
 
     @lowering("aten.embedding")
-    def embedding(at: NodeSite, weight: V, indices: V, padding_idx: int = -1) -> V: ...
+    def embedding(at: FxSite, weight: V, indices: V, padding_idx: int = -1) -> V: ...
 
 A lowering takes the arguments of the op under the names of its schema: tensors as values of the graph under construction,
 everything else as it is. An argument that it does not name is an error, and the node is handed back to torch.
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Lowering)
 _TABLE: Final[dict[str, Lowering]] = {}
 
 
-class Unsupported(PlanishError):
+class LeftToTorch(PlanishError):
     """Something in a graph that planish does not do: torch does it."""
 
 

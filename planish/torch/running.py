@@ -19,8 +19,8 @@ from planish.torch.any_size import NamedSizes, rows_for
 from planish.torch.forms import Array, Form, array_of, form_like, tensor_of
 from planish.torch.importing import Import
 from planish.torch.kinds import CARRIERS
-from planish.torch.options import Options
-from planish.torch.partition import Segment, Step, call, draws, partition, unlowered
+from planish.torch.options import BackendOptions
+from planish.torch.partition import FxSegment, Step, call, draws, partition, unlowered
 from planish.torch.reporting import total
 from planish.torch.segment_views import WithViews, views_of_segment
 from planish.torch.views import Looks, views_by_torch, views_of_results
@@ -30,7 +30,7 @@ Variant = Callable[[Sequence[torch.Tensor]], Tensors]
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledSegment:
     """A segment as machine code for tensors of given forms."""
 
     run: Callable[..., Sequence[Array]]
@@ -135,30 +135,30 @@ def compiled(
     function: ptir.Function,
     inputs: Sequence[Form],
     outputs: Sequence[Form],
-    options: Options,
+    options: BackendOptions,
     device: torch.device | None = None,
-) -> Compiled:
+) -> CompiledSegment:
     """The machine code of a function whose parameters and results lie in memory as told, on the CPU or a GPU."""
     if options.device == "interpreter":
 
         def run(*arrays: Array) -> Sequence[Array]:
             return ptir.interpret(function, list(arrays))
 
-        return Compiled(run, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
+        return CompiledSegment(run, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
     with settings(**options.settings()):
         made: Any = compiler.compile(function, device=str(device or "cpu"))
     if options.threads is not None and device is None:
         made = _on_threads(made, options.threads)
     if device is None:
-        return Compiled(made, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
+        return CompiledSegment(made, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
     place = _OnGpu(device)
-    return Compiled(made, tuple(map(place.reader, inputs)), tuple(map(place.writer, outputs)))
+    return CompiledSegment(made, tuple(map(place.reader, inputs)), tuple(map(place.writer, outputs)))
 
 
 class SegmentRunner:
     """A segment: compiled when it is first met with sizes and numbers that it was not compiled for."""
 
-    def __init__(self, segment: Segment, options: Options) -> None:
+    def __init__(self, segment: FxSegment, options: BackendOptions) -> None:
         self.segment = segment
         self.options = options
         self.variants: dict[tuple[object, ...], Variant] = {}
@@ -291,7 +291,7 @@ def is_given(node: fx.Node) -> bool:
     return node.op in ("placeholder", "get_attr")
 
 
-def is_static(segment: Segment) -> bool:
+def is_static(segment: FxSegment) -> bool:
     """Whether all sizes are numbers."""
     fakes = [node.meta["val"] for node in (*segment.inputs, *segment.nodes)]
     flat = [fake for found in fakes for fake in (found if isinstance(found, tuple | list) else [found])]
@@ -332,7 +332,7 @@ def with_numbers(module: fx.GraphModule) -> fx.Graph:
 class Runner:
     """A compiled graph: called with its inputs, it gives its outputs."""
 
-    def __init__(self, module: fx.GraphModule, options: Options) -> None:
+    def __init__(self, module: fx.GraphModule, options: BackendOptions) -> None:
         self.module = module
         graph = with_numbers(module)
         self.inputs = [node for node in graph.nodes if node.op == "placeholder"]
@@ -343,7 +343,7 @@ class Runner:
         views = views_by_torch(graph)
         reasons = unlowered(graph)
         self.steps = [
-            (step, SegmentRunner(step, options) if isinstance(step, Segment) else None)
+            (step, SegmentRunner(step, options) if isinstance(step, FxSegment) else None)
             for step in partition(graph, reasons, views)
         ]
         self.steps += [(node, None) for node in graph.nodes if node in views and node not in reasons]
@@ -358,7 +358,7 @@ class Runner:
         if len(self.steps) != 1 or self.constants:
             return None
         step, runner = self.steps[0]
-        if not isinstance(step, Segment) or runner is None or not isinstance(runner.only, Compiled):
+        if not isinstance(step, FxSegment) or runner is None or not isinstance(runner.only, CompiledSegment):
             return None
         if step.outputs != self.results:
             return None
@@ -374,7 +374,7 @@ class Runner:
         values: dict[fx.Node, Any] = dict(zip(self.inputs, given, strict=True))
         values |= self.constants
         for step, runner in self.steps:
-            if isinstance(step, Segment) and runner is not None:
+            if isinstance(step, FxSegment) and runner is not None:
                 tensors = [values[node] for node in step.inputs]
                 made = runner(tensors, [values[node] for node in step.numbers])
                 values |= zip(step.outputs, made, strict=True)
@@ -394,9 +394,9 @@ def attribute(module: fx.GraphModule, path: str) -> Any:
 def _count(steps: Sequence[tuple[Step, object]], reasons: Mapping[fx.Node, str]) -> None:
     counts = total()
     counts.graphs += 1
-    counts.segments += sum(isinstance(step, Segment) for step, _ in steps)
+    counts.segments += sum(isinstance(step, FxSegment) for step, _ in steps)
     for step, _ in steps:
-        if isinstance(step, Segment):
+        if isinstance(step, FxSegment):
             counts.lowered.update(str(node.target) for node in step.nodes if is_op(node))
     for node, why in reasons.items():
         asserted = _asserted(node)

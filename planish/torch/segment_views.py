@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from torch import fx
 
-from planish.torch.partition import Segment
+from planish.torch.partition import FxSegment
 from planish.torch.views import look_of
 
 Tensors = list[torch.Tensor]
 
 
-def views_of_segment(segment: Segment) -> dict[fx.Node, list[fx.Node]]:
+def views_of_segment(segment: FxSegment) -> dict[fx.Node, list[fx.Node]]:
     """Such results, each with the views on the way to it."""
     inputs, found = set(segment.inputs), dict[fx.Node, list[fx.Node]]()
     parts: dict[fx.Node, list[fx.Node]] = {}
@@ -60,7 +60,7 @@ class WithViews:
     def __init__(
         self,
         made: Callable[[Sequence[torch.Tensor]], Tensors],
-        segment: Segment,
+        segment: FxSegment,
         computed: Sequence[fx.Node],
         ways: Mapping[fx.Node, list[fx.Node]],
     ) -> None:

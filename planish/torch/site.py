@@ -17,15 +17,16 @@ from planish.ptir.dims import Dim, DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
 from planish.ptir.library.shaping import broadcast_dims
-from planish.torch.kinds import TO_PLANISH
-from planish.torch.registry import Unsupported
+from planish.ptir.ops.numerics import accumulator
+from planish.torch.kinds import TO_PLANISH, TO_TORCH
+from planish.torch.registry import LeftToTorch
 
 Operand = V | Number | Dim
 """A tensor, a number, or a size that stands for one."""
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSite:
+class FxSite:
     """What a lowering is told of its node besides the arguments."""
 
     graph: Graph
@@ -50,9 +51,9 @@ class NodeSite:
             raise self.refuse(f"there is no dtype {dtype}")
         return found
 
-    def refuse(self, why: str) -> Unsupported:
+    def refuse(self, why: str) -> LeftToTorch:
         """The error that hands this node back to torch."""
-        return Unsupported(f"{self.node.target}: {why}", op=str(self.node.target))
+        return LeftToTorch(f"{self.node.target}: {why}", op=str(self.node.target))
 
     def full(self, dims: Sequence[DimLike], number: Number | Dim, dtype: DType | None = None) -> V:
         """One number for all elements, of the dtype of the result if no other is given."""
@@ -92,7 +93,7 @@ def plain(number: Any, dtype: DType) -> Number:
     return value - (1 << dtype.bits) if dtype.is_signed and value >> (dtype.bits - 1) else value
 
 
-def promotion(at: NodeSite, operands: Sequence[Operand]) -> DType:
+def promotion(at: FxSite, operands: Sequence[Operand]) -> DType:
     """The dtype that operands meet in: tensors before scalars of tensors before numbers, each only if its kind is higher."""
     best: torch.dtype | None = None
     for group in (
@@ -117,8 +118,6 @@ _NARROW_COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex1
 
 
 def _torch_dtype(x: Operand) -> torch.dtype:
-    from planish.torch.kinds import TO_TORCH
-
     if isinstance(x, V):
         return TO_TORCH[x.dtype]
     if isinstance(x, bool):
@@ -168,17 +167,16 @@ def axes_of(axes: int | Sequence[int] | None, rank: int, *, empty_is_all: bool =
     return sorted({axis_of(axis, rank) for axis in several}) if rank else []
 
 
-def sizes(at: NodeSite, x: V) -> list[Any]:
+def sizes(at: FxSite, x: V) -> list[Any]:
     """The dims: numbers, unless the graph is compiled for all sizes."""
     return list(x.dims)
 
 
-def wide_kind(dtype: DType) -> DType:
-    """The dtype that torch sums narrow floats in."""
-    return dtypes.float32 if dtype.is_float and dtype.bits < 32 else dtype
+wide_kind = accumulator
+"""The dtype that torch sums narrow floats in."""
 
 
-def shortened(at: NodeSite, setting: Any, *operands: V) -> list[V]:
+def shortened(at: FxSite, setting: Any, *operands: V) -> list[V]:
     """Operands of a product as a setting of torch's lets its libraries read them: of float32 on a GPU, the bits that tensor cores multiply."""
     is_single = at.fakes[0].device.type == "cuda" and all(x.dtype is dtypes.float32 for x in operands)
     if not is_single:

@@ -26,7 +26,7 @@ from planish.runtime.pool import available_cores, wanted_threads
 from planish.runtime.sandbox import Sandbox, Trial
 from planish.uop.node import Table, UOp
 from planish.viz.kernel_view import KernelView, code_at
-from planish.viz.schema import EditedSchedule, Refused
+from planish.viz.schema import EditedSchedule, RefusedAction
 
 _LONGEST: Final = 20_000
 """Characters of a schedule."""
@@ -78,7 +78,7 @@ def _text(actions: tuple[Action, ...]) -> str:
 
 
 def _refused(text: str, step: int, reason: str) -> EditedSchedule:
-    return EditedSchedule(False, Refused(step, reason), text, {}, None, None)
+    return EditedSchedule(False, RefusedAction(step, reason), text, {}, None, None)
 
 
 def _measured(
@@ -107,11 +107,5 @@ def _measured(
     except (PlanishError, OSError) as error:
         return None, f"not measured: {error}"
     if report.what != "right" or not isfinite(report.seconds):
-        return (
-            None,
-            f"{Outcome[report.what.upper()].value}{': ' + report.detail if report.detail else ''}",
-        )
+        return (None, f"{Outcome[report.what.upper()].value}{': ' + report.detail if report.detail else ''}")
     return report.seconds, "it computes what the kernel computes without any action"
-
-
-__all__ = ["edited"]

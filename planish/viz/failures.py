@@ -161,6 +161,3 @@ def _below(roots: Iterable[UOp]) -> list[UOp]:
                 seen.add(source)
                 stack.append(source)
     return sorted(seen, key=lambda node: node.serial)
-
-
-__all__ = ["Failures", "Reasons", "RuleOf"]

@@ -77,20 +77,22 @@ class Flows:
             for source, sink, buffer in dict.fromkeys(flow[:3] for flow in self.all)
         ]
 
-    def fusion(self) -> schema.Fusion:
+    def fusion(self) -> schema.FusionView:
         """Why kernels that give each other something, or read the same, are not one."""
         inside = f"{self.program}/"
         given = [f for f in self.all if f.source.startswith(inside) and f.sink.startswith(inside)]
         pairs = dict.fromkeys((f.source, f.sink, f.reason, self.named(f.buffer)) for f in given)
-        found = [schema.Pair(p, c, False, reason, tensor) for p, c, reason, tensor in pairs]
+        found = [schema.FusionPair(p, c, False, reason, tensor) for p, c, reason, tensor in pairs]
         connected = {(f.source, f.sink) for f in given}
         siblings = [
-            schema.Pair(one, other, False, self._apart(one, other), ", ".join(sorted(tensors)[:4]), True)
+            schema.FusionPair(
+                one, other, False, self._apart(one, other), ", ".join(sorted(tensors)[:4]), True
+            )
             for (one, other), tensors in self._siblings().items()
             if (one, other) not in connected and (other, one) not in connected
         ]
         left = max(0, len(found) + len(siblings) - _MOST_PAIRS)
-        return schema.Fusion([*found, *siblings][:_MOST_PAIRS], left)
+        return schema.FusionView([*found, *siblings][:_MOST_PAIRS], left)
 
     # -- siblings ----------------------------------------------------------------------------------------------------
 
@@ -187,6 +189,3 @@ def _has(kernel: Kernel, op: Ops) -> bool:
 def bytes_of(buffer: Buffer) -> int:
     """How much memory a buffer takes."""
     return elements(buffer.size) * buffer.dtype.itemsize
-
-
-__all__ = ["Flow", "Flows", "bytes_of"]

@@ -9,7 +9,7 @@ from typing import Final
 from planish.uop.infix import infix
 from planish.uop.node import UOp
 from planish.uop.text import in_order, name_nodes, node_line, print_graph, print_lines
-from planish.viz.schema import Folded, Graph, GraphNode
+from planish.viz.schema import DrawnGraph, Folded, GraphNode
 
 MOST_NODES: Final = 4000
 """Of a graph that is drawn: what is larger is read as text."""
@@ -26,7 +26,7 @@ def form_text(form: UOp | Sequence[UOp]) -> str:
     return print_graph(form) if isinstance(form, UOp) else print_lines(form)
 
 
-def form_graph(form: UOp | Sequence[UOp], number: Callable[[UOp], int]) -> Graph:
+def form_graph(form: UOp | Sequence[UOp], number: Callable[[UOp], int]) -> DrawnGraph:
     """A graph or a list of lines as nodes and edges; constants are part of what they are used by."""
     names = (
         name_nodes(in_order(form), form)
@@ -44,7 +44,7 @@ def form_graph(form: UOp | Sequence[UOp], number: Callable[[UOp], int]) -> Graph
         edges += [
             [number(source), number(node), slot] for slot, source in enumerate(node.src) if source in kept
         ]
-    return Graph(nodes, edges, len(names) - len(shown))
+    return DrawnGraph(nodes, edges, len(names) - len(shown))
 
 
 def expression(node: UOp, names: Mapping[UOp, str]) -> str:

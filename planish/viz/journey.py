@@ -227,6 +227,3 @@ def stored(stages: Sequence[StageData]) -> list[list[object]]:
     return [
         [s.number, s.name, s.ms, s.changed, s.form, s.is_lines, s.steps, s.runs, s.counts] for s in stages
     ]
-
-
-__all__ = ["CountData", "Journey", "RunData", "StageData", "StepData", "journey_of", "load", "stored"]

@@ -54,7 +54,7 @@ class KernelFacts:
     scratch: int = 0
     parameters: list[str] = field(default_factory=list)
     """What each slot is, by number."""
-    search: schema.Beam | None = None
+    search: schema.ScheduleSearch | None = None
     error: str = ""
 
 
@@ -229,7 +229,7 @@ class KernelView:
             return ()
         return ("schedule", "llir", *KINDS[self.target.device].levels)
 
-    def beam(self) -> schema.Beam | None:
+    def beam(self) -> schema.ScheduleSearch | None:
         """The search that found its schedule, if one did."""
         return self.facts.search
 

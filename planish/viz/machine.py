@@ -20,7 +20,7 @@ from planish.errors import PlanishError
 from planish.filenames import write_whole
 from planish.runtime.pool import wanted_threads
 from planish.target import Target, calibration, find, host, model_name
-from planish.viz.schema import Machine, Roofline
+from planish.viz.schema import MachineEntry, Roofline
 
 MEASURED: Final = "measured on this machine"
 CALIBRATED: Final = "reckoned from what the cost model was calibrated to"
@@ -43,10 +43,10 @@ def clock_ghz() -> float:
     return round(float(found.group(1)) / 1e3, 3) if found and float(found.group(1)) else _USUAL_GHZ
 
 
-def this_machine(targets: Iterable[Target] = ()) -> Machine:
+def this_machine(targets: Iterable[Target] = ()) -> MachineEntry:
     """The one that we run on, and the roofs of these targets."""
     target, threads = find(current().target), wanted_threads()
-    return Machine(
+    return MachineEntry(
         model_name(),
         target.name,
         threads,
@@ -54,7 +54,7 @@ def this_machine(targets: Iterable[Target] = ()) -> Machine:
     )
 
 
-def cycle_us(machine: Machine, target: str) -> float:
+def cycle_us(machine: MachineEntry, target: str) -> float:
     """How long a cycle of a target takes, for estimates that are told as time."""
     known = machine.rooflines.get(target)
     return 1e-3 / (_USUAL_GHZ if known is None else known.ghz)

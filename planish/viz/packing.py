@@ -115,6 +115,3 @@ def _stage(raw: tuple[Any, ...], nodes: list[UOp], told: list[KnownRule]) -> Rec
     )
     lines = [nodes[n] for n in form]
     return RecordedStage(number, name, lines if is_lines else lines[0], ms / 1e3, changed, trace)
-
-
-__all__ = ["opened", "packed", "unpacked"]

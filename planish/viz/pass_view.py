@@ -136,7 +136,7 @@ def _pass_note(made: TracedPass) -> str:
     return made.error or counted
 
 
-def pass_graph(made: TracedPass) -> schema.Graph:
+def pass_graph(made: TracedPass) -> schema.DrawnGraph:
     """The graph of a program after a pass."""
     nodes = [
         schema.GraphNode(
@@ -144,7 +144,7 @@ def pass_graph(made: TracedPass) -> schema.Graph:
         )
         for node in made.nodes
     ]
-    return schema.Graph(nodes, [list(edge) for edge in made.edges])
+    return schema.DrawnGraph(nodes, [list(edge) for edge in made.edges])
 
 
 def _label(node: InstNode) -> str:

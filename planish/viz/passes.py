@@ -122,16 +122,8 @@ class PassTrace(Instrument, Listener):
     """Watches one pipeline; `passes` is what it saw."""
 
     __slots__ = (
-        "_before",
-        "_changes",
-        "_current",
-        "_erased",
-        "_inserted",
-        "_is_greedy",
-        "_reason",
-        "_start",
-        "passes",
-    )
+        "_before", "_changes", "_current", "_erased", "_inserted", "_is_greedy", "_reason", "_start", "passes",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.passes: list[TracedPass] = []
@@ -294,6 +286,3 @@ def look(program: Program, made: TracedPass) -> None:
 
 def _parameter(value: Value, region: int = -1) -> InstNode:
     return InstNode(-1 - value.id, "parameter", (value.id,), (), str(value.type), None, region)
-
-
-__all__ = ["Change", "InstNode", "InstState", "PassTrace", "RewriteStep", "TracedPass", "look"]

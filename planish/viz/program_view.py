@@ -150,7 +150,7 @@ class ProgramView:
                 found[event.name] = min(us, found.get(event.name, us))
         return found
 
-    def timeline(self) -> schema.Timeline | None:
+    def timeline(self) -> schema.LaunchTimeline | None:
         """The calls of it, launch by launch."""
         if not self.calls:
             return None
@@ -163,7 +163,7 @@ class ProgramView:
             for event in call.events:
                 rate = 1e-9 / event.seconds if event.seconds else 0.0
                 events.append(
-                    schema.RunEvent(
+                    schema.LaunchEntry(
                         event.name,
                         ids.get(event.name),
                         round((event.start - self.epoch * 1e-9) * 1e6, 2),
@@ -177,7 +177,7 @@ class ProgramView:
                 )
         which = "the first call" if len(self.calls) == 1 else f"the first {len(self.calls)} calls"
         note = f"{which}, launch by launch; the first one finds caches cold"
-        return schema.Timeline(events, max(call.threads for call in self.calls), note)
+        return schema.LaunchTimeline(events, max(call.threads for call in self.calls), note)
 
     def entry(self) -> schema.ProgramEntry:
         """Its part of the index."""
@@ -277,13 +277,13 @@ class ProgramView:
             return []
         return [f"{self.id}/k/{part}" for part in lowered.rolled[number - len(lowered.choices)].parts]
 
-    def _user(self) -> schema.Place | None:
+    def _user(self) -> schema.SourceLine | None:
         function = self.program.function
         entry = function.entry if hasattr(function, "entry") else function
         loc = next((inst.loc for inst in entry.walk() if inst.loc is not None), None)
-        return None if loc is None else schema.Place(loc.file, loc.line)
+        return None if loc is None else schema.SourceLine(loc.file, loc.line)
 
-    def _phases(self) -> list[schema.Phase]:
+    def _phases(self) -> list[schema.PhaseEntry]:
         program = self.program
         passes = sum(each.seconds for each in program.passes)
         planned = max(0.0, program.planned_at - program.started - passes) if program.planned_at else 0.0
@@ -301,7 +301,7 @@ class ProgramView:
             "LLIR": max(0.0, whole - stages - choosing),
             "machine code and the rest": rest,
         }
-        return [schema.Phase(name, round(seconds * 1e3, 3)) for name, seconds in timed.items()]
+        return [schema.PhaseEntry(name, round(seconds * 1e3, 3)) for name, seconds in timed.items()]
 
     # -- what kernels give each other ---------------------------------------------------------------------------------
 
@@ -311,9 +311,9 @@ class ProgramView:
         plan = self.program.plan
         return None if plan is None else Flows(self.id, plan, self.buffer_name)
 
-    def fusion(self) -> schema.Fusion:
+    def fusion(self) -> schema.FusionView:
         """Why kernels that give each other something, or read the same, are not one."""
-        return schema.Fusion([]) if self.flows is None else self.flows.fusion()
+        return schema.FusionView([]) if self.flows is None else self.flows.fusion()
 
     def patterns(self) -> rule_schema.Patterns:
         """Every pattern and every rule that was tried: how often, and of patterns why they did not apply."""

@@ -275,6 +275,3 @@ class Recorder(CompilationObserver):
                     made.runs = RunWatch(executable)
                     executable.watch_runs(made.runs)
                 return
-
-
-__all__ = ["RecordedKernel", "RecordedProgram", "RecordedStage", "Recorder"]

@@ -262,6 +262,3 @@ def record(title: str = "recording") -> Iterator[Callable[[], Recording]]:
     recorder = Recorder()
     with observing(recorder):
         yield lambda: Recording(recorder, title)
-
-
-__all__ = ["Comparison", "Documents", "Recording", "record"]

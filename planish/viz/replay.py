@@ -45,7 +45,7 @@ class _Recorded(Trial):
         return _Answers(lambda node, ctx: self.answers.get(node))
 
 
-class Moment(NamedTuple):
+class StepGraphs(NamedTuple):
     """The graphs around one step."""
 
     before: UOp | list[UOp]
@@ -54,12 +54,12 @@ class Moment(NamedTuple):
     """Whether they are the kernel; else the part of it, or the expression, that the rewrite was about."""
 
 
-def moment(journey: Journey, stage: StageData, previous: UOp | list[UOp], number: int) -> Moment:
+def moment(journey: Journey, stage: StageData, previous: UOp | list[UOp], number: int) -> StepGraphs:
     """The graphs before and after a step of a stage, which began with `previous`."""
     step = stage.steps[number]
     if step.run < 0:  # a list of lines
         lines = cast("list[UOp]", previous if isinstance(previous, list) else [previous])
-        return Moment(lines, journey.form(stage), True)
+        return StepGraphs(lines, journey.form(stage), True)
     run = stage.runs[step.run]
     root = journey.nodes[run.root]
     pairs = [(each.before, each.after[0]) for each in stage.steps[: number + 1] if each.run == step.run]
@@ -67,7 +67,7 @@ def moment(journey: Journey, stage: StageData, previous: UOp | list[UOp], number
     after = _up_to(root, run.order, answers)
     del answers[journey.nodes[step.before]]
     before = _up_to(root, run.order, answers)
-    return Moment(before, after, run.parent < 0 and root.op.name == "SINK")
+    return StepGraphs(before, after, run.parent < 0 and root.op.name == "SINK")
 
 
 def _up_to(root: UOp, order: str, answers: dict[UOp, UOp]) -> UOp:
@@ -76,6 +76,3 @@ def _up_to(root: UOp, order: str, answers: dict[UOp, UOp]) -> UOp:
             return rewrite(root, _NO_RULES, order=cast("Order", order))
     except RewriteError:  # half of a rewrite may be none that ends; what was there is shown
         return root
-
-
-__all__ = ["Moment", "moment"]

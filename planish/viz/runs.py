@@ -75,6 +75,3 @@ class RunWatch:
         if len(self.calls) >= MOST_CALLS:
             self.executable.watch_runs(None)
         return way.results
-
-
-__all__ = ["MOST_CALLS", "RecordedCall", "RunEvent", "RunWatch"]

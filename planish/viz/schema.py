@@ -31,7 +31,7 @@ class Roofline:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineEntry:
     """Where a recording was made."""
 
     name: str
@@ -42,7 +42,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLine:
     """A line of the user's."""
 
     file: str
@@ -50,7 +50,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class PhaseEntry:
     """A part of a compilation, and its time."""
 
     name: str
@@ -116,10 +116,10 @@ class ProgramEntry:
 
     id: str
     name: str
-    user: Place | None
+    user: SourceLine | None
     target: str
     compile_ms: float | None
-    phases: list[Phase]
+    phases: list[PhaseEntry]
     passes: list[PassEntry]
     kernels: list[KernelEntry]
     edges: list[list[Any]]
@@ -159,7 +159,7 @@ class Index:
     command: str
     created: str
     planish: str
-    machine: Machine
+    machine: MachineEntry
     programs: list[ProgramEntry]
     runs: list[RunEntry]
     stages: dict[str, str]
@@ -188,7 +188,7 @@ class GraphNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class DrawnGraph:
     """Nodes and what leads from one to another."""
 
     nodes: list[GraphNode]
@@ -220,7 +220,7 @@ class Level:
     before: str | None
     """None: as after the one before, which has not changed."""
     after: str
-    graph: Graph
+    graph: DrawnGraph
     steps: int
     steps_pages: int
     statistics: list[RuleStatistics]
@@ -259,7 +259,7 @@ class SingleStep:
     whole: bool
     """Whether the texts are the whole kernel; else what the rewrite was about."""
     us: float
-    graph: Graph | None = None
+    graph: DrawnGraph | None = None
     """After it, if it is the whole."""
 
 
@@ -301,26 +301,26 @@ class AccessWhy:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class LoopEntry:
     """A loop and those inside of it."""
 
     axis: str
     extent: int
     kind: str
     depth: int
-    children: list[Loop]
+    children: list[LoopEntry]
 
 
 @dataclass(frozen=True, slots=True)
 class LoopNest:
     """The loops of a scheduled kernel, and what may be done next."""
 
-    loops: list[Loop]
+    loops: list[LoopEntry]
     legal_actions: list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateWhy:
     """Another schedule."""
 
     name: str
@@ -331,7 +331,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class ScheduleWhy:
     """Why a kernel has the schedule it has."""
 
     origin: str
@@ -341,7 +341,7 @@ class Why:
     schedule: list[ActionWhy]
     loads: list[AccessWhy]
     nest: LoopNest
-    candidates: list[Candidate]
+    candidates: list[CandidateWhy]
     note: str = ""
 
 
@@ -360,7 +360,7 @@ class BeamNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Beam:
+class ScheduleSearch:
     """A schedule search."""
 
     nodes: list[BeamNode]
@@ -375,7 +375,7 @@ class Beam:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class FusionPair:
     """Two kernels, the second of which reads what the first one makes; siblings read the same."""
 
     producer: str
@@ -387,10 +387,10 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Fusion:
+class FusionView:
     """Why kernels are not one."""
 
-    pairs: list[Pair]
+    pairs: list[FusionPair]
     left_out: int = 0
 
 
@@ -421,7 +421,7 @@ class MemoryPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEvent:
+class LaunchEntry:
     """One launch."""
 
     name: str
@@ -436,16 +436,16 @@ class RunEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class LaunchTimeline:
     """Launches in time."""
 
-    events: list[RunEvent]
+    events: list[LaunchEntry]
     threads: int
     note: str
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchResults:
     """[kind, id, text]: a kind is one of kernel, pass, stage, rule, step, level, program, why; an id is what links have behind `#/`."""
 
     results: list[list[str]]
@@ -453,7 +453,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedAction:
     """Which step of a schedule does not fit, and why."""
 
     step: int
@@ -465,7 +465,7 @@ class EditedSchedule:
     """What a schedule of the user's would give."""
 
     legal: bool
-    refused: Refused | None
+    refused: RefusedAction | None
     schedule: str
     levels: dict[str, str]
     estimate_us: float | None

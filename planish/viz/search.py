@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from planish.viz.schema import Index, Search
+from planish.viz.schema import Index, SearchResults
 
 if TYPE_CHECKING:
     from planish.viz.recording import Documents
@@ -38,7 +38,7 @@ def entries(index: Index) -> Iterator[Entry]:
         yield ["rule", f"rule/{id}", f"{rule.name}: {rule.equation} ({rule.file}:{rule.line})"]
 
 
-def index_of(recording: Documents, *, deep: bool) -> Search:
+def index_of(recording: Documents, *, deep: bool) -> SearchResults:
     """Everything that can be found, for an export: `deep` with the lines of passes and kernels."""
     found: list[Entry] = list(entries(recording.index))
     left_out = 0
@@ -48,15 +48,15 @@ def index_of(recording: Documents, *, deep: bool) -> Search:
                 found.append(entry)
             else:
                 left_out += 1
-    return Search(found, left_out)
+    return SearchResults(found, left_out)
 
 
-def search(recording: Documents, query: str) -> Search:
+def search(recording: Documents, query: str) -> SearchResults:
     """What contains all words of a query, whatever their case; names come first."""
     words = query.lower().split()
     found: list[Entry] = []
     if not words:
-        return Search(found)
+        return SearchResults(found)
     until = monotonic() + _SECONDS
     for source in (entries(recording.index), _lines(recording), _steps(recording, words)):
         for entry in source:
@@ -64,8 +64,8 @@ def search(recording: Documents, query: str) -> Search:
             if all(word in text for word in words):
                 found.append(entry)
             if len(found) >= _MOST or monotonic() > until:
-                return Search(found, 1)
-    return Search(found)
+                return SearchResults(found, 1)
+    return SearchResults(found)
 
 
 def _lines(recording: Documents) -> Iterator[Entry]:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from planish.optimize.searched import Attempted, Outcome, Search
-from planish.viz.schema import Beam, BeamNode
+from planish.viz.schema import BeamNode, ScheduleSearch
 
 ON_THE_WAY: Final = "on the way to others"
 _REFUSALS: Final = 40
 """Reasons that are told, the commonest first."""
 
 
-def tree_of(search: Search, chosen: Sequence[str], cycle_us: float) -> Beam:
+def tree_of(search: Search, chosen: Sequence[str], cycle_us: float) -> ScheduleSearch:
     """What a search saw; the schedule that the kernel got is marked all along its way."""
     tried = {tuple(map(str, trial.actions)): trial for trial in search.trials}
     places: dict[tuple[str, ...], int] = {(): 0}
@@ -36,7 +36,9 @@ def tree_of(search: Search, chosen: Sequence[str], cycle_us: float) -> Beam:
             )
         )
     refusals = dict(search.refusals.most_common(_REFUSALS))
-    return Beam(nodes, search.considered, search.rounds, round(search.elapsed, 3), search.ended, refusals)
+    return ScheduleSearch(
+        nodes, search.considered, search.rounds, round(search.elapsed, 3), search.ended, refusals
+    )
 
 
 def _measured_us(trial: Attempted) -> float | None:
@@ -47,6 +49,3 @@ def _measured_us(trial: Attempted) -> float | None:
 def _outcome(trial: Attempted) -> str:
     detail = trial.measured.detail
     return trial.measured.outcome.name.lower() + (f": {detail}" if detail else "")
-
-
-__all__ = ["ON_THE_WAY", "tree_of"]

@@ -312,6 +312,3 @@ def serve(
     finally:
         server.server_close()
         recording.close()
-
-
-__all__ = ["VizServer", "serve"]

@@ -219,6 +219,3 @@ class RuleTrace(Trial):
             return None
 
         return timed
-
-
-__all__ = ["RuleCount", "RuleTrace", "TracedRun", "TracedStage", "TracedStep"]

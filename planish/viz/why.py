@@ -35,13 +35,13 @@ _WEIGHED: Final = 24
 """Of the actions that fit, those that the model weighs."""
 
 
-def why(view: KernelView) -> schema.Why:
+def why(view: KernelView) -> schema.ScheduleWhy:
     """The explanation of a kernel's schedule; of a loop that was made of other kernels, why it was."""
     sink = view.before_schedule()
     facts = view.facts
     if sink is None:
         note = "a loop that became a kernel: its code is made of that of its parts"
-        return schema.Why(facts.origin, facts.because, "", [], [], schema.LoopNest([], []), [], note)
+        return schema.ScheduleWhy(facts.origin, facts.because, "", [], [], schema.LoopNest([], []), [], note)
     target = view.target
     threads = available_cores()
     told = explain(
@@ -57,7 +57,7 @@ def why(view: KernelView) -> schema.Why:
     scheduled = _after_schedule(view)
     final = sink if scheduled is None else scheduled
     others, legal = _refused(view, sink, final, told.cost.cycles)
-    return schema.Why(
+    return schema.ScheduleWhy(
         facts.origin,
         facts.because,
         str(told.cost),
@@ -124,22 +124,22 @@ def _weighed(
     return schema.ActionWhy(str(action), False, reason, _us(view, cost))
 
 
-def _rivals(view: KernelView, others: Sequence[object]) -> list[schema.Candidate]:
+def _rivals(view: KernelView, others: Sequence[object]) -> list[schema.CandidateWhy]:
     from planish.optimize.why import Rival
 
     return [
-        schema.Candidate(each.name, "; ".join(map(str, each.actions)), _us(view, each.cost.cycles), None)
+        schema.CandidateWhy(each.name, "; ".join(map(str, each.actions)), _us(view, each.cost.cycles), None)
         for each in others
         if isinstance(each, Rival)
     ]
 
 
-def _measured(view: KernelView) -> list[schema.Candidate]:
+def _measured(view: KernelView) -> list[schema.CandidateWhy]:
     search = view.facts.search
     if search is None:
         return []
     return [
-        schema.Candidate("search", node.schedule, node.estimate_us, node.measured_us, node.outcome)
+        schema.CandidateWhy("search", node.schedule, node.estimate_us, node.measured_us, node.outcome)
         for node in search.nodes
         if node.outcome != ON_THE_WAY
     ]
@@ -248,7 +248,7 @@ def _of_threads(access: Access, along: Sequence[UOp], lanes: int) -> str:
 # -- loops -------------------------------------------------------------------------------------------------------------
 
 
-def loops(sink: UOp) -> list[schema.Loop]:
+def loops(sink: UOp) -> list[schema.LoopEntry]:
     """The loops of a kernel, those inside of each below it."""
     nest = Nest.of(sink)
     axes = axes_of(sink)
@@ -260,9 +260,9 @@ def loops(sink: UOp) -> list[schema.Loop]:
         parent = max(outer, key=lambda o: sum(nest.is_inside(o, x) for x in axes if x is not o), default=None)
         (tops if parent is None else inner.setdefault(parent, [])).append(axis)
 
-    def made(axis: UOp, depth: int) -> schema.Loop:
+    def made(axis: UOp, depth: int) -> schema.LoopEntry:
         kind = kind_of(axis)
-        return schema.Loop(
+        return schema.LoopEntry(
             name_of(axis),
             size_of(axis),
             kind.name.lower(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, cast
 
 import numpy as np
@@ -285,3 +286,16 @@ def test_results_are_written_into_arrays_as_numpy_asks() -> None:
 def test_an_unknown_name_gets_a_did_you_mean(asked: Any, words: str) -> None:
     with pytest.raises(AttributeError, match=words):
         asked()
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("prod", "sum"), ("min", "max"), ("std", "var"), ("nanstd", "nanvar"), ("nanmin", "min")],
+)
+def test_functions_that_hand_on_their_arguments_show_them(name: str, model: str) -> None:
+    ours = getattr(pn, name)
+    assert inspect.signature(ours) == inspect.signature(getattr(pn, model))
+    assert ours.__name__ == name
+    assert ours.__doc__ != getattr(pn, model).__doc__
+    with pytest.raises(PlanishError, match=name):
+        ours(TENSORS["A"], nothing=1)

@@ -10,7 +10,7 @@ from planish.llir.program import (
     Acquire,
     AwaitBoxes,
     Buffer,
-    Combine,
+    CombineThreads,
     CommitCopies,
     CopyAsync,
     CopyBox,
@@ -192,7 +192,7 @@ def warp_sum() -> Program:
     x, out = b.param("x", dtypes.float32, 32), b.param("out", dtypes.float32, 32)
     at = b.special("lidx0", 32)
     total = b.fresh(dtypes.float32)
-    b.body.append(Combine(total, "add", b.load(b.address(x, at)), 8))
+    b.body.append(CombineThreads(total, "add", b.load(b.address(x, at)), 8))
     b.store(b.address(out, at), total)
     return b.program()
 

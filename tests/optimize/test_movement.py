@@ -14,7 +14,7 @@ from planish.dtypes import DType
 from planish.llir.counters import Counters
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
-from planish.llir.program import Build, Compute, Lanes, Load, Program, Store
+from planish.llir.program import Build, Compute, Load, Program, SelectLanes, Store
 from planish.optimize.heuristic import choose
 from planish.stages.pipeline import Machine, run
 from planish.stages.rangeify.attempts import attempts
@@ -197,7 +197,7 @@ def test_columns_are_summed_in_blocks_of_rows() -> None:
 def test_a_selection_of_lanes_is_one_instruction_per_vector() -> None:
     with Table() as t:
         _, program, _ = executed(every(t, 2, columns=64), V4)
-    assert sum(isinstance(i, Lanes) for i in program.body) <= 2
+    assert sum(isinstance(i, SelectLanes) for i in program.body) <= 2
     assert not any(isinstance(i, Build) for i in program.body)
 
 

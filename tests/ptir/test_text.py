@@ -25,7 +25,7 @@ from planish.ptir.ops.control import ConfigValue
 from planish.ptir.ops.definition import ConstantAttrs, OpKey
 from planish.ptir.ops.literal import Literal
 from planish.ptir.parser import MAX_NESTING
-from planish.ptir.reader import Reader
+from planish.ptir.reader import PtirReader
 from planish.ptir.types import Dim, DimLike, Quant, TensorType, tensor
 from planish.ptir.verify import verify
 from tests.ptir.generate import programs, random_inputs, random_program, same_results
@@ -470,7 +470,7 @@ def an_outer(**changes: object) -> Outer:
 def test_attributes_of_every_type_round_trip(outer):
     record = record_of(Outer)
     written = record.write(outer)
-    reader = Reader(written + " after", dims={"B": B})
+    reader = PtirReader(written + " after", dims={"B": B})
     back = record.read(reader)
     assert reader.text[reader.position :] == " after"
     assert repr(back) == repr(outer)
@@ -713,9 +713,9 @@ def test_broken_text_never_ends_in_another_error(seed):
 def test_kinds_of_ops_are_an_enum_that_prints_by_name():
     codec = codec_of(OpKey)
     assert codec.write(OpKey.CAST) == "CAST"
-    assert codec.read(Reader("CAST")) is OpKey.CAST
+    assert codec.read(PtirReader("CAST")) is OpKey.CAST
     with pytest.raises(ParseError, match="expected RETURN, CONSTANT"):
-        codec.read(Reader("CUST"))
+        codec.read(PtirReader("CUST"))
 
 
 def test_sizes_without_bounds_are_read_back_and_larger_ones_refused():

@@ -363,11 +363,11 @@ def test_a_mean_is_made_before_squares_are_summed_in_parts() -> None:
         (lambda x: pn.std(x), pn.TensorSpec((4096, 1000), pn.float32)),
         (lambda x: pn.var(x, axis=(0, 2, 3), keepdims=True) + x, pn.TensorSpec((32, 64, 56, 56), pn.float32)),
     ):
-        for program in compiler.lower(pn.jit(function).lower(spec).function, "sm_90").programs:
-            grid = grid_of(program)
+        for each in compiler.lower(pn.jit(function).lower(spec).function, "sm_90").programs:
+            grid = grid_of(each)
             threads = prod(map(int, grid.blocks)) * prod(map(int, grid.threads))
-            read = max(parameter.elements for parameter in program.params)
-            assert read / threads <= 512, program.name
+            read = max(parameter.elements for parameter in each.params)
+            assert read / threads <= 512, each.name
 
 
 def test_a_softmax_of_channels_is_not_made_for_each_of_them() -> None:

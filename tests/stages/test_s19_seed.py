@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from planish.llir.lower import lower
-from planish.llir.program import Build, Concat, Immediate, Lanes, Store
+from planish.llir.program import Build, Concat, Immediate, SelectLanes, Store
 from planish.stages.linearizer.s19_final_rewrite import final_rewrite, pm_split_ends
 from planish.stages.linearizer.s20_add_control_flow import add_control_flow
 from planish.stages.linearizer.s21_linearize import linearize
@@ -68,7 +68,7 @@ def test_a_constant_of_a_vector_dtype_is_in_every_lane(t: Table) -> None:
 
 def test_lane_selections_are_instructions(t: Table) -> None:
     body = program(stored(loaded(t, 8).gep(6, 4, 2, 0)))
-    (selected,) = [i for i in body if isinstance(i, Lanes)]
+    (selected,) = [i for i in body if isinstance(i, SelectLanes)]
     assert selected.lanes == (6, 4, 2, 0)
 
 

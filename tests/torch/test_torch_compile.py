@@ -119,13 +119,13 @@ def test_dtypes(dtype):
 
 
 def test_an_option_that_is_none_is_an_error():
-    from planish.torch.options import Options
+    from planish.torch.options import BackendOptions
 
     with pytest.raises(planish.PlanishError, match="there is no option 'thread'; did you mean 'threads'"):
-        Options.of({"thread": 2})
+        BackendOptions.of({"thread": 2})
     for name, value in (("threads", 0), ("threads", "two"), ("beam", -1), ("device", "tpu"), ("check", "x")):
         with pytest.raises(planish.PlanishError, match=f"option {name} cannot be {value!r}"):
-            Options.of({name: value})
+            BackendOptions.of({name: value})
     with pytest.raises(Exception, match="a tensor is on cpu, the option device is 'cuda'"):
         compiled(torch.sin, device="cuda")(torch.ones(2))
 
@@ -389,7 +389,7 @@ def test_attention_as_gpus_have_it(name: str, causal: bool) -> None:
     """The ops that torch's GPU kernels are, by a graph of one: their other results are what a derivative needs."""
     from torch import fx
 
-    from planish.torch.options import Options
+    from planish.torch.options import BackendOptions
     from planish.torch.partition import unlowered
     from planish.torch.running import Runner
 
@@ -410,7 +410,7 @@ def test_attention_as_gpus_have_it(name: str, causal: bool) -> None:
         made.output((result,))
         return fx.GraphModule(torch.nn.Module(), made)
 
-    (found,) = Runner(graph(0), Options.of(None))(list(tensors))
+    (found,) = Runner(graph(0), BackendOptions.of(None))(list(tensors))
     expected = torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal)
     torch.testing.assert_close(found, expected)
     assert "derivative is torch's" in next(iter(unlowered(graph(1).graph).values()))

@@ -31,12 +31,12 @@ from tests.viz.conftest import traced
 
 TYPES = {
     "index.json": schema.Index,
-    "search.json": schema.Search,
-    "fusion.json": schema.Fusion,
+    "search.json": schema.SearchResults,
+    "fusion.json": schema.FusionView,
     "memory.json": schema.MemoryPlan,
     "patterns.json": rule_schema.Patterns,
-    "timeline.json": schema.Timeline,
-    "why.json": schema.Why,
+    "timeline.json": schema.LaunchTimeline,
+    "why.json": schema.ScheduleWhy,
     "steps": schema.StepPage,
     "step": schema.SingleStep,
     "level": schema.SourceText,
@@ -105,13 +105,13 @@ def test_there_is_no_such_document(recording: Recording, path: str):
 def test_a_type_finds_what_is_wrong():
     pair = {"producer": "a", "consumer": "b", "fused": False, "reason": "", "tensor": "t", "sibling": True}
     good = {"pairs": [pair], "left_out": 0}
-    assert list(documents.problems(good, schema.Fusion)) == []
-    assert list(documents.problems({"pairs": [{"producer": 1}]}, schema.Fusion))
-    assert list(documents.problems({"pairs": [], "left_out": 0, "more": 1}, schema.Fusion)) == [
-        "$: Fusion has no more"
+    assert list(documents.problems(good, schema.FusionView)) == []
+    assert list(documents.problems({"pairs": [{"producer": 1}]}, schema.FusionView))
+    assert list(documents.problems({"pairs": [], "left_out": 0, "more": 1}, schema.FusionView)) == [
+        "$: FusionView has no more"
     ]
-    assert list(documents.problems({}, schema.Fusion)) == [
-        f"$: Fusion lacks {each}" for each in ("pairs", "left_out")
+    assert list(documents.problems({}, schema.FusionView)) == [
+        f"$: FusionView lacks {each}" for each in ("pairs", "left_out")
     ]
 
 
@@ -119,7 +119,7 @@ def test_kernels_that_are_two_say_why(recording: Recording):
     program = recording.index.programs[0]
     assert [kernel.name.partition("_")[0] for kernel in program.kernels] == ["reduce", "rows"]
     fusion = recording.document("p0/fusion.json")
-    assert isinstance(fusion, schema.Fusion)
+    assert isinstance(fusion, schema.FusionView)
     (pair,) = fusion.pairs
     assert (pair.producer, pair.consumer) == ("p0/k/0", "p0/k/1")
     assert "product of matrices" in pair.reason
@@ -132,7 +132,7 @@ def test_siblings_say_why_they_are_two():
     with record() as made, pn.settings(cache=False):
         compiler.compile(pn.jit(three).lower(*(np.zeros((64, 64), np.float32),) * 2).function)
     fusion = made().document("p0/fusion.json")
-    assert isinstance(fusion, schema.Fusion)
+    assert isinstance(fusion, schema.FusionView)
     reasons = [pair.reason for pair in fusion.pairs if pair.sibling and pair.tensor == "x"]
     assert len(reasons) == 3
     assert sum("is a product of matrices" in reason for reason in reasons) == 1
@@ -180,7 +180,7 @@ def on_a_gpu() -> Recording:
 def test_accesses_of_a_gpu_say_how_wide_they_are(on_a_gpu: Recording):
     for kernel in on_a_gpu.index.programs[0].kernels:
         why = on_a_gpu.document(f"{kernel.id}/why.json")
-        assert isinstance(why, schema.Why)
+        assert isinstance(why, schema.ScheduleWhy)
         assert why.loads
         for load in why.loads:
             assert load.wide == (load.lanes > 1)
@@ -198,7 +198,7 @@ def test_kernels_say_what_they_come_from(recording: Recording):
 def test_accesses_say_how_wide_they_are(recording: Recording):
     for kernel in recording.index.programs[0].kernels:
         why = recording.document(f"{kernel.id}/why.json")
-        assert isinstance(why, schema.Why)
+        assert isinstance(why, schema.ScheduleWhy)
         assert any(action.taken for action in why.schedule)
         refused = [action for action in why.schedule if not action.legal]
         assert refused
@@ -222,7 +222,7 @@ def test_the_memory_plan_is_that_of_the_executable(recorder: Recorder, recording
 
 def test_the_timeline_has_the_work_of_each_launch(recording: Recording):
     timeline = recording.document("r0/timeline.json")
-    assert isinstance(timeline, schema.Timeline)
+    assert isinstance(timeline, schema.LaunchTimeline)
     flops = {kernel.id: kernel.flops for kernel in recording.index.programs[0].kernels}
     assert len(timeline.events) == 2 * len(flops)
     for event in timeline.events:
@@ -313,7 +313,7 @@ def test_a_search_is_a_tree():
     assert by_schedule["thread(k, 2); unroll(j, 4)"].parent == by_schedule["thread(k, 2)"].id
     assert by_schedule["thread(k, 2)"].outcome == "on the way to others"
     assert [node.id for node in made.nodes if node.kept] == [0, by_schedule["upcast(i, 2)"].id]
-    assert list(documents.problems(plain(made), schema.Beam)) == []
+    assert list(documents.problems(plain(made), schema.ScheduleSearch)) == []
 
 
 # -- files and folders -------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ __all__ = ["browser"]  # a fixture
 
 DOCUMENTS = {
     "index.json": schema.Index,
-    "search.json": schema.Search,
+    "search.json": schema.SearchResults,
     "p0/pass/3.json": schema.Level,
     "p0/pass/3/steps/0.json": schema.StepPage,
     "p0/pass/3/step/1.json": schema.SingleStep,
@@ -28,15 +28,15 @@ DOCUMENTS = {
     "p0/k/2/stage/9/steps/0.json": schema.StepPage,
     "p0/k/2/stage/9/step/3.json": schema.SingleStep,
     "p0/k/2/level/llvm.json": schema.SourceText,
-    "p0/k/2/why.json": schema.Why,
-    "p0/beam/2.json": schema.Beam,
-    "p0/fusion.json": schema.Fusion,
+    "p0/k/2/why.json": schema.ScheduleWhy,
+    "p0/beam/2.json": schema.ScheduleSearch,
+    "p0/fusion.json": schema.FusionView,
     "p0/rule/u1.json": rule_schema.RuleFailures,
     "p0/k/2/stage/9/failed.json": rule_schema.Failed,
     "p0/k/2/stage/9/node/3.json": rule_schema.NodeWhy,
     "p0/memory.json": schema.MemoryPlan,
     "p0/patterns.json": rule_schema.Patterns,
-    "r0/timeline.json": schema.Timeline,
+    "r0/timeline.json": schema.LaunchTimeline,
 }
 
 

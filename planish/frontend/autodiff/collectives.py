@@ -10,27 +10,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from planish.frontend.autodiff.instruction import At, Pull, Push, the_only, where
+from planish.frontend.autodiff.instruction import Pull, Push, RuleSite, the_only, where
 from planish.frontend.autodiff.linear import Linearity
 from planish.ptir.graph_value import GraphValue as V
 
 
-def _gathered(at: At, c: V, n: int) -> V:
+def _gathered(at: RuleSite, c: V, n: int) -> V:
     of = at.attrs
     return c.reduce_scatter(of.mesh, of.over, of.axis)
 
 
-def _exchanged(at: At, c: V, n: int) -> V:
+def _exchanged(at: RuleSite, c: V, n: int) -> V:
     of = at.attrs
     return c.all_to_all(of.mesh, of.over, of.concat, of.split)
 
 
-def _permuted(at: At, c: V, n: int) -> V:
+def _permuted(at: RuleSite, c: V, n: int) -> V:
     of = at.attrs
     return c.permute(of.mesh, of.over, [(target, source) for source, target in of.pairs])
 
 
-def _broadcast(at: At, c: V, n: int) -> V:
+def _broadcast(at: RuleSite, c: V, n: int) -> V:
     """The sum of all cotangents, on the rank that all values came from."""
     of = at.attrs
     total = c.all_reduce(of.mesh, of.over)
@@ -38,31 +38,23 @@ def _broadcast(at: At, c: V, n: int) -> V:
     return where(here.broadcast_to(total.dims), total)
 
 
-def _sharded(at: At, c: V, n: int) -> V:
-    return c.sharding(at.attrs.mesh, at.attrs.spec)
-
-
-def _back(at: At, c: V, n: int) -> V:
-    return c.to_device(like=at.x[0])
-
-
 LINEAR_COLLECTIVES: Final[Mapping[str, Linearity]] = {
     "all_gather": Linearity(_gathered),
     "all_to_all": Linearity(_exchanged),
     "permute": Linearity(_permuted),
     "broadcast": Linearity(_broadcast),
-    "sharding": Linearity(_sharded),
-    "to_device": Linearity(_back),
+    "sharding": Linearity(lambda at, c, n: c.sharding(at.attrs.mesh, at.attrs.spec)),
+    "to_device": Linearity(lambda at, c, n: c.to_device(like=at.x[0])),
 }
 
 
-def _whole(at: At, value: V) -> V:
+def _whole(at: RuleSite, value: V) -> V:
     """A result, or what is like it, in the shape of the operand."""
     of: Any = at.attrs
     return value.all_gather(of.mesh, of.over, of.axis) if at.inst.op.name == "reduce_scatter" else value
 
 
-def _slope(at: At) -> V | None:
+def _slope(at: RuleSite) -> V | None:
     """How the result moves with what this rank gave; None for 1."""
     of, x = at.attrs, at.x[0]
     if of.kind == "sum":
@@ -78,7 +70,7 @@ def _slope(at: At) -> V | None:
     return chosen.div(chosen.all_reduce(of.mesh, of.over))
 
 
-def _pull(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     of, given = at.attrs, the_only(c)
     scattered = at.inst.op.name == "reduce_scatter"
     total = _whole(at, given) if scattered else given.all_reduce(of.mesh, of.over)
@@ -88,7 +80,7 @@ def _pull(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None
     return [total.mul(slope.conj() if slope.dtype.is_complex else slope)]
 
 
-def _push(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     of, slope, given = at.attrs, _slope(at), the_only(t)
     moved = given if slope is None else given.mul(slope)
     if at.inst.op.name == "reduce_scatter":
@@ -100,4 +92,3 @@ COLLECTIVES: Final[Mapping[str, tuple[Push, Pull]]] = {
     "all_reduce": (_push, _pull),
     "reduce_scatter": (_push, _pull),
 }
-__all__ = ["COLLECTIVES", "LINEAR_COLLECTIVES"]

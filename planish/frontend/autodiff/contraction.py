@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planish.frontend.autodiff.instruction import At, zeros
+from planish.frontend.autodiff.instruction import RuleSite, zeros
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.ops.contract import ConvolutionAttrs, DotGeneralAttrs, convolution_axes, free_axes
@@ -15,7 +15,7 @@ def _as(value: V, like: V) -> V:
     return value if value.dtype is like.dtype else value.cast(like.dtype)
 
 
-def transposed_dot(at: At, c: V, n: int) -> V:
+def transposed_dot(at: RuleSite, c: V, n: int) -> V:
     """The cotangent of operand n: that of the result over the other operand's free axes."""
     attrs: DotGeneralAttrs = at.attrs
     x, other = at.x[n], at.x[1 - n]
@@ -37,7 +37,7 @@ def transposed_dot(at: At, c: V, n: int) -> V:
     return back.transpose([order.index(axis) for axis in range(x.rank)])
 
 
-def transposed_convolution(at: At, c: V, n: int) -> V:
+def transposed_convolution(at: RuleSite, c: V, n: int) -> V:
     """In the axes (N, C, …), (O, I, …): both gradients are convolutions of the cotangent."""
     attrs: ConvolutionAttrs = at.attrs
     lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, at.x[0].rank)
@@ -54,7 +54,7 @@ def transposed_convolution(at: At, c: V, n: int) -> V:
 
 
 def _convolved(
-    at: At, attrs: ConvolutionAttrs, lhs: V, rhs: V, padding: Sequence[tuple[int, int]],
+    at: RuleSite, attrs: ConvolutionAttrs, lhs: V, rhs: V, padding: Sequence[tuple[int, int]],
     strides: tuple[int, ...], lhs_dilation: tuple[int, ...], rhs_dilation: tuple[int, ...],
 ) -> V:  # fmt: skip
     space = "abcdefgh"[: lhs.rank - 2]
@@ -66,7 +66,7 @@ def _convolved(
     return at.graph.emit(ops.convolution, (lhs, rhs), wanted)
 
 
-def _operand(at: At, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
+def _operand(at: RuleSite, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
     """The cotangent, spread by the strides, over the flipped kernel with inputs and outputs exchanged in every group."""
     groups, space = attrs.groups, range(x.rank - 2)
     outputs, inputs, *window = kernel.dims
@@ -84,7 +84,7 @@ def _operand(at: At, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
     return _convolved(at, attrs, c, flipped, padding, attrs.lhs_dilation, attrs.strides, attrs.rhs_dilation)
 
 
-def _kernel(at: At, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
+def _kernel(at: RuleSite, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
     """The operand over the cotangent, with batch and features exchanged: batches are what is summed over."""
     groups = attrs.groups
     batch, _, *sizes = x.dims
@@ -105,7 +105,7 @@ def _kernel(at: At, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
     return made.transpose([1, 0, *range(2, made.rank)])
 
 
-def _kernel_of_holes(at: At, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
+def _kernel_of_holes(at: RuleSite, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
     """The cotangent over the operand: where the operand is spread, every element of it counts, and no hole between them."""
     groups, space = attrs.groups, range(x.rank - 2)
     batch, _, *sizes = c.dims
@@ -124,7 +124,7 @@ def _kernel_of_holes(at: At, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> 
     return made.transpose([1, 0, *range(2, made.rank)]).reshape([outputs, inputs, *window])
 
 
-def _known(at: At, size: object) -> int:
+def _known(at: RuleSite, size: object) -> int:
     """Padding, which convolutions take as numbers: with unit strides a dynamic size cancels out of it."""
     if not isinstance(size, int):
         raise at.no_rule(
@@ -132,6 +132,3 @@ def _known(at: At, size: object) -> int:
             "give that spatial axis a fixed size, or the convolution unit strides",
         )
     return size
-
-
-__all__ = ["transposed_convolution", "transposed_dot"]

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from planish.frontend.autodiff.instruction import At, Pull, Push, Scaled, the_only, where, zeros
+from planish.frontend.autodiff.instruction import Pull, Push, RuleSite, Scaled, the_only, where, zeros
 from planish.ptir.graph_value import GraphValue as V
 from planish.scalars import FUNCTIONS, Scalar
 from planish.scalars.record import Slope
 
 
-def _shared(t: V, at: At, mine: V) -> V:
+def _shared(t: V, at: RuleSite, mine: V) -> V:
     """All of it where this operand was chosen, half where both are equal."""
     x, y = at.x
     return x.eq(y).select(t.mul(0.5), where(mine, t))
 
 
-def _pow_base(t: V, at: At) -> V:
+def _pow_base(t: V, at: RuleSite) -> V:
     x, p = at.x
     one = at.graph.full(t.dims, 1, t.dtype)
     # where the exponent is 0 the power is 1 everywhere, and its slope 0, whatever x ** -1 is
@@ -29,7 +29,7 @@ def _pow_base(t: V, at: At) -> V:
     return where(p.ne(0), t.mul(slope))
 
 
-def _pow_exponent(t: V, at: At) -> V:
+def _pow_exponent(t: V, at: RuleSite) -> V:
     x, p = at.x
     one = at.graph.full(t.dims, 1, t.dtype)
     if t.dtype.is_complex:
@@ -38,7 +38,7 @@ def _pow_exponent(t: V, at: At) -> V:
     return where(flat.not_(), t.mul(at.y[0].mul(flat.select(one, x).log())))
 
 
-def _copysign(t: V, at: At) -> V:
+def _copysign(t: V, at: RuleSite) -> V:
     x, y = at.x[0], at.y[0]
     return where(x.ne(0), t.mul(x.sign().mul(y.sign())))
 
@@ -51,11 +51,11 @@ def _of_min(mine: int) -> Scaled:
     return lambda t, at: _shared(t, at, at.x[mine].lt(at.x[1 - mine]).or_(at.x[mine].ne(at.x[mine])))
 
 
-def _same(t: V, at: At) -> V:
+def _same(t: V, at: RuleSite) -> V:
     return t
 
 
-def _negated(t: V, at: At) -> V:
+def _negated(t: V, at: RuleSite) -> V:
     return t.neg()
 
 
@@ -90,17 +90,17 @@ def inner(z: V, w: V) -> V:
     return z.real().mul(w.real()).add(z.imag().mul(w.imag()))
 
 
-def _push_abs(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_abs(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     x, given = at.x[0], the_only(t)
     return [inner(x.sign(), given) if x.dtype.is_complex else given.mul(x.sign())]
 
 
-def _pull_abs(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_abs(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     x, given = at.x[0], the_only(c)
     return [x.sign().mul(given.cast(x.dtype)) if x.dtype.is_complex else given.mul(x.sign())]
 
 
-def _sign(at: At, given: V) -> V | None:
+def _sign(at: RuleSite, given: V) -> V | None:
     """What of t is at a right angle to z, over |z|; its own transpose."""
     x, y = at.x[0], at.y[0]
     if not x.dtype.is_complex:
@@ -111,16 +111,7 @@ def _sign(at: At, given: V) -> V | None:
     return size.eq(0).select(zeros(at.graph, x.type), across)
 
 
-def _push_sign(at: At, t: Sequence[V | None]) -> list[V | None]:
-    return [_sign(at, the_only(t))]
-
-
-def _pull_sign(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
-    return [_sign(at, the_only(c))]
-
-
 CURVED: Final[Mapping[str, tuple[Push, Pull]]] = {
     "abs": (_push_abs, _pull_abs),
-    "sign": (_push_sign, _pull_sign),
+    "sign": (lambda at, t: [_sign(at, the_only(t))], lambda at, c, needs: [_sign(at, the_only(c))]),
 }
-__all__ = ["CURVED", "DERIVATIVES"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from planish.frontend.autodiff.instruction import At, added, is_differentiable, no_rule, zeros
+from planish.frontend.autodiff.instruction import RuleSite, added, is_differentiable, no_rule, zeros
 from planish.frontend.autodiff.reverse import differentiable_parameters
 from planish.frontend.autodiff.rules import (
     DERIVATIVES,
@@ -57,11 +57,11 @@ def push(graph: Replay, region: Region, values: Values, tangents: Tangents) -> t
             control(graph, inst, values, tangents)
         else:
             emit_moving(graph, inst, values)
-            _push_one(At.of(graph, inst, values), tangents)
+            _push_one(RuleSite.of(graph, inst, values), tangents)
     return tuple(values[result] for result in region.results)
 
 
-def _push_one(at: At, tangents: Tangents) -> None:
+def _push_one(at: RuleSite, tangents: Tangents) -> None:
     inst = at.inst
     given = [tangents.get(operand) for operand in inst.operands]
     name = inst.op.name

@@ -10,7 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from planish import dtypes
-from planish.frontend.autodiff.instruction import At, Pull, Push, gathered, put, taken, the_only, where, zeros
+from planish.frontend.autodiff.instruction import (
+    Pull,
+    Push,
+    RuleSite,
+    gathered,
+    put,
+    taken,
+    the_only,
+    where,
+    zeros,
+)
 from planish.frontend.replay import Replay, clamped, size_along
 from planish.ptir import ops
 from planish.ptir.dims import product
@@ -21,7 +31,7 @@ from planish.ptir.graph_value import GraphValue as V
 class _Scatter:
     """What both directions need to know of a scatter."""
 
-    def __init__(self, at: At) -> None:
+    def __init__(self, at: RuleSite) -> None:
         self.at = at
         self.x, self.updates, *self.indices = at.x
         self.axes: tuple[int, ...] = at.attrs.axes
@@ -86,7 +96,7 @@ class _Scatter:
         return count.max(1)
 
 
-def _push_scatter(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_scatter(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     own = _Scatter(at)
     of_x, of_updates = t[0], t[1]
     dx = zeros(at.graph, own.x.type) if of_x is None else of_x
@@ -97,7 +107,7 @@ def _push_scatter(at: At, t: Sequence[V | None]) -> list[V | None]:
     return [own.write(dx.mul(slope_x), du.mul(slope_u), "add")]
 
 
-def _pull_scatter(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_scatter(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     own, cotangent = _Scatter(at), the_only(c)
     none: list[V | None] = [None] * len(own.indices)
     if own.kind == "add":
@@ -123,11 +133,11 @@ def emit_sort(graph: Replay, inst: Inst, operands: Sequence[V]) -> tuple[V, ...]
     return tuple(results)
 
 
-def _order(at: At) -> V:
+def _order(at: RuleSite) -> V:
     return at.graph.notes[at.y[0].value][0]
 
 
-def _pull_sort(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_sort(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     order = _order(at)
     return [
         None
@@ -137,22 +147,17 @@ def _pull_sort(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V |
     ]
 
 
-def _push_sort(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_sort(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     order = _order(at)
     return [None if tangent is None else taken(tangent, order, at.attrs.axis) for tangent in t]
 
 
-def _pull_top_k(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_top_k(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     return [put(zeros(at.graph, at.x[0].type), the_only(c), at.y[1], at.attrs.axis)]
-
-
-def _push_top_k(at: At, t: Sequence[V | None]) -> list[V | None]:
-    return [taken(the_only(t), at.y[1], at.attrs.axis), None]
 
 
 INDEXING: Final[Mapping[str, tuple[Push, Pull]]] = {
     "scatter": (_push_scatter, _pull_scatter),
     "sort": (_push_sort, _pull_sort),
-    "top_k": (_push_top_k, _pull_top_k),
+    "top_k": (lambda at, t: [taken(the_only(t), at.y[1], at.attrs.axis), None], _pull_top_k),
 }
-__all__ = ["INDEXING", "emit_sort"]

@@ -20,6 +20,10 @@ def is_differentiable(type: TensorType) -> bool:
     return (type.dtype.is_float or type.dtype.is_complex) and type.quant is None
 
 
+def conjugate(x: GraphValue) -> GraphValue:
+    return x.conj() if x.dtype.is_complex else x
+
+
 def zeros(graph: Graph, type: TensorType) -> GraphValue:
     """Nothing, in the shape of a value."""
     return graph.full(type.dims, 0, type.dtype)
@@ -58,7 +62,7 @@ def put(target: GraphValue, updates: GraphValue, index: GraphValue, axis: int) -
 
 
 @dataclass(slots=True)
-class At:
+class RuleSite:
     """What a rule sees of an instruction: `x` its operands, `y` its results, as values of the new graph."""
 
     graph: Replay
@@ -72,9 +76,9 @@ class At:
         return self.inst.attrs
 
     @staticmethod
-    def of(graph: Replay, inst: Inst, values: Values) -> At:
+    def of(graph: Replay, inst: Inst, values: Values) -> RuleSite:
         graph.loc = inst.loc
-        return At(
+        return RuleSite(
             graph,
             inst,
             tuple(values[operand] for operand in inst.operands),
@@ -99,9 +103,9 @@ def the_only(found: Sequence[GraphValue | None]) -> GraphValue:
     return first
 
 
-Push = Callable[[At, Sequence[GraphValue | None]], Sequence[GraphValue | None]]
+Push = Callable[[RuleSite, Sequence[GraphValue | None]], Sequence[GraphValue | None]]
 """Tangents of the operands (None only for those that have none: integers) to those of the results."""
-Pull = Callable[[At, Sequence[GraphValue | None], Sequence[bool]], Sequence[GraphValue | None]]
+Pull = Callable[[RuleSite, Sequence[GraphValue | None], Sequence[bool]], Sequence[GraphValue | None]]
 """Cotangents of the results (None where nothing came) and which operands want one, to those of the operands."""
-Scaled = Callable[[GraphValue, At], GraphValue]
+Scaled = Callable[[GraphValue, RuleSite], GraphValue]
 """t and an instruction to t · ∂y/∂x: what an elementwise op does to a tangent, and to a cotangent."""

@@ -12,7 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from planish.frontend.autodiff.instruction import At, Pull, Push, added, put, taken, the_only, where, zeros
+from planish.frontend.autodiff.instruction import (
+    Pull,
+    Push,
+    RuleSite,
+    added,
+    conjugate,
+    put,
+    taken,
+    the_only,
+    where,
+    zeros,
+)
 from planish.frontend.replay import Replay
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
@@ -27,12 +38,8 @@ def _transposed(x: V) -> V:
     return x.transpose([*range(x.rank - 2), x.rank - 1, x.rank - 2])
 
 
-def _conj(x: V) -> V:
-    return x.conj() if x.dtype.is_complex else x
-
-
 def _adjoint(x: V) -> V:
-    return _conj(_transposed(x))
+    return conjugate(_transposed(x))
 
 
 def _half_sum(x: V) -> V:
@@ -84,7 +91,7 @@ def _left(x: V, count: DimLike) -> V:
     return x.slice([0] * x.rank, [*x.dims[:-1], count]) if x.dims[-1] != count else x
 
 
-def _given(at: At, c: Sequence[V | None], number: int) -> V:
+def _given(at: RuleSite, c: Sequence[V | None], number: int) -> V:
     found = c[number]
     return zeros(at.graph, at.y[number].type) if found is None else found
 
@@ -97,7 +104,7 @@ def _halved(x: V) -> V:
     return _lower(x).sub(_on_diagonal(x).mul(0.5))
 
 
-def _push_cholesky(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_cholesky(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     """dL = L·Φ(L⁻¹·dx·L⁻ᴴ)."""
     lower = at.y[0] if at.attrs.lower else _adjoint(at.y[0])
     inner = lower.triangular_solve(_half_sum(the_only(t)))
@@ -106,7 +113,7 @@ def _push_cholesky(at: At, t: Sequence[V | None]) -> list[V | None]:
     return [moved if at.attrs.lower else _adjoint(moved)]
 
 
-def _pull_cholesky(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_cholesky(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     """L⁻ᴴ·Φ(Lᴴ·c)·L⁻¹."""
     lower, given = at.y[0], the_only(c)
     if not at.attrs.lower:
@@ -118,20 +125,20 @@ def _pull_cholesky(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list
 # -- triangular_solve ------------------------------------------------------------------------------------------
 
 
-def _triangle(at: At, x: V) -> V:
+def _triangle(at: RuleSite, x: V) -> V:
     """What the op reads of the matrix."""
     strict = at.attrs.unit_diagonal
     return _lower(x, strict) if at.attrs.lower else _upper(x, strict)
 
 
-def _transformed(at: At, x: V) -> V:
+def _transformed(at: RuleSite, x: V) -> V:
     """op(a), and back."""
     if at.attrs.transform == "none":
         return x
     return _transposed(x) if at.attrs.transform == "transpose" else _adjoint(x)
 
 
-def _push_triangular_solve(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_triangular_solve(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     """op(a)·x = b: dx = op(a)⁻¹·(db - op(da)·x)."""
     a, _ = at.x
     x, right = at.y[0], t[1]
@@ -142,12 +149,12 @@ def _push_triangular_solve(at: At, t: Sequence[V | None]) -> list[V | None]:
     return [None if right is None else at.graph.emit(at.inst.op, (a, right), at.attrs)]
 
 
-def _pull_triangular_solve(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_triangular_solve(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     """b gets op(a)⁻ᴴ·c, and op(a) then -b·xᴴ."""
     attrs: ops.TriangularSolveAttrs = at.attrs
     a, x = at.x[0], at.y[0]
     if attrs.transform == "transpose":
-        a, transform = _conj(a), "none"
+        a, transform = conjugate(a), "none"
     else:
         transform = "adjoint" if attrs.transform == "none" else "none"
     of_right = at.graph.emit(at.inst.op, (a, the_only(c)), replace(attrs, transform=transform))
@@ -160,7 +167,7 @@ def _pull_triangular_solve(at: At, c: Sequence[V | None], needs: Sequence[bool])
 # -- lu --------------------------------------------------------------------------------------------------------
 
 
-def _factors(at: At) -> tuple[V, V]:
+def _factors(at: RuleSite) -> tuple[V, V]:
     """L and U as square matrices, with the identity where there is nothing of them."""
     packed = at.y[0]
     rows, columns = packed.dims[-2:]
@@ -183,12 +190,12 @@ def _resized(x: V, rows: DimLike, columns: DimLike) -> V:
     return x.pad(low, [*high, rows - x.dims[-2], columns - x.dims[-1]])
 
 
-def _permutation(at: At) -> V:
+def _permutation(at: RuleSite) -> V:
     order = at.y[1]
     return order.expand_dims(order.rank).broadcast_to(at.x[0].dims)
 
 
-def _push_lu(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_lu(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     """F = L⁻¹·dx·U⁻¹: dL = L·tril(F, -1), dU = triu(F)·U."""
     lower, upper = _factors(at)
     moved = taken(the_only(t), _permutation(at), at.x[0].rank - 2)
@@ -197,7 +204,7 @@ def _push_lu(at: At, t: Sequence[V | None]) -> list[V | None]:
     return [lower.matmul(_lower(inner, strict=True)).add(_upper(inner).matmul(upper)), None]
 
 
-def _pull_lu(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_lu(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     lower, upper = _factors(at)
     given = the_only(c)
     inner = _lower(_adjoint(lower).matmul(_lower(given, strict=True)), strict=True)
@@ -220,7 +227,7 @@ def _rotation_transposed(g: V) -> V:
     return _lower(g.sub(_adjoint(g)), strict=True).add(_imaginary_diagonal(g))
 
 
-def _deciding(at: At) -> DimLike:
+def _deciding(at: RuleSite) -> DimLike:
     """How many columns of x decide on q."""
     rows, columns = at.x[0].dims[-2:]
     if at.attrs.full_matrices and not at_most(rows, columns):
@@ -231,7 +238,7 @@ def _deciding(at: At) -> DimLike:
     return at.y[0].dims[-1]
 
 
-def _push_qr(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_qr(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     """With r₁ the square part of r and C = dx₁·r₁⁻¹, M = qᴴ·C: dq = q·(Ω - M) + C, dr = qᴴ·dx - Ω·r."""
     count = _deciding(at)
     (q, r), given = at.y, the_only(t)
@@ -241,7 +248,7 @@ def _push_qr(at: At, t: Sequence[V | None]) -> list[V | None]:
     return [q.matmul(turn.sub(m)).add(inner), _adjoint(q).matmul(given).sub(turn.matmul(r))]
 
 
-def _pull_qr(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_qr(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     count = _deciding(at)
     q, r = at.y
     of_q, of_r = _given(at, c, 0), _given(at, c, 1)
@@ -267,7 +274,7 @@ def _inverse_gaps(numbers: V, like: V) -> V:
     return inverse.cast(like.dtype) if like.dtype.is_complex else inverse
 
 
-def _push_eigh(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_eigh(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     values, vectors = at.y
     inner = _adjoint(vectors).matmul(_half_sum(the_only(t))).matmul(vectors)
     diagonal = _diagonal(inner)
@@ -275,7 +282,7 @@ def _push_eigh(at: At, t: Sequence[V | None]) -> list[V | None]:
     return [diagonal.real() if diagonal.dtype.is_complex else diagonal, moved]
 
 
-def _pull_eigh(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_eigh(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     values, vectors = at.y
     inner = _embedded(_given(at, c, 0), vectors)
     if c[1] is not None:
@@ -305,7 +312,7 @@ def emit_svd(graph: Replay, inst: Inst, operands: Sequence[V]) -> tuple[V, ...]:
     return (s,)
 
 
-def _thin(at: At, moving: bool) -> tuple[V, V, V]:
+def _thin(at: RuleSite, moving: bool) -> tuple[V, V, V]:
     """u, s, vh; full ones have no derivatives of their last vectors."""
     if not at.attrs.compute_uv:
         u, vh = at.graph.notes[at.y[0].value]
@@ -331,7 +338,7 @@ def _svd_parts(u: V, s: V, vh: V) -> tuple[V, V, V, V]:
     return _columns(model, wide), _rows(model, wide), _inverse_gaps(s.mul(s), model), v
 
 
-def _push_svd(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_svd(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     """X = uᴴ·dx·v: ds = Re diag(X); u and v turn by what is off the diagonal, and move by what lies outside of them."""
     given = the_only(t)
     vectors = [at.inst.results[0], at.inst.results[-1]] if at.attrs.compute_uv else []
@@ -374,7 +381,7 @@ def _outside(u: V, x: V) -> V:
     return x.sub(u.matmul(_adjoint(u).matmul(x)))
 
 
-def _pull_svd(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_svd(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     values_only = not at.attrs.compute_uv
     of_u, of_s, of_vh = (None, c[0], None) if values_only else (c[0], c[1], c[2])
     u, s, vh = _thin(at, of_u is not None or of_vh is not None)
@@ -410,4 +417,3 @@ LINALG: Final[Mapping[str, tuple[Push, Pull]]] = {
     "eigh": (_push_eigh, _pull_eigh),
     "svd": (_push_svd, _pull_svd),
 }
-__all__ = ["LINALG", "emit_svd"]

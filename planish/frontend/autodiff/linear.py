@@ -11,14 +11,14 @@ from typing import Final
 
 from planish.dtypes import DType
 from planish.frontend.autodiff.contraction import transposed_convolution, transposed_dot
-from planish.frontend.autodiff.instruction import At, added, is_differentiable, where, zeros
+from planish.frontend.autodiff.instruction import RuleSite, added, is_differentiable, where, zeros
 from planish.frontend.replay import clamped, dim_value
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.ops.numerics import part_dtype
 
-Back = Callable[[At, V, int], V]
+Back = Callable[[RuleSite, V, int], V]
 """The cotangent of operand n, from that of the result."""
 
 
@@ -30,10 +30,10 @@ class Linearity:
     positions: tuple[int, ...] | None = (0,)
     """The operands it is linear in; None: all."""
     joint: bool = False
-    pushed: Callable[[At, V], V] | None = None
+    pushed: Callable[[RuleSite, V], V] | None = None
     """The op on the tangent of its first operand, where that is not the op itself."""
 
-    def push(self, at: At, given: Sequence[V | None]) -> V | None:
+    def push(self, at: RuleSite, given: Sequence[V | None]) -> V | None:
         """The tangent of the result."""
         places = range(len(at.x)) if self.positions is None else self.positions
         moving = {n: t for n in places if (t := given[n]) is not None}
@@ -53,7 +53,7 @@ class Linearity:
             total = added(total, at.graph.emit(at.inst.op, operands, at.inst.attrs))
         return total
 
-    def pull(self, at: At, cotangent: V, needs: Sequence[bool]) -> list[tuple[int, V]]:
+    def pull(self, at: RuleSite, cotangent: V, needs: Sequence[bool]) -> list[tuple[int, V]]:
         """The cotangents of the operands that need one."""
         places = range(len(at.x)) if self.positions is None else self.positions
         return [(n, self.transposed(at, cotangent, n)) for n in places if needs[n]]
@@ -62,23 +62,19 @@ class Linearity:
 # -- movement --------------------------------------------------------------------------------------------------
 
 
-def _reshape(at: At, c: V, n: int) -> V:
-    return c.reshape(at.x[0].dims)
-
-
-def _transpose(at: At, c: V, n: int) -> V:
+def _transpose(at: RuleSite, c: V, n: int) -> V:
     perm = at.attrs.perm
     return c.transpose([perm.index(axis) for axis in range(len(perm))])
 
 
-def _broadcast(at: At, c: V, n: int) -> V:
+def _broadcast(at: RuleSite, c: V, n: int) -> V:
     dims = at.x[0].dims
     lead = c.rank - len(dims)
     axes = [*range(lead), *(lead + k for k, dim in enumerate(dims) if dim != c.dims[lead + k])]
     return c.reduce_sum(axes).reshape(dims) if axes else c
 
 
-def _slice(at: At, c: V, n: int) -> V:
+def _slice(at: RuleSite, c: V, n: int) -> V:
     attrs, x = at.attrs, at.x[0]
     if 0 in c.dims:
         return zeros(at.graph, x.type)
@@ -90,7 +86,7 @@ def _slice(at: At, c: V, n: int) -> V:
     return c.pad(attrs.starts, high, [step - 1 for step in attrs.strides])
 
 
-def _put_slice(at: At, c: V) -> V:
+def _put_slice(at: RuleSite, c: V) -> V:
     """By index: a size that may be 0 cannot be spread, and where its last element is cannot be said in sizes."""
     indices = []
     for axis, (start, step) in enumerate(zip(at.attrs.starts, at.attrs.strides, strict=True)):
@@ -99,11 +95,7 @@ def _put_slice(at: At, c: V) -> V:
     return zeros(at.graph, at.x[0].type).scatter(c, indices, range(c.rank), "add", unique_indices=True)
 
 
-def _reverse(at: At, c: V, n: int) -> V:
-    return c.reverse(at.attrs.axes)
-
-
-def _concat(at: At, c: V, n: int) -> V:
+def _concat(at: RuleSite, c: V, n: int) -> V:
     axis = at.attrs.axis
     start: DimLike = 0
     for x in at.x[:n]:
@@ -114,7 +106,7 @@ def _concat(at: At, c: V, n: int) -> V:
     return c.slice(starts, limits)
 
 
-def _pad(at: At, c: V, n: int) -> V:
+def _pad(at: RuleSite, c: V, n: int) -> V:
     attrs = at.attrs
     inner = c.pad([-low for low in attrs.low], [-high for high in attrs.high])
     if any(attrs.interior):
@@ -127,30 +119,18 @@ def _pad(at: At, c: V, n: int) -> V:
     return where(own.not_(), c).reduce_sum()
 
 
-def kept(at: At, value: V) -> V:
+def kept(at: RuleSite, value: V) -> V:
     """A reduced value with its axes of size 1."""
     axes = at.attrs.axes
     return value.reshape([1 if axis in axes else dim for axis, dim in enumerate(at.x[0].dims)])
 
 
-def _reduce_sum(at: At, c: V, n: int) -> V:
-    return kept(at, c).broadcast_to(at.x[0].dims)
-
-
-def _cumsum(at: At, c: V, n: int) -> V:
-    return c.cumsum(at.attrs.axis, not at.attrs.reverse, at.attrs.exclusive)
-
-
-def _select(at: At, c: V, n: int) -> V:
-    return where(at.x[0] if n == 1 else at.x[0].not_(), c)
-
-
-def _bound_size(at: At, t: V) -> V:
+def _bound_size(at: RuleSite, t: V) -> V:
     """What the op keeps of an axis, by the name that it has given to the size."""
     return t.slice([0] * t.rank, at.y[0].dims)
 
 
-def _bind_dim(at: At, c: V, n: int) -> V:
+def _bind_dim(at: RuleSite, c: V, n: int) -> V:
     high = [dim - bound for dim, bound in zip(at.x[0].dims, c.dims, strict=True)]
     return c.pad([0] * c.rank, high)
 
@@ -158,31 +138,11 @@ def _bind_dim(at: At, c: V, n: int) -> V:
 # -- numbers ---------------------------------------------------------------------------------------------------
 
 
-def _cast(at: At, c: V, n: int) -> V:
+def _cast(at: RuleSite, c: V, n: int) -> V:
     target = at.x[0].dtype
     if c.dtype.is_complex and not target.is_complex:
         c = c.real()
     return c if c.dtype is target else c.cast(target)
-
-
-def _conj(at: At, c: V, n: int) -> V:
-    return c.conj()
-
-
-def _real(at: At, c: V, n: int) -> V:
-    return c.complex(zeros(at.graph, c.type))
-
-
-def _imag(at: At, c: V, n: int) -> V:
-    return zeros(at.graph, c.type).complex(c)
-
-
-def _complex(at: At, c: V, n: int) -> V:
-    return c.real() if n == 0 else c.imag()
-
-
-def _bitcast(at: At, c: V, n: int) -> V:
-    return c.bitcast(at.x[0].dtype)
 
 
 def is_linear_bitcast(source: DType, target: DType) -> bool:
@@ -194,17 +154,13 @@ def is_linear_bitcast(source: DType, target: DType) -> bool:
 # -- indexing --------------------------------------------------------------------------------------------------
 
 
-def _gather(at: At, c: V, n: int) -> V:
+def _gather(at: RuleSite, c: V, n: int) -> V:
     x, *indices = at.x
     axes = at.attrs.axes
     return zeros(at.graph, x.type).scatter(c, clamped(x, indices, axes), axes, "add")
 
 
-def _dynamic_slice(at: At, c: V, n: int) -> V:
-    return zeros(at.graph, at.x[0].type).dynamic_update_slice(c, at.x[1:])
-
-
-def _dynamic_update(at: At, c: V, n: int) -> V:
+def _dynamic_update(at: RuleSite, c: V, n: int) -> V:
     update, starts = at.x[1], at.x[2:]
     if n == 0:
         return c.dynamic_update_slice(zeros(at.graph, update.type), starts)
@@ -227,15 +183,7 @@ def _count(value: V, axes: Sequence[int]) -> V:
     return sizes.cast(value.dtype).broadcast_to(value.dims)
 
 
-def _fft(at: At, c: V, n: int) -> V:
-    return c.ifft(at.attrs.axes).mul(_count(c, at.attrs.axes))
-
-
-def _ifft(at: At, c: V, n: int) -> V:
-    return c.fft(at.attrs.axes).div(_count(c, at.attrs.axes))
-
-
-def _rfft(at: At, c: V, n: int) -> V:
+def _rfft(at: RuleSite, c: V, n: int) -> V:
     """As if the other half of the spectrum, which is not there, had no cotangent."""
     axis, x = at.attrs.axes[-1], at.x[0]
     high: list[DimLike] = [0] * c.rank
@@ -244,7 +192,7 @@ def _rfft(at: At, c: V, n: int) -> V:
     return back.mul(_count(back, at.attrs.axes))
 
 
-def _irfft(at: At, c: V, n: int) -> V:
+def _irfft(at: RuleSite, c: V, n: int) -> V:
     """The spectrum of the cotangent; what stands for two frequencies counts twice."""
     axes: tuple[int, ...] = at.attrs.axes
     axis = axes[-1]
@@ -256,31 +204,32 @@ def _irfft(at: At, c: V, n: int) -> V:
 
 
 LINEAR: Final[Mapping[str, Linearity]] = {
-    "reshape": Linearity(_reshape),
+    "reshape": Linearity(lambda at, c, n: c.reshape(at.x[0].dims)),
     "transpose": Linearity(_transpose),
     "broadcast_to": Linearity(_broadcast),
     "slice": Linearity(_slice),
-    "reverse": Linearity(_reverse),
+    "reverse": Linearity(lambda at, c, n: c.reverse(at.attrs.axes)),
     "concat": Linearity(_concat, None, joint=True),
     "pad": Linearity(_pad, (0, 1), joint=True),
     "bind_dim": Linearity(_bind_dim, pushed=_bound_size),
-    "reduce_sum": Linearity(_reduce_sum),
-    "cumsum": Linearity(_cumsum),
-    "select": Linearity(_select, (1, 2), joint=True),
+    "reduce_sum": Linearity(lambda at, c, n: kept(at, c).broadcast_to(at.x[0].dims)),
+    "cumsum": Linearity(lambda at, c, n: c.cumsum(at.attrs.axis, not at.attrs.reverse, at.attrs.exclusive)),
+    "select": Linearity(lambda at, c, n: where(at.x[0] if n == 1 else at.x[0].not_(), c), (1, 2), joint=True),
     "cast": Linearity(_cast),
-    "bitcast": Linearity(_bitcast),
-    "conj": Linearity(_conj),
-    "real": Linearity(_real),
-    "imag": Linearity(_imag),
-    "complex": Linearity(_complex, (0, 1), joint=True),
+    "bitcast": Linearity(lambda at, c, n: c.bitcast(at.x[0].dtype)),
+    "conj": Linearity(lambda at, c, n: c.conj()),
+    "real": Linearity(lambda at, c, n: c.complex(zeros(at.graph, c.type))),
+    "imag": Linearity(lambda at, c, n: zeros(at.graph, c.type).complex(c)),
+    "complex": Linearity(lambda at, c, n: c.real() if n == 0 else c.imag(), (0, 1), joint=True),
     "dot_general": Linearity(transposed_dot, (0, 1)),
     "convolution": Linearity(transposed_convolution, (0, 1)),
     "gather": Linearity(_gather),
-    "dynamic_slice": Linearity(_dynamic_slice),
+    "dynamic_slice": Linearity(
+        lambda at, c, n: zeros(at.graph, at.x[0].type).dynamic_update_slice(c, at.x[1:])
+    ),
     "dynamic_update_slice": Linearity(_dynamic_update, (0, 1), joint=True),
-    "fft": Linearity(_fft),
-    "ifft": Linearity(_ifft),
+    "fft": Linearity(lambda at, c, n: c.ifft(at.attrs.axes).mul(_count(c, at.attrs.axes))),
+    "ifft": Linearity(lambda at, c, n: c.fft(at.attrs.axes).div(_count(c, at.attrs.axes))),
     "rfft": Linearity(_rfft),
     "irfft": Linearity(_irfft),
 }
-__all__ = ["LINEAR", "Linearity", "is_linear_bitcast", "kept"]

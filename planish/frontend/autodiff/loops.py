@@ -15,11 +15,10 @@ from planish.frontend.replay import Values, replay
 from planish.ptir import ops
 from planish.ptir.function import Inst, Region, Value
 from planish.ptir.graph_value import GraphValue
-from planish.ptir.ops.control import ScanAttrs
 
 
 def _scan_there(sweep: Sweep, inst: Inst) -> tuple[Sequence[GraphValue], Sequence[GraphValue]]:
-    attrs: ScanAttrs = inst.attrs  # type: ignore[assignment] # that of a scan
+    attrs: ops.ScanAttrs = inst.attrs  # type: ignore[assignment] # that of a scan
     (body,) = inst.regions
     carried = attrs.num_carries
 
@@ -34,7 +33,7 @@ def _scan_there(sweep: Sweep, inst: Inst) -> tuple[Sequence[GraphValue], Sequenc
 
 
 def _scan_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
-    attrs: ScanAttrs = inst.attrs  # type: ignore[assignment] # that of a scan
+    attrs: ops.ScanAttrs = inst.attrs  # type: ignore[assignment] # that of a scan
     (body,) = inst.regions
     carried = attrs.num_carries
     sequences = inst.operands[carried:]
@@ -217,4 +216,3 @@ def _while_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
 
 THERE.update({"scan": _scan_there, "while": _while_there})
 BACK.update({"scan": _scan_back, "while": _while_back})
-__all__ = ["bound"]

@@ -13,10 +13,11 @@ from typing import Final
 
 from planish import dtypes
 from planish.frontend.autodiff.instruction import (
-    At,
     Pull,
     Push,
+    RuleSite,
     added,
+    conjugate,
     gathered,
     put,
     taken,
@@ -31,12 +32,11 @@ from planish.ptir.dims import DimLike, bounds
 from planish.ptir.dims import product as product_of
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.ops.numerics import highest, lowest
-from planish.ptir.ops.reduce import ReduceWindowAttrs
 
 # -- reductions ------------------------------------------------------------------------------------------------
 
 
-def _extreme_share(at: At) -> V:
+def _extreme_share(at: RuleSite) -> V:
     """1 / n where an element is one of the n extremes, else 0: equal elements share."""
     x = at.x[0]
     best = kept(at, at.y[0]).broadcast_to(x.dims)
@@ -45,15 +45,15 @@ def _extreme_share(at: At) -> V:
     return one.div(one.reduce_sum(at.attrs.axes, keepdims=True).broadcast_to(x.dims))
 
 
-def _pull_extreme(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_extreme(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     return [kept(at, the_only(c)).broadcast_to(at.x[0].dims).mul(_extreme_share(at))]
 
 
-def _push_extreme(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_extreme(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     return [the_only(t).mul(_extreme_share(at)).reduce_sum(at.attrs.axes, at.attrs.keepdims)]
 
 
-def _others(at: At) -> V:
+def _others(at: RuleSite) -> V:
     """Of each element, the product of all others along the reduced axes."""
     x, axes = at.x[0], at.attrs.axes
     rest = [axis for axis in range(x.rank) if axis not in axes]
@@ -67,16 +67,12 @@ def _others(at: At) -> V:
     return others.transpose([order.index(axis) for axis in range(x.rank)])
 
 
-def _pull_prod(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
-    return [kept(at, the_only(c)).broadcast_to(at.x[0].dims).mul(_conjugate(_others(at)))]
+def _pull_prod(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+    return [kept(at, the_only(c)).broadcast_to(at.x[0].dims).mul(conjugate(_others(at)))]
 
 
-def _push_prod(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_prod(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     return [the_only(t).mul(_others(at)).reduce_sum(at.attrs.axes, at.attrs.keepdims)]
-
-
-def _conjugate(x: V) -> V:
-    return x.conj() if x.dtype.is_complex else x
 
 
 # -- running products and extremes -----------------------------------------------------------------------------
@@ -97,9 +93,9 @@ def _shifted(value: V, axis: int, by: int, fill: int = 0) -> V:
     return value.pad(low, [-amount for amount in low], value=fill)
 
 
-def _pull_cumprod(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_cumprod(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     """dx_i = Π_{j<i} x_j · s_i with s_i = c_i + x_{i+1} · s_{i+1}: a loop from the end, without division."""
-    axis, reverse, x = at.attrs.axis, at.attrs.reverse, _conjugate(at.x[0])
+    axis, reverse, x = at.attrs.axis, at.attrs.reverse, conjugate(at.x[0])
     cotangent = the_only(c)
     if x.dims[axis] == 0:
         return [cotangent]
@@ -118,7 +114,7 @@ def _pull_cumprod(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[
     return [_back(sums, axis).mul(before)]
 
 
-def _push_cumprod(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_cumprod(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     """p and dp together: p ← p·x, dp ← dp·x + p·t."""
     axis, reverse, exclusive, x = at.attrs.axis, at.attrs.reverse, at.attrs.exclusive, at.x[0]
     line, tangent = _front(x, axis), _front(the_only(t), axis)
@@ -133,7 +129,7 @@ def _push_cumprod(at: At, t: Sequence[V | None]) -> list[V | None]:
     return [_back(moved, axis)]
 
 
-def _latest(at: At) -> V:
+def _latest(at: RuleSite) -> V:
     """Where the running extreme up to each place (itself included) comes from: the latest of equals."""
     axis, reverse, x = at.attrs.axis, at.attrs.reverse, at.x[0]
     extreme = at.y[0]
@@ -146,14 +142,14 @@ def _latest(at: At) -> V:
     return hit.select(place, -1).cummax(axis)
 
 
-def _pull_running(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_running(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     axis, cotangent = at.attrs.axis, the_only(c)
     if at.attrs.exclusive:
         cotangent = _shifted(cotangent, axis, 1 if at.attrs.reverse else -1)
     return [put(zeros(at.graph, at.x[0].type), cotangent, _latest(at), axis)]
 
 
-def _push_running(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_running(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     axis, tangent = at.attrs.axis, the_only(t)
     moved = taken(tangent, _latest(at), axis)
     return [_shifted(moved, axis, -1 if at.attrs.reverse else 1) if at.attrs.exclusive else moved]
@@ -165,7 +161,7 @@ def _push_running(at: At, t: Sequence[V | None]) -> list[V | None]:
 _FEW: Final = 64
 
 
-def _taps(attrs: ReduceWindowAttrs) -> Iterator[tuple[int, ...]]:
+def _taps(attrs: ops.ReduceWindowAttrs) -> Iterator[tuple[int, ...]]:
     """The places in a window, in row-major order."""
     return product(*map(range, attrs.window))
 
@@ -173,9 +169,9 @@ def _taps(attrs: ReduceWindowAttrs) -> Iterator[tuple[int, ...]]:
 class _Windows:
     """The elements of each window: a list of values of the result's shape, one per place in the window."""
 
-    def __init__(self, at: At) -> None:
+    def __init__(self, at: RuleSite) -> None:
         self.at = at
-        self.attrs: ReduceWindowAttrs = at.attrs
+        self.attrs: ops.ReduceWindowAttrs = at.attrs
         self.x, self.dims = at.x[0], at.y[0].dims
         self.gaps = [dilation - 1 for dilation in self.attrs.base_dilation]
 
@@ -252,7 +248,7 @@ def _scaled(share: V, value: V) -> V:
     return where(share, value) if share.dtype.is_bool else value.mul(share)
 
 
-def _pull_window(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+def _pull_window(at: RuleSite, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     attrs, x, cotangent = at.attrs, at.x[0], the_only(c)
     if 0 in at.y[0].dims or 0 in x.dims:
         return [zeros(at.graph, x.type)]
@@ -261,13 +257,13 @@ def _pull_window(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V
     if attrs.kind != "sum" and math.prod(attrs.window) > _FEW:
         place, inside, share = _gathered_windows(at)
         given = cotangent.expand_dims(-1).broadcast_to(share.dims)
-        part = where(inside, _scaled(_conjugate(share), given))
+        part = where(inside, _scaled(conjugate(share), given))
         return [zeros(at.graph, x.type).scatter(part, place, range(x.rank), "add")]
     windows = _Windows(at)
-    return [windows.write([_scaled(_conjugate(share), cotangent) for share in windows.shares()])]
+    return [windows.write([_scaled(conjugate(share), cotangent) for share in windows.shares()])]
 
 
-def _push_window(at: At, t: Sequence[V | None]) -> list[V | None]:
+def _push_window(at: RuleSite, t: Sequence[V | None]) -> list[V | None]:
     attrs, tangent = at.attrs, the_only(t)
     if attrs.kind == "sum":
         return [at.graph.emit(at.inst.op, (tangent,), attrs)]
@@ -284,9 +280,9 @@ def _push_window(at: At, t: Sequence[V | None]) -> list[V | None]:
     return [total]
 
 
-def _pull_window_sum(at: At, c: V) -> V:
+def _pull_window_sum(at: RuleSite, c: V) -> V:
     """Windows over the cotangent, spread by the strides: which windows an element is in."""
-    attrs: ReduceWindowAttrs = at.attrs
+    attrs: ops.ReduceWindowAttrs = at.attrs
     x = at.x[0]
     low: list[DimLike] = []
     high: list[DimLike] = []
@@ -305,9 +301,9 @@ def _pull_window_sum(at: At, c: V) -> V:
     return at.graph.emit(ops.reduce_window, (wide,), wanted)
 
 
-def _gathered_windows(at: At) -> tuple[list[V], V, V]:
+def _gathered_windows(at: RuleSite) -> tuple[list[V], V, V]:
     """For every window and every place in it (one flat axis at the end): where in x, whether there, and its share."""
-    attrs: ReduceWindowAttrs = at.attrs
+    attrs: ops.ReduceWindowAttrs = at.attrs
     x, y = at.x[0], at.y[0]
     dims = [*y.dims, math.prod(attrs.window)]
     rest = at.graph.iota(dims, y.rank)
@@ -344,4 +340,3 @@ REDUCTIONS: Final[Mapping[str, tuple[Push, Pull]]] = {
     "cummin": (_push_running, _pull_running),
     "reduce_window": (_push_window, _pull_window),
 }
-__all__ = ["REDUCTIONS"]

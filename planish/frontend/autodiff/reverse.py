@@ -253,4 +253,3 @@ BACK.update(
         "custom_vjp": _custom_vjp_back,
     }
 )
-__all__ = ["differentiable_parameters", "vjp"]

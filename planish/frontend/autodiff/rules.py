@@ -80,15 +80,6 @@ def spread(region: Region, live: set[Value]) -> None:
 
 
 __all__ = [
-    "CONTROL",
-    "DERIVATIVES",
-    "FLAT",
-    "KNOWN",
-    "LINEAR",
-    "OPAQUE",
-    "RULES",
-    "emit_moving",
-    "is_flat",
-    "reads",
+    "CONTROL", "DERIVATIVES", "FLAT", "KNOWN", "LINEAR", "OPAQUE", "RULES", "emit_moving", "is_flat", "reads",
     "spread",
-]
+]  # fmt: skip

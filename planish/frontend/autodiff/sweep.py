@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from planish.frontend.autodiff.instruction import At, Scaled, added, is_differentiable, no_rule, zeros
+from planish.frontend.autodiff.instruction import RuleSite, Scaled, added, is_differentiable, no_rule, zeros
 from planish.frontend.autodiff.rules import DERIVATIVES, LINEAR, RULES, emit_moving, is_flat, reads, spread
 from planish.frontend.replay import Replay, Values, emit
 from planish.ptir.function import Inst, Region, Value
@@ -81,10 +81,10 @@ class Sweep:
             if back is not None:
                 back(self, inst, pulled)
             else:
-                self._pull(At.of(self.graph, inst, self.values), pulled)
+                self._pull(RuleSite.of(self.graph, inst, self.values), pulled)
         return pulled
 
-    def _pull(self, at: At, pulled: Cotangents) -> None:
+    def _pull(self, at: RuleSite, pulled: Cotangents) -> None:
         inst, name = at.inst, at.inst.op.name
         needs = [operand in self.live for operand in inst.operands]
         if name in RULES:
@@ -112,7 +112,7 @@ class Sweep:
         return [value for value in dict.fromkeys(found) if value in self.live]
 
 
-def _conjugated(scale: Scaled, cotangent: GraphValue, at: At) -> GraphValue:
+def _conjugated(scale: Scaled, cotangent: GraphValue, at: RuleSite) -> GraphValue:
     if not cotangent.dtype.is_complex:
         return scale(cotangent, at)
     return scale(cotangent.conj(), at).conj()

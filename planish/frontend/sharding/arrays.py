@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from planish.dtypes import DType
-from planish.errors import GraphError, Location
+from planish.errors import GraphError
 from planish.frontend.session import current_scope
 from planish.frontend.sharding.mesh import Mesh, P, fitting_axes, need_mesh, needed_mesh, spec_axes
 from planish.frontend.tensor.array import Tensor
@@ -27,10 +27,9 @@ def own_ranks(mesh: Mesh) -> list[int]:
     if there is None or there.size == 1:
         return list(range(mesh.size))
     if there.size != mesh.size:
-        raise GraphError(
+        raise GraphError.at_caller(
             f"{mesh!r} has {mesh.size} ranks, and {there.size} processes run",
-            location=Location.caller(),
-            remedy=f"start {mesh.size} processes, or make a mesh of {there.size}",
+            f"start {mesh.size} processes, or make a mesh of {there.size}",
         )
     return [there.rank]
 
@@ -135,15 +134,11 @@ def with_sharding(x: Any, spec: P, *, mesh: Mesh | None = None) -> Tensor:
     `mesh` is needed only outside functions whose arguments have shardings.
     """
     if isinstance(x, Sharded):
-        raise GraphError(
+        raise GraphError.at_caller(
             f"with_sharding is about values inside a function, not {x!r}",
-            location=Location.caller(),
-            remedy="planish.shard(x, mesh, spec) cuts an array another way",
+            "planish.shard(x, mesh, spec) cuts an array another way",
         )
     tensor = asarray(x)
     found = needed_mesh("with_sharding", mesh)
     axes = fitting_axes("with_sharding", found, spec, tensor._value.type.dims)
     return Tensor.apply(ops.sharding, tensor, attrs=ops.ShardingAttrs(found.axes, axes))
-
-
-__all__ = ["Sharded", "cut", "joined", "own_ranks", "shard", "with_sharding"]

@@ -24,7 +24,7 @@ from planish.frontend.entries import CapturedCall, lent, trace_call
 from planish.frontend.expression import Donated
 from planish.frontend.matching import computed
 from planish.frontend.session import SESSION, current_scope, evaluate
-from planish.frontend.sharding.arrays import Sharded, cut, own_ranks
+from planish.frontend.sharding.arrays import Sharded, cut, own_ranks, shard
 from planish.frontend.sharding.mesh import Mesh, P, Sharding, current_mesh, fitting_axes, need_mesh, spec_axes
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.transfer import asarray
@@ -33,7 +33,7 @@ from planish.frontend.tree import Structure
 from planish.ptir import ops
 from planish.ptir.function import Function, Program
 from planish.ptir.interpret_ranks import interpret_ranks
-from planish.ptir.ops.collective import Layout, SpecAxes, group_size, transport
+from planish.ptir.ops.collective import MeshLayout, SpecAxes, group_size, transport
 from planish.ptir.passes import DEFAULT_PIPELINE, PassManager
 from planish.ptir.sharding.partition import partition
 from planish.ptir.sharding.propagate import propagate, write
@@ -55,10 +55,9 @@ def spread(given: object, structure: Structure, what: str) -> list[Spec]:
     parts = tree.apart(given)
     if parts is None or len(parts[0]) != len(structure.children):
         count, kind = len(structure.children), getattr(structure.kind, "__name__", None)
-        raise GraphError(
+        raise GraphError.at_caller(
             f"{what}: {given!r} does not fit {'a tensor' if kind is None else f'{count} values of a {kind}'}",
-            location=Location.caller(),
-            remedy="give a spec, None, or as many of them as there are values",
+            "give a spec, None, or as many of them as there are values",
         )
     found: list[Spec] = []
     for own, part in zip(parts[0], structure.children, strict=True):
@@ -88,7 +87,7 @@ class _Code:
         )
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> MeshLayout:
         layout = self.function.layout
         assert layout is not None  # noqa: S101 - partition made it
         return layout
@@ -231,10 +230,9 @@ class ShardedFunction:
             places[len(arguments) - len(names) :] = map(known.get, names)
             said = [place for place in places if place is not None]
             if sorted(said) != list(range(len(given))):
-                raise GraphError(
+                raise GraphError.at_caller(
                     f"in_shardings of {signature.name} has {len(given)} entries, and it is called with {len(said)} arguments",
-                    location=Location.caller(),
-                    remedy="give one entry per argument that is not static (None where nothing is said), or one for all",
+                    "give one entry per argument that is not static (None where nothing is said), or one for all",
                 )
         found: list[Spec] = [None] * sum(map(_count, positional.children[:bound]))
         for place, part in zip(places, arguments, strict=True):
@@ -248,17 +246,15 @@ class ShardedFunction:
         meshes += [leaf.mesh for leaf in leaves if isinstance(leaf, Sharded)]
         found = list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
         if len(found) > 1:
-            raise GraphError(
+            raise GraphError.at_caller(
                 f"{self._signature.name} is called with arrays of two meshes, {found[0]!r} and {found[1]!r}",
-                location=Location.caller(),
-                remedy="cut all arguments over one mesh: planish.shard(x, mesh, spec)",
+                "cut all arguments over one mesh: planish.shard(x, mesh, spec)",
             )
         mesh = found[0] if found else current_mesh()
         if mesh is None:
-            raise GraphError(
+            raise GraphError.at_caller(
                 f"{self._signature.name} has shardings and no mesh",
-                location=Location.caller(),
-                remedy="pass mesh= to jit, or call it with arrays that planish.shard made",
+                "pass mesh= to jit, or call it with arrays that planish.shard made",
             )
         return mesh
 
@@ -406,13 +402,7 @@ def moved(x: Sharded, spec: P, mesh: Mesh | None = None) -> Any:
     target = mesh or x.mesh
     if target != x.mesh:
         if transport() is not None:
-            raise GraphError(
-                f"{x!r} cannot go to {target!r}",
-                location=Location.caller(),
-                remedy="cut arrays over one mesh",
-            )
-        from planish.frontend.sharding.arrays import shard
-
+            raise GraphError.at_caller(f"{x!r} cannot go to {target!r}", "cut arrays over one mesh")
         return shard(x.whole(), target, spec)
     mover = _MOVERS.get((target, spec))
     if mover is None:
@@ -424,6 +414,3 @@ def moved(x: Sharded, spec: P, mesh: Mesh | None = None) -> Any:
             move, CallSignature(move, (), (), (), (), None), None, spec, target
         )
     return mover(x)
-
-
-__all__ = ["ShardedFunction", "moved", "spread"]

@@ -31,16 +31,14 @@ class Mesh:
         sizes = _sizes(shape)
         labels = (names,) if isinstance(names, str) else tuple(names)
         if not all(isinstance(label, str) for label in labels):
-            raise PlanishError(
+            raise PlanishError.at_caller(
                 f"axes of a mesh are named by text, not {', '.join(map(repr, labels))}",
-                location=Location.caller(),
-                remedy='write Mesh((2, 4), ("data", "model"))',
+                'write Mesh((2, 4), ("data", "model"))',
             )
         if len(sizes) != len(labels):
-            raise ShapeError(
+            raise ShapeError.at_caller(
                 f"a mesh of {len(sizes)} axes {sizes} and {len(labels)} names {', '.join(map(str, labels)) or 'none'}",
-                location=Location.caller(),
-                remedy='name every axis: Mesh((2, 4), ("data", "model"))',
+                'name every axis: Mesh((2, 4), ("data", "model"))',
             )
         self.axes = tuple(zip(labels, sizes, strict=True))
         self._tokens: list[Token[Mesh | None]] = []
@@ -82,10 +80,9 @@ def _sizes(shape: int | Sequence[int]) -> tuple[int, ...]:
     try:
         return (shape,) if isinstance(shape, int) else tuple(map(operator.index, shape))
     except TypeError as error:
-        raise PlanishError(
+        raise PlanishError.at_caller(
             f"a mesh has as many ranks along an axis as a whole number says, not {shape!r}",
-            location=Location.caller(),
-            remedy='write Mesh((2, 4), ("data", "model"))',
+            'write Mesh((2, 4), ("data", "model"))',
         ) from error
 
 
@@ -125,10 +122,8 @@ def _names(entry: object) -> tuple[str, ...]:
         names = tuple(entry)
     for name in names:
         if not isinstance(name, str):
-            raise PlanishError(
-                f"a spec names axes of a mesh, not {name!r}",
-                location=Location.caller(),
-                remedy='write P("data", None, ("model", "pipe"))',
+            raise PlanishError.at_caller(
+                f"a spec names axes of a mesh, not {name!r}", 'write P("data", None, ("model", "pipe"))'
             )
     return cast("tuple[str, ...]", names)
 
@@ -178,29 +173,24 @@ def _each_axis(what: str, spec: P, dims: Sequence[DimLike]) -> SpecAxes:
     entries = _need_spec(what, spec).entries
     if len(entries) > len(dims):
         shape = f"({', '.join(map(str, dims))}{',' if len(dims) == 1 else ''})"
-        raise ShapeError(
+        raise ShapeError.at_caller(
             f"{what}: {spec!r} is about {len(entries)} axes, and the shape is {shape}",
-            location=Location.caller(),
-            remedy="give at most one entry per axis" if dims else "a single number is not cut: write P()",
+            "give at most one entry per axis" if dims else "a single number is not cut: write P()",
         )
     return (*entries, *[()] * (len(dims) - len(entries)))
 
 
 def _need_spec(what: str, spec: P) -> P:
     if not isinstance(spec, P):
-        raise PlanishError(
-            f"{what}: {spec!r} is no spec", location=Location.caller(), remedy='write planish.P("data", None)'
-        )
+        raise PlanishError.at_caller(f"{what}: {spec!r} is no spec", 'write planish.P("data", None)')
     return spec
 
 
 def need_mesh(what: str, mesh: Mesh) -> Mesh:
     """A mesh, and nothing else."""
     if not isinstance(mesh, Mesh):
-        raise PlanishError(
-            f"{what}: {mesh!r} is no mesh",
-            location=Location.caller(),
-            remedy='make one: planish.Mesh((2, 4), ("data", "model"))',
+        raise PlanishError.at_caller(
+            f"{what}: {mesh!r} is no mesh", 'make one: planish.Mesh((2, 4), ("data", "model"))'
         )
     return mesh
 
@@ -222,12 +212,8 @@ def needed_mesh(what: str, mesh: Mesh | None) -> Mesh:
     """A mesh, given or the current one."""
     found = current_mesh() if mesh is None else need_mesh(what, mesh)
     if found is None:
-        raise PlanishError(
+        raise PlanishError.at_caller(
             f"{what}: no mesh says what the axes of the spec are",
-            location=Location.caller(),
-            remedy="pass mesh=, or call it inside `with mesh:` or a function under jit with shardings",
+            "pass mesh=, or call it inside `with mesh:` or a function under jit with shardings",
         )
     return found
-
-
-__all__ = ["Mesh", "P", "Sharding", "current_mesh", "fitting_axes", "need_mesh", "needed_mesh", "spec_axes"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from planish.errors import Location, ShapeError
+from planish.errors import ShapeError
 from planish.frontend import tree
 from planish.frontend.control import scan
 from planish.frontend.sharding.arrays import with_sharding
@@ -45,10 +45,9 @@ def pipeline(
     params = tree.unflatten(structure, tensors)
     count = _stages([tensor.shape for tensor in tensors], axis, ranks)
     if batches.ndim == 0 or batches.shape[0] == 0:
-        raise ShapeError(
+        raise ShapeError.at_caller(
             f"pipeline: there are no batches in shape {batches.shape}",
-            location=Location.caller(),
-            remedy="the first axis counts batches: x.reshape(count, -1, *x.shape[1:])",
+            "the first axis counts batches: x.reshape(count, -1, *x.shape[1:])",
         )
     shape = batches.shape[1:]
     place = arange(count).reshape(count, *[1] * len(shape))
@@ -59,10 +58,9 @@ def pipeline(
         taken = _moved_on(hands) + fed
         made = vmap(stage)(params, taken)
         if (made.shape, made.dtype) != (taken.shape, taken.dtype):
-            raise ShapeError(
+            raise ShapeError.at_caller(
                 f"pipeline: a stage takes {taken.dtype.name} {shape} and gives {made.dtype.name} {made.shape[1:]}",
-                location=Location.caller(),
-                remedy="what one stage gives the next one takes: keep shape and dtype",
+                "what one stage gives the next one takes: keep shape and dtype",
             )
         return made, made
 
@@ -80,17 +78,15 @@ def _stages(shapes: Sequence[tuple[int, ...]], axis: str, ranks: int) -> int:
     """How many stages parameters of such shapes are of."""
     counts = {shape[0] if shape else 0 for shape in shapes}
     if len(counts) != 1 or 0 in counts:
-        raise ShapeError(
+        raise ShapeError.at_caller(
             f"pipeline: the parameters are of {' and '.join(map(str, sorted(counts))) or 'no'} stages",
-            location=Location.caller(),
-            remedy="stack those of all stages along their first axis",
+            "stack those of all stages along their first axis",
         )
     (count,) = counts
     if count % ranks:
-        raise ShapeError(
+        raise ShapeError.at_caller(
             f"pipeline: {count} stages do not divide over {axis} ({ranks})",
-            location=Location.caller(),
-            remedy=f"make it {-(-count // ranks) * ranks} stages, or put several layers into one",
+            f"make it {-(-count // ranks) * ranks} stages, or put several layers into one",
         )
     return count
 
@@ -100,6 +96,3 @@ def _moved_on(hands: Tensor) -> Tensor:
     ends = (1, *[0] * (hands.ndim - 1))
     attrs = ops.PadAttrs(ends, tuple([-end for end in ends]), (0,) * hands.ndim)
     return Tensor.apply(ops.pad, hands, zeros((), dtype=hands.dtype), attrs=attrs)
-
-
-__all__ = ["pipeline"]

@@ -22,20 +22,20 @@ from weakref import ref
 import numpy as np
 
 from planish.dtypes import DType
-from planish.errors import DTypeError, GraphError, Location, ShapeError
+from planish.errors import DTypeError, GraphError, ShapeError
 from planish.frontend.devices import default_device
 from planish.frontend.expression import LazyValue, TraceScope
 from planish.frontend.session import SESSION, current_scope
 from planish.frontend.storage import Array, Storage, fetched, host
 from planish.frontend.tensor.methods import ArrayMethods
-from planish.frontend.tensor.operators import BinaryOperator, InPlace, Reflected, UnaryOperator
+from planish.frontend.tensor.operators import BinaryOperator, UnaryOperator, operators
 from planish.ptir.types import TensorType, product
 
 if TYPE_CHECKING:
     from types import EllipsisType
 
     from planish.frontend.tensor import functions  # noqa: TC004 - `bind` hands it over
-    from planish.frontend.tensor.indexing import At
+    from planish.frontend.tensor.indexing import IndexedUpdate
     from planish.frontend.tensor.operands import DTypeLike
     from planish.ptir.ops.definition import Attrs, OpDef
 
@@ -119,11 +119,10 @@ class Tensor(ArrayMethods):
     def T(self) -> Tensor:  # noqa: N802 - the Array API's name
         """The transpose of a matrix."""
         if self.ndim != 2:
-            raise ShapeError(
-                f"T: shape {self.shape} is not a matrix",
-                op="T",
-                location=Location.caller(),
-                remedy="mT exchanges the last two axes of a stack of matrices, permute_dims reorders any",
+            raise ShapeError.of(
+                "T",
+                f"shape {self.shape} is not a matrix",
+                "mT exchanges the last two axes of a stack of matrices, permute_dims reorders any",
             )
         return functions.permute_dims(self, (1, 0))
 
@@ -143,9 +142,9 @@ class Tensor(ArrayMethods):
         return functions.imag(self)
 
     @property
-    def at(self) -> At:
+    def at(self) -> IndexedUpdate:
         """Updates without assignment: `x.at[index].set(v)`, `.add(v)`, `.max(v)` … are new tensors."""
-        return functions.At(self)
+        return functions.IndexedUpdate(self)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         return functions.array_namespace(api_version)
@@ -183,11 +182,10 @@ class Tensor(ArrayMethods):
         if at:
             return (self[at] if len(at) > 1 or self.ndim == 1 else functions.ravel(self)[at[0]]).item()
         if self.size != 1:
-            raise ShapeError(
-                f"item: shape {self.shape} has {self.size} elements, not one",
-                op="item",
-                location=Location.caller(),
-                remedy="pick one with x[…], or take all with tolist()",
+            raise ShapeError.of(
+                "item",
+                f"shape {self.shape} has {self.size} elements, not one",
+                "pick one with x[…], or take all with tolist()",
             )
         return functions.python_number(self._elements("item").reshape(()), self.dtype)
 
@@ -197,18 +195,16 @@ class Tensor(ArrayMethods):
 
     def _scalar(self, what: str, allowed: bool) -> Scalar:
         if self.ndim != 0:
-            raise DTypeError(
+            raise DTypeError.at_caller(
                 f"{what}() of a tensor of shape {self.shape}: only one without axes is a number",
+                "use any() or all() for a truth value, item() for the only element",
                 op=what,
-                location=Location.caller(),
-                remedy="use any() or all() for a truth value, item() for the only element",
             )
         if not allowed:
-            raise DTypeError(
+            raise DTypeError.at_caller(
                 f"{what}() of a tensor of dtype {self.dtype.name}",
+                "convert it with astype, or take real(x)",
                 op=what,
-                location=Location.caller(),
-                remedy="convert it with astype, or take real(x)",
             )
         return functions.python_number(self._elements(what), self.dtype)
 
@@ -229,18 +225,17 @@ class Tensor(ArrayMethods):
 
     def __len__(self) -> int:
         if self.ndim == 0:
-            raise DTypeError("len() of a tensor without axes", location=Location.caller())
+            raise DTypeError.at_caller("len() of a tensor without axes")
         if not isinstance(self.shape[0], int):
-            raise DTypeError(
+            raise DTypeError.at_caller(
                 f"len() of a tensor whose first axis has the named size {self.shape[0]}: Python wants a number",
-                location=Location.caller(),
-                remedy="use x.shape[0], which can be computed with",
+                "use x.shape[0], which can be computed with",
             )
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
-            raise DTypeError("a tensor without axes cannot be iterated over", location=Location.caller())
+            raise DTypeError.at_caller("a tensor without axes cannot be iterated over")
         return iter(functions.unstack(self))
 
     def __contains__(self, value: Tensor | Scalar) -> bool:
@@ -327,10 +322,9 @@ class Tensor(ArrayMethods):
         """From now on this name stands for another version."""
         now = current_scope()
         if now is not None and self._scope is not now:
-            raise GraphError(
+            raise GraphError.at_caller(
                 f"{what}: a tensor from outside is assigned to while {now.what} traces the function",
-                location=Location.caller(),
-                remedy="use x.at[…].set(v) and return the result",
+                "use x.at[…].set(v) and return the result",
             )
         self._value = new._value
         self._value.shared = True  # what was assigned may be somebody's name
@@ -338,52 +332,21 @@ class Tensor(ArrayMethods):
 
     # --- operators ---
 
-    __pos__, __neg__, __abs__, __invert__ = (
-        UnaryOperator("positive"),
-        UnaryOperator("negative"),
-        UnaryOperator("abs"),
-        UnaryOperator("bitwise_invert"),
-    )
-    __add__, __radd__, __iadd__ = BinaryOperator("add"), Reflected("add"), InPlace("add", "+=")
-    __sub__, __rsub__, __isub__ = BinaryOperator("subtract"), Reflected("subtract"), InPlace("subtract", "-=")
-    __mul__, __rmul__, __imul__ = BinaryOperator("multiply"), Reflected("multiply"), InPlace("multiply", "*=")
-    __truediv__, __rtruediv__, __itruediv__ = (
-        BinaryOperator("divide"),
-        Reflected("divide"),
-        InPlace("divide", "/="),
-    )
-    __floordiv__, __rfloordiv__ = BinaryOperator("floor_divide"), Reflected("floor_divide")
-    __ifloordiv__ = InPlace("floor_divide", "//=")
-    __mod__, __rmod__, __imod__ = (
-        BinaryOperator("remainder"),
-        Reflected("remainder"),
-        InPlace("remainder", "%="),
-    )
-    __pow__, __rpow__, __ipow__ = BinaryOperator("pow"), Reflected("pow"), InPlace("pow", "**=")
-    __and__, __rand__, __iand__ = (
-        BinaryOperator("bitwise_and"),
-        Reflected("bitwise_and"),
-        InPlace("bitwise_and", "&="),
-    )
-    __or__, __ror__, __ior__ = (
-        BinaryOperator("bitwise_or"),
-        Reflected("bitwise_or"),
-        InPlace("bitwise_or", "|="),
-    )
-    __xor__, __rxor__, __ixor__ = (
-        BinaryOperator("bitwise_xor"),
-        Reflected("bitwise_xor"),
-        InPlace("bitwise_xor", "^="),
-    )
-    __lshift__, __rlshift__ = BinaryOperator("bitwise_left_shift"), Reflected("bitwise_left_shift")
-    __ilshift__ = InPlace("bitwise_left_shift", "<<=")
-    __rshift__, __rrshift__ = BinaryOperator("bitwise_right_shift"), Reflected("bitwise_right_shift")
-    __irshift__ = InPlace("bitwise_right_shift", ">>=")
-    __matmul__, __rmatmul__, __imatmul__ = (
-        BinaryOperator("matmul"),
-        Reflected("matmul"),
-        InPlace("matmul", "@="),
-    )
+    __pos__, __neg__ = UnaryOperator("positive"), UnaryOperator("negative")
+    __abs__, __invert__ = UnaryOperator("abs"), UnaryOperator("bitwise_invert")
+    __add__, __radd__, __iadd__ = operators("add", "+=")
+    __sub__, __rsub__, __isub__ = operators("subtract", "-=")
+    __mul__, __rmul__, __imul__ = operators("multiply", "*=")
+    __truediv__, __rtruediv__, __itruediv__ = operators("divide", "/=")
+    __floordiv__, __rfloordiv__, __ifloordiv__ = operators("floor_divide", "//=")
+    __mod__, __rmod__, __imod__ = operators("remainder", "%=")
+    __pow__, __rpow__, __ipow__ = operators("pow", "**=")
+    __and__, __rand__, __iand__ = operators("bitwise_and", "&=")
+    __or__, __ror__, __ior__ = operators("bitwise_or", "|=")
+    __xor__, __rxor__, __ixor__ = operators("bitwise_xor", "^=")
+    __lshift__, __rlshift__, __ilshift__ = operators("bitwise_left_shift", "<<=")
+    __rshift__, __rrshift__, __irshift__ = operators("bitwise_right_shift", ">>=")
+    __matmul__, __rmatmul__, __imatmul__ = operators("matmul", "@=")
     __lt__, __le__ = BinaryOperator("less"), BinaryOperator("less_equal")
     __gt__, __ge__ = BinaryOperator("greater"), BinaryOperator("greater_equal")
     __eq__, __ne__ = BinaryOperator("equal"), BinaryOperator("not_equal")  # type: ignore[assignment] # elementwise
@@ -440,23 +403,13 @@ class Tensor(ArrayMethods):
         return functions.mean(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def var(
-        self,
-        axis: Axis = None,
-        correction: float = 0.0,
-        keepdims: bool = False,
-        *,
-        ddof: float | None = None,
+        self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, *, ddof: float | None = None
     ) -> Tensor:
         """The variance over axes; the count is less by `correction`, which NumPy calls `ddof`."""
         return functions.var(self, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof)
 
     def std(
-        self,
-        axis: Axis = None,
-        correction: float = 0.0,
-        keepdims: bool = False,
-        *,
-        ddof: float | None = None,
+        self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, *, ddof: float | None = None
     ) -> Tensor:
         """The standard deviation over axes."""
         return functions.std(self, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof)
@@ -491,6 +444,6 @@ def bind(namespace: ModuleType, apply: Callable[..., Tensor]) -> None:
     globals()["functions"] = namespace
     Tensor.apply = staticmethod(apply)  # type: ignore[method-assign] # declared above
     for name, member in list(vars(Tensor).items()):
-        if isinstance(member, UnaryOperator | BinaryOperator):
+        if isinstance(member, UnaryOperator):
             # the function itself where it is one: one call less
             setattr(Tensor, name, member.bound(getattr(namespace, member.function)))

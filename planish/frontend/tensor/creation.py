@@ -29,7 +29,6 @@ from planish.frontend.tensor.operands import (
     broadcast_all,
     cast_to,
     constant,
-    mistake,
     permuted,
     promoted,
     reshaped,
@@ -40,7 +39,6 @@ from planish.frontend.tensor.recipes import remembered
 from planish.ptir import ops
 from planish.ptir.dims import Dim
 from planish.ptir.library import shaping
-from planish.ptir.ops.indexing import IotaAttrs
 from planish.ptir.types import DimLike, bounds
 
 
@@ -54,7 +52,7 @@ def placed(x: Tensor, device: str | None) -> Tensor:
 
 def iota(shape: Sequence[DimLike], axis: int, dtype: DType = dtypes.int64) -> Tensor:
     """0, 1, 2 … along an axis."""
-    return Tensor.apply(ops.iota, attrs=IotaAttrs(dtype, tuple(shape), axis))
+    return Tensor.apply(ops.iota, attrs=ops.IotaAttrs(dtype, tuple(shape), axis))
 
 
 def full(
@@ -147,10 +145,10 @@ def arange(
         return _counted(cast("DimLike", first), cast("DimLike", last), cast("int", step), dtype, device)
     given = [_number(number) for number in (first, last, step)]
     if any(not isinstance(number, int | float) for number in given):
-        raise mistake(DTypeError, "arange", f"takes real numbers, not {given}")
+        raise DTypeError.of("arange", f"takes real numbers, not {given}")
     first, last, step = given
     if step == 0:
-        raise mistake(ShapeError, "arange", "a step of 0 never arrives")
+        raise ShapeError.of("arange", "a step of 0 never arrives")
     kind = dtypes.result_type(*given) if dtype is None else as_dtype(dtype)
     if all(isinstance(number, int) for number in given):
         count = len(range(int(first), int(last), int(step)))
@@ -159,7 +157,7 @@ def arange(
     if kind.is_int and isinstance(first, int) and isinstance(step, int):
         for end in (first, first + (count - 1) * step) if count > 0 else ():
             if not cast("int", kind.min) <= end <= cast("int", kind.max):
-                raise mistake(DTypeError, "arange", f"{end} is no {kind.name}", "use a wider dtype")
+                raise DTypeError.of("arange", f"{end} is no {kind.name}", "use a wider dtype")
         counted = iota((count,), 0, dtypes.uint64 if kind is dtypes.uint64 else dtypes.int64)
         wide = counted.dtype
         line = counted * constant(wide.wrap(step), wide) + constant(wide.wrap(first), wide)
@@ -172,8 +170,7 @@ def _counted(first: DimLike, last: DimLike, step: int, dtype: DTypeLike | None, 
     """Numbers up to a size that has only a name."""
     given: tuple[object, ...] = (first, last, step)
     if any(isinstance(number, float) for number in given) or step < 1 or not first <= last:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "arange",
             f"from {first} to {last} by {step}: how many numbers that are is not certain",
             "with named sizes it counts upwards by a whole number, from a start that is not beyond the end",
@@ -236,9 +233,9 @@ def linspace(
     kind = as_dtype(dtype) if dtype is not None else _spaced_dtype(ends, is_complex)
     wide = dtypes.complex128 if is_complex or kind.is_complex else dtypes.float64
     if kind.is_bool:
-        raise mistake(DTypeError, "linspace", "truth values are not evenly spaced", "use a dtype of numbers")
+        raise DTypeError.of("linspace", "truth values are not evenly spaced", "use a dtype of numbers")
     if bounds(num)[0] < 0:
-        raise mistake(ShapeError, "linspace", f"cannot make {num} numbers")
+        raise ShapeError.of("linspace", f"cannot make {num} numbers")
     between = [x for x in ends if isinstance(x, Tensor)]
     if between:
         first, last = broadcast_all(
@@ -326,7 +323,7 @@ def eye(
 def _triangle(name: str, x: Tensor, k: int, lower: bool) -> Tensor:
     given = tensor(name, x)
     if given.ndim < 2:
-        raise mistake(ShapeError, name, f"shape {given.shape} is not a matrix", "it needs two axes")
+        raise ShapeError.of(name, f"shape {given.shape} is not a matrix", "it needs two axes")
     return composite(shaping.tril if lower else shaping.triu, given, diagonal=_diagonal(k, given.shape[-2:]))
 
 
@@ -367,14 +364,11 @@ def diag(x: Tensor, /, k: int = 0) -> Tensor:
     if given.ndim == 2:
         return composite(shaping.diagonal, given, offset=k)
     if given.ndim != 1:
-        raise mistake(ShapeError, "diag", f"shape {given.shape} is neither a vector nor a matrix")
+        raise ShapeError.of("diag", f"shape {given.shape} is neither a vector nor a matrix")
     size = given.shape[0] + abs(k)
     row, column = iota((size, size), 0), iota((size, size), 1)
     line = Tensor.apply(
-        ops.pad,
-        given,
-        constant(0, given.dtype),
-        attrs=ops.PadAttrs((max(0, -k),), (max(0, k),), (0,)),
+        ops.pad, given, constant(0, given.dtype), attrs=ops.PadAttrs((max(0, -k),), (max(0, k),), (0,))
     )
     return where(column - row == k, reshaped(line, (size, 1)), constant(0, given.dtype))
 
@@ -384,7 +378,7 @@ def meshgrid(
 ) -> tuple[Tensor, ...]:
     """Coordinates: each vector along an axis of its own, repeated along the others; with `sparse` not repeated."""
     if indexing not in ("xy", "ij"):
-        raise mistake(ShapeError, "meshgrid", f"there is no indexing {indexing!r}", "xy or ij")
+        raise ShapeError.of("meshgrid", f"there is no indexing {indexing!r}", "xy or ij")
     lines = [reshaped(x, (x.size,)) if x.ndim != 1 else x for x in [tensor("meshgrid", x) for x in arrays]]
     order = list(range(len(lines)))
     if indexing == "xy" and len(lines) > 1:
@@ -404,7 +398,7 @@ def one_hot(x: Tensor, /, num_classes: int, dtype: DTypeLike | None = None, *, a
     """A new axis that is 1 at the index and 0 elsewhere; an index outside gives zeros."""
     given = tensor("one_hot", x)
     if not given.dtype.is_int:
-        raise mistake(DTypeError, "one_hot", f"{given.dtype.name} is no index", "convert it to int64")
+        raise DTypeError.of("one_hot", f"{given.dtype.name} is no index", "convert it to int64")
     kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
     place = axis_of("one_hot", axis, given.ndim + 1)
     shape: Shape = (*given.shape[:place], num_classes, *given.shape[place:])
@@ -417,7 +411,7 @@ def vander(x: Tensor, /, n: int | None = None, increasing: bool = False) -> Tens
     """Powers of a vector as columns, the highest first."""
     given = tensor("vander", x)
     if given.ndim != 1:
-        raise mistake(ShapeError, "vander", f"shape {given.shape} is not a vector")
+        raise ShapeError.of("vander", f"shape {given.shape} is not a vector")
     count = given.shape[0] if n is None else n
     powers = iota((count,), 0, given.dtype)
     line = powers if increasing else (count - 1) - powers

@@ -9,7 +9,7 @@ from planish import dtypes
 from planish.dtypes import DType, Kind
 from planish.errors import DTypeError, Location
 from planish.frontend.tensor.array import Scalar, Tensor
-from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, mistake, tensor
+from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, tensor
 from planish.frontend.tensor.transfer import to_device
 from planish.frontend.tensor.weak import WeakTensor
 from planish.records import dataclass
@@ -57,8 +57,7 @@ def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: str | N
     """The elements converted: floats toward zero and into the range of integers, integers wrap."""
     given, wanted = x if isinstance(x, WeakTensor) else tensor("astype", x), as_dtype(dtype)
     if given.dtype.is_complex and not (wanted.is_complex or wanted.is_bool):
-        raise mistake(
-            DTypeError,
+        raise DTypeError.of(
             "astype",
             f"{given.dtype.name} cannot become {wanted.name}",
             "say which part is meant: planish.real(x) or planish.imag(x)",
@@ -82,7 +81,7 @@ def finfo(type: DTypeLike | Tensor, /) -> FInfo:
     """The limits of a float or complex dtype."""
     dtype = _dtype_of(type)
     if not (dtype.is_float or dtype.is_complex):
-        raise mistake(DTypeError, "finfo", f"{dtype.name} is not a float dtype", "iinfo is for integers")
+        raise DTypeError.of("finfo", f"{dtype.name} is not a float dtype", "iinfo is for integers")
     form = dtypes.float_format(dtype)
     part = dtypes.parse(f"f{dtype.bits // 2}") if dtype.is_complex else dtype
     return FInfo(part.bits, form.eps, form.largest, -form.largest, form.smallest_normal, part)
@@ -92,7 +91,7 @@ def iinfo(type: DTypeLike | Tensor, /) -> IInfo:
     """The limits of an integer dtype."""
     dtype = _dtype_of(type)
     if not dtype.is_int or dtype.min is None or dtype.max is None:
-        raise mistake(DTypeError, "iinfo", f"{dtype.name} is not an integer dtype", "finfo is for floats")
+        raise DTypeError.of("iinfo", f"{dtype.name} is not an integer dtype", "finfo is for floats")
     return IInfo(dtype.bits, int(dtype.max), int(dtype.min), dtype)
 
 
@@ -104,7 +103,7 @@ def isdtype(dtype: DTypeLike, kind: KindName | tuple[KindName, ...]) -> bool:
     if isinstance(kind, str):
         found = _KINDS.get(kind)
         if found is None:
-            raise mistake(DTypeError, "isdtype", f"there is no kind {kind!r}", f"one of {', '.join(_KINDS)}")
+            raise DTypeError.of("isdtype", f"there is no kind {kind!r}", f"one of {', '.join(_KINDS)}")
         return found(given)
     return given is as_dtype(kind)
 

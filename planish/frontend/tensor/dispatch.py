@@ -177,6 +177,3 @@ def _way(given: Operand, ready: Tensor) -> Steps | None:
     if converted and not (given.__class__ is int and ready.dtype.is_float):
         return None
     return ()
-
-
-__all__ = ["binary", "number", "unary"]

@@ -20,7 +20,6 @@ from planish.frontend.tensor.operands import (
     cast_to,
     constant,
     default_float,
-    mistake,
     promoted,
     tensor,
     together,
@@ -44,7 +43,6 @@ from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.scalar_functions import cos, exp, log, sin
 from planish.ptir import ops
 from planish.ptir.library import cumulative
-from planish.ptir.ops.convert import BitcastAttrs
 
 abs: Final = unary("abs", ops.abs, numeric, "|x|; the modulus of complex numbers.")
 bitwise_invert: Final = unary("bitwise_invert", ops.not_, bits, "Every bit the other way; not, for bools.")
@@ -109,9 +107,7 @@ def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
 def pow(x1: Operand, x2: Operand, /) -> Tensor:
     """x1 ** x2."""
     if x2.__class__ is int and x2 < 0 and isinstance(x1, Tensor) and x1.dtype.is_int:
-        raise mistake(
-            DTypeError, "pow", f"{x1.dtype.name} ** {x2} is a fraction", f"x ** {x2}.0 gives floats"
-        )
+        raise DTypeError.of("pow", f"{x1.dtype.name} ** {x2} is a fraction", f"x ** {x2}.0 gives floats")
     return _pow(x1, x2)
 
 
@@ -222,7 +218,7 @@ def signbit(x: Tensor, /) -> Tensor:
             else constant(False, dtypes.bool_, given.shape)
         )
     unsigned = dtypes.parse(f"u{given.dtype.bits}")
-    stored = Tensor.apply(ops.bitcast, given, attrs=BitcastAttrs(unsigned))
+    stored = Tensor.apply(ops.bitcast, given, attrs=ops.BitcastAttrs(unsigned))
     return greater_equal(stored, 1 << (given.dtype.bits - 1))
 
 
@@ -348,9 +344,7 @@ def where(
     """x1 where the condition is true, else x2; with the condition alone, the positions where it is true."""
     if x1 is None or x2 is None:
         if x1 is not x2:
-            raise mistake(
-                DTypeError, "where", "one of two choices is missing", "where(c, x1, x2), or where(c)"
-            )
+            raise DTypeError.of("where", "one of two choices is missing", "where(c, x1, x2), or where(c)")
         from planish.frontend.tensor.searching import nonzero
 
         return nonzero(tensor("where", condition))

@@ -16,12 +16,11 @@ from planish.errors import ShapeError
 from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import cast_to, mistake, tensor
+from planish.frontend.tensor.operands import cast_to, tensor
 from planish.frontend.tensor.pointwise import floating
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.ops.control import CustomCallAttrs, register_custom_call
-from planish.ptir.ops.linalg import CholeskyAttrs, EighAttrs, QrAttrs, SvdAttrs, TriangularSolveAttrs
 from planish.ptir.types import TensorType
 
 EIG: Final = "planish.linalg.eig"
@@ -33,15 +32,12 @@ def matrices(name: str, x: object, *, square: bool = False) -> Tensor:
     if given.dtype.is_float and given.dtype.bits < 32:
         given = cast_to(given, dtypes.float32)
     if given.ndim < 2:
-        raise mistake(
-            ShapeError, name, f"shape {given.shape} is not a matrix", "the last two axes are rows and columns"
+        raise ShapeError.of(
+            name, f"shape {given.shape} is not a matrix", "the last two axes are rows and columns"
         )
     if square and given.shape[-1] != given.shape[-2]:
-        raise mistake(
-            ShapeError,
-            name,
-            f"matrices of shape {given.shape} are not square",
-            "the last two sizes must be equal",
+        raise ShapeError.of(
+            name, f"matrices of shape {given.shape} are not square", "the last two sizes must be equal"
         )
     return given
 
@@ -58,29 +54,29 @@ def complex_dtype(dtype: DType) -> DType:
 
 def cholesky(x: Tensor, upper: bool) -> Tensor:
     """The triangular factor of a positive definite matrix; NaN if it is not."""
-    return Tensor.apply(ops.cholesky, x, attrs=CholeskyAttrs(lower=not upper))
+    return Tensor.apply(ops.cholesky, x, attrs=ops.CholeskyAttrs(lower=not upper))
 
 
 def qr(x: Tensor, full: bool) -> tuple[Tensor, Tensor]:
     """Orthonormal columns and an upper triangle."""
-    q, r = apply(ops.qr, x, attrs=QrAttrs(full))
+    q, r = apply(ops.qr, x, attrs=ops.QrAttrs(full))
     return q, r
 
 
 def svd(x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
     """u, singular values in descending order, vh."""
-    u, s, vh = apply(ops.svd, x, attrs=SvdAttrs(full, True))
+    u, s, vh = apply(ops.svd, x, attrs=ops.SvdAttrs(full, True))
     return u, s, vh
 
 
 def singular_values(x: Tensor) -> Tensor:
     """Singular values in descending order."""
-    return apply(ops.svd, x, attrs=SvdAttrs(False, False))[0]
+    return apply(ops.svd, x, attrs=ops.SvdAttrs(False, False))[0]
 
 
 def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenvalues in ascending order, and eigenvectors, of a Hermitian matrix."""
-    values, vectors = apply(ops.eigh, x, attrs=EighAttrs())
+    values, vectors = apply(ops.eigh, x, attrs=ops.EighAttrs())
     return values, vectors
 
 
@@ -94,7 +90,9 @@ def triangular_solve(
     a: Tensor, b: Tensor, *, lower: bool, unit: bool = False, transform: str = "none"
 ) -> Tensor:
     """x with a·x = b for a triangular a."""
-    return Tensor.apply(ops.triangular_solve, a, b, attrs=TriangularSolveAttrs(True, lower, transform, unit))
+    return Tensor.apply(
+        ops.triangular_solve, a, b, attrs=ops.TriangularSolveAttrs(True, lower, transform, unit)
+    )
 
 
 def eig(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,6 +24,3 @@ class FlatView(Tensor):
     def __setitem__(self, key: Index, value: Any, /) -> None:
         super().__setitem__(key, value)
         self._origin[...] = functions.reshape(Tensor(self._value), self._origin.shape)
-
-
-__all__ = ["FlatView"]

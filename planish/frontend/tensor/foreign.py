@@ -17,7 +17,7 @@ from planish.dlpack import host_array
 from planish.errors import DTypeError, PlanishError
 from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import mistake, tensor
+from planish.frontend.tensor.operands import tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 _OURS: Final = (Tensor, np.ndarray, np.generic, type)
@@ -56,8 +56,8 @@ def host_view(op: str, x: Any) -> Array:
         except (RuntimeError, ValueError, TypeError) as error:
             reason = error
     remedy = "hand over x.detach()" if getattr(x, "requires_grad", False) else "convert it to a NumPy array"
-    raise mistake(
-        DTypeError, op, f"an array of class {type(x).__name__} cannot be taken over: {reason}", remedy
+    raise DTypeError.of(
+        op, f"an array of class {type(x).__name__} cannot be taken over: {reason}", remedy
     ) from reason
 
 
@@ -100,6 +100,3 @@ def _is_numbers(given: object) -> bool:
     while isinstance(given, list) and given:
         given = given[0]
     return given.__class__ in _NUMBERS
-
-
-__all__ = ["accepting", "host_view", "is_foreign", "other_names"]

@@ -30,7 +30,7 @@ from planish.frontend.tensor.creation import *  # noqa: F403
 from planish.frontend.tensor.data_types import *  # noqa: F403
 from planish.frontend.tensor.elementwise import *  # noqa: F403
 from planish.frontend.tensor.indexing import *  # noqa: F403
-from planish.frontend.tensor.indexing import At, getitem, setitem  # noqa: F401 - methods of tensors need them
+from planish.frontend.tensor.indexing import IndexedUpdate, getitem, setitem  # noqa: F401 - methods of tensors need them
 from planish.frontend.tensor.inspection import *  # noqa: F403
 from planish.frontend.tensor.interchange import cuda_array_interface, dlpack_device, to_dlpack  # noqa: F401
 from planish.frontend.tensor.known_parts import assigned  # noqa: F401

@@ -16,13 +16,13 @@ import numpy as np
 from planish import dtypes
 from planish.errors import ShapeError
 from planish.frontend.tensor.array import Index, Tensor
+from planish.frontend.tensor.elementwise import where
 from planish.frontend.tensor.foreign import is_foreign
 from planish.frontend.tensor.operands import (
     IndexOutOfRange,
     broadcast_all,
     cast_to,
     from_data,
-    mistake,
     reshaped,
     size_of,
     tensor,
@@ -62,7 +62,7 @@ def plan(x: Tensor, key: Index, nonzero: Nonzero) -> tuple[Tensor, IndexSteps]:
     try:
         basic = plan_index(x._type, regular)
     except ShapeError as error:
-        raise mistake(IndexOutOfRange, "x[…]", error.message, error.remedy) from None
+        raise IndexOutOfRange.of("x[…]", error.message, error.remedy) from None
     whole = all(item == slice(None) for item in regular)
     if not arrays:
         return x, IndexSteps(basic, (), (), 0, whole)
@@ -79,8 +79,7 @@ def _item(item: object) -> Item:
     if isinstance(item, Tensor):
         if item.dtype.is_int or item.dtype.is_bool:
             return item
-        raise mistake(
-            IndexOutOfRange,
+        raise IndexOutOfRange.of(
             "x[…]",
             f"a tensor of dtype {item.dtype.name} is no index",
             "use integers or bools: planish.astype(i, planish.int64)",
@@ -90,7 +89,7 @@ def _item(item: object) -> Item:
     if isinstance(item, slice):
         parts = [_end(item, part) for part in (item.start, item.stop, item.step)]
         if parts[2] == 0:
-            raise mistake(ShapeError, "x[…]", "a slice cannot have step 0")
+            raise ShapeError.of("x[…]", "a slice cannot have step 0")
         return slice(*parts)
     if isinstance(item, bool | np.bool_ | list | tuple | np.ndarray):
         array = np.asarray(item)
@@ -104,11 +103,8 @@ def _item(item: object) -> Item:
         except TypeError:
             if is_foreign(type(item)):
                 return _item(tensor("x[…]", item))
-    raise mistake(
-        IndexOutOfRange,
-        "x[…]",
-        f"{item!r} is no index",
-        "use integers, slices, ..., None, masks or integer arrays",
+    raise IndexOutOfRange.of(
+        "x[…]", f"{item!r} is no index", "use integers, slices, ..., None, masks or integer arrays"
     )
 
 
@@ -118,9 +114,7 @@ def _end(whole: slice, part: Any) -> DimLike | None:
     try:
         return operator.index(part)
     except TypeError:
-        raise mistake(
-            IndexOutOfRange, "x[…]", f"{whole}: the ends of a slice are integers, or nothing"
-        ) from None
+        raise IndexOutOfRange.of("x[…]", f"{whole}: the ends of a slice are integers, or nothing") from None
 
 
 def _without_masks(x: Tensor, items: Sequence[Item], nonzero: Nonzero) -> tuple[Tensor, list[Item]]:
@@ -144,8 +138,7 @@ def _without_masks(x: Tensor, items: Sequence[Item], nonzero: Nonzero) -> tuple[
                 have in (want, 0) for have, want in zip(item.shape, shape, strict=True)
             )
             if not fits:
-                raise mistake(
-                    IndexOutOfRange,
+                raise IndexOutOfRange.of(
                     "x[…]",
                     f"a mask of shape {item.shape} does not fit axes {axis} to {axis + item.ndim - 1} of "
                     f"shape {x.shape}",
@@ -176,11 +169,9 @@ def _spelt_out(x: Tensor, items: Sequence[Item]) -> list[int | slice | Tensor | 
     dots = [at for at, item in enumerate(items) if isinstance(item, EllipsisType)]
     used = _used(items)
     if len(dots) > 1:
-        raise mistake(IndexOutOfRange, "x[…]", "an index may have only one ...")
+        raise IndexOutOfRange.of("x[…]", "an index may have only one ...")
     if used > x.ndim:
-        raise mistake(
-            IndexOutOfRange, "x[…]", f"{used} indices are too many for shape {x.shape}", "one per axis"
-        )
+        raise IndexOutOfRange.of("x[…]", f"{used} indices are too many for shape {x.shape}", "one per axis")
     at = dots[0] if dots else len(items)
     before = cast("list[int | slice | Tensor | None]", list(items[:at]))
     after = cast("list[int | slice | Tensor | None]", list(items[at + 1 :]))
@@ -199,8 +190,7 @@ def _check_known(x: Tensor, items: Sequence[int | slice | Tensor | None]) -> Non
         for end in ends:
             size = x._type.dims[axis]
             if isinstance(size, int) and not -size <= end < size:
-                raise mistake(
-                    IndexOutOfRange,
+                raise IndexOutOfRange.of(
                     "x[…]",
                     f"index {end} is outside axis {axis} of shape {x.shape}",
                     f"valid: {-size} to {size - 1}" if size else "the axis is empty",
@@ -236,7 +226,7 @@ def _broadcast(indices: Sequence[Tensor]) -> list[Tensor]:
     try:
         return broadcast_all("x[…]", indices)
     except ShapeError as error:
-        raise mistake(IndexOutOfRange, "x[…]", error.message.removeprefix("x[…]: "), error.remedy) from None
+        raise IndexOutOfRange.of("x[…]", error.message.removeprefix("x[…]: "), error.remedy) from None
 
 
 def _widened(index: Tensor) -> Tensor:
@@ -256,6 +246,4 @@ def _inside(index: Tensor, x: Tensor, axis: int) -> Tensor:
 
 def counted_from_front(index: Tensor, x: Tensor, axis: int) -> Tensor:
     """Negative positions on an axis counted from its end."""
-    from planish.frontend.tensor.elementwise import where
-
     return where(index < 0, index + size_of(x, axis, index.dtype), index)

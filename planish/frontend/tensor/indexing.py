@@ -38,7 +38,6 @@ from planish.frontend.tensor.operands import (
     common_shape,
     constant,
     from_data,
-    mistake,
     permuted,
     reshaped,
     tensor,
@@ -49,8 +48,6 @@ from planish.frontend.tensor.searching import mask_positions
 from planish.ptir import ops
 from planish.ptir.basic_index import IndexPlan
 from planish.ptir.library import common
-from planish.ptir.ops.indexing import GatherAttrs, ScatterAttrs
-from planish.ptir.ops.movement import PadAttrs, ReverseAttrs, SliceAttrs
 from planish.ptir.types import DimLike
 from planish.records import dataclass
 
@@ -89,7 +86,7 @@ _regular: Final = remembered(_indexed)
 
 @remembered
 def _picked(x: Tensor, index: Tensor) -> Tensor:
-    return Tensor.apply(ops.gather, x, index, attrs=GatherAttrs((0,)))
+    return Tensor.apply(ops.gather, x, index, attrs=ops.GatherAttrs((0,)))
 
 
 def sliced(x: Tensor, basic: IndexPlan) -> Tensor:
@@ -100,9 +97,9 @@ def sliced(x: Tensor, basic: IndexPlan) -> Tensor:
     result = x
     starts, limits = tuple(basic.starts), tuple(basic.limits)
     if any(start != 0 for start in starts) or limits != x.shape or any(step != 1 for step in basic.strides):
-        result = Tensor.apply(ops.slice_, x, attrs=SliceAttrs(starts, limits, tuple(basic.strides)))
+        result = Tensor.apply(ops.slice_, x, attrs=ops.SliceAttrs(starts, limits, tuple(basic.strides)))
     if basic.reversed_axes:
-        result = Tensor.apply(ops.reverse, result, attrs=ReverseAttrs(tuple(basic.reversed_axes)))
+        result = Tensor.apply(ops.reverse, result, attrs=ops.ReverseAttrs(tuple(basic.reversed_axes)))
     return reshaped(result, basic.dims)
 
 
@@ -126,9 +123,9 @@ def gathered(x: Tensor, steps: IndexSteps) -> Tensor:
         rest = _rest(x, steps.axes)
         result = constant(0, x.dtype, (*shape, *rest))
         if 0 not in shape:
-            raise mistake(IndexOutOfRange, "x[…]", f"shape {x.shape} has nothing to choose from")
+            raise IndexOutOfRange.of("x[…]", f"shape {x.shape} has nothing to choose from")
     else:
-        result = Tensor.apply(ops.gather, x, *steps.indices, attrs=GatherAttrs(steps.axes))
+        result = Tensor.apply(ops.gather, x, *steps.indices, attrs=ops.GatherAttrs(steps.axes))
     return permuted(result, _placing(result.ndim, len(shape), steps.front))
 
 
@@ -152,7 +149,7 @@ def take(x: Tensor, indices: Tensor, /, axis: int | None = None, *, mode: str = 
         given, axis = reshaped(given, (given.size,)) if given.ndim != 1 else given, 0
     place = axis_of("take", axis, given.ndim, given.shape)
     if mode not in ("raise", "wrap", "clip", "fill"):
-        raise mistake(ShapeError, "take", f"there is no mode {mode!r}", "raise, wrap or clip")
+        raise ShapeError.of("take", f"there is no mode {mode!r}", "raise, wrap or clip")
     size = given.shape[place]
     if mode == "wrap":
         index = remainder(index, size)
@@ -165,8 +162,8 @@ def _positions(name: str, indices: object) -> Tensor:
     index = tensor(name, indices)
     if index.dtype.is_int:
         return index
-    raise mistake(
-        DTypeError, name, f"{index.dtype.name} is no index", "convert it: planish.astype(i, planish.int64)"
+    raise DTypeError.of(
+        name, f"{index.dtype.name} is no index", "convert it: planish.astype(i, planish.int64)"
     )
 
 
@@ -174,8 +171,7 @@ def _along(name: str, x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, Te
     """Operand and indices with the same sizes beside an axis."""
     given, index = tensor(name, x), _positions(name, indices)
     if given.ndim != index.ndim:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             name,
             f"shapes {given.shape} and {index.shape} differ in their number of axes",
             "indices have an axis for every axis of x",
@@ -197,9 +193,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
     given, index, place = _along("take_along_axis", x, indices, axis)
     if given.shape[place] == 0 or 0 in index.shape:
         if 0 not in index.shape:
-            raise mistake(
-                IndexOutOfRange, "take_along_axis", f"shape {given.shape} has nothing to choose from"
-            )
+            raise IndexOutOfRange.of("take_along_axis", f"shape {given.shape} has nothing to choose from")
         return constant(0, given.dtype, index.shape)
     return composite(common.take_along_axis, given, index, axis=place)
 
@@ -236,7 +230,7 @@ def _updated(x: Tensor, key: Index, new: Tensor, kind: str) -> Tensor:
         moved = permuted(wide, [*range(steps.front, steps.front + lead), *range(steps.front),
                                 *range(steps.front + lead, wide.ndim)])  # fmt: skip
         return Tensor.apply(
-            ops.scatter, x, moved, *steps.indices, attrs=ScatterAttrs(steps.axes, kind, False)
+            ops.scatter, x, moved, *steps.indices, attrs=ops.ScatterAttrs(steps.axes, kind, False)
         )
     # anything else: where each chosen element lies in row-major order
     flat = reshaped(iota((x.size,), 0), base.shape)
@@ -251,7 +245,7 @@ def _scattered(x: Tensor, chosen: Tensor, new: Tensor, kind: str) -> Tensor:
     line = reshaped(_fitted(new, chosen.shape), (chosen.size,))
     target = reshaped(x, (x.size,))
     place = reshaped(chosen, (chosen.size,))
-    result = Tensor.apply(ops.scatter, target, line, place, attrs=ScatterAttrs((0,), kind, False))
+    result = Tensor.apply(ops.scatter, target, line, place, attrs=ops.ScatterAttrs((0,), kind, False))
     return reshaped(result, x.shape)
 
 
@@ -260,16 +254,13 @@ def _value(x: Tensor, value: Operand) -> Tensor:
         try:
             return constant(value, x.dtype)
         except PlanishError as error:
-            raise mistake(
-                DTypeError,
-                "x[…] = v",
-                f"{value!r} cannot be an element of a {x.dtype.name} tensor",
-                error.remedy,
+            raise DTypeError.of(
+                "x[…] = v", f"{value!r} cannot be an element of a {x.dtype.name} tensor", error.remedy
             ) from None
     new = tensor("x[…] = v", value)
     if new.dtype.is_complex and not x.dtype.is_complex:
-        raise mistake(
-            DTypeError, "x[…] = v", f"{new.dtype.name} cannot become {x.dtype.name}", "take planish.real(v)"
+        raise DTypeError.of(
+            "x[…] = v", f"{new.dtype.name} cannot become {x.dtype.name}", "take planish.real(v)"
         )
     return cast_to(new, x.dtype)
 
@@ -284,8 +275,7 @@ def _fitted(new: Tensor, shape: Shape) -> Tensor:
     except ShapeError:
         fits = False
     if not fits:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "x[…] = v",
             f"elements of shape {new.shape} do not fit where {shape} is expected",
             "the value must broadcast to the shape of x[…]",
@@ -312,7 +302,7 @@ def _written(x: Tensor, base: Tensor, basic: IndexPlan, new: Tensor, kind: str) 
     )
     part = reshaped(wide, kept)
     if basic.reversed_axes:
-        part = Tensor.apply(ops.reverse, part, attrs=ReverseAttrs(tuple(basic.reversed_axes)))
+        part = Tensor.apply(ops.reverse, part, attrs=ops.ReverseAttrs(tuple(basic.reversed_axes)))
     if kind != "replace":
         old = sliced(base, IndexPlan(basic.starts, basic.limits, basic.strides, [], list(kept)))
         part = _combined(old, part, kind)
@@ -327,7 +317,7 @@ def _written(x: Tensor, base: Tensor, basic: IndexPlan, new: Tensor, kind: str) 
         size - start - (count - 1) * step - 1
         for size, start, count, step in zip(base.shape, basic.starts, kept, basic.strides, strict=True)
     )
-    laid_out = PadAttrs(tuple(basic.starts), after, tuple(step - 1 for step in basic.strides))
+    laid_out = ops.PadAttrs(tuple(basic.starts), after, tuple(step - 1 for step in basic.strides))
     spread = Tensor.apply(ops.pad, part, constant(0, x.dtype), attrs=laid_out)
     chosen = Tensor.apply(
         ops.pad, constant(True, dtypes.bool_, kept), constant(False, dtypes.bool_), attrs=laid_out
@@ -360,14 +350,14 @@ def _combined(old: Tensor, new: Tensor, kind: str) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class IndexedUpdate:
     """Elements of a tensor to be updated, by `x.at[key]`; the results are new tensors."""
 
     tensor: Tensor
     key: Index = ...
 
-    def __getitem__(self, key: Index) -> At:
-        return At(self.tensor, key)
+    def __getitem__(self, key: Index) -> IndexedUpdate:
+        return IndexedUpdate(self.tensor, key)
 
     def get(self) -> Tensor:
         """x[key]."""
@@ -409,17 +399,14 @@ def scatter(
     `reduce` is one of replace, add, mul, min, max. The inverse of `take_along_axis`.
     """
     if reduce not in KINDS:
-        raise mistake(
-            ShapeError, "scatter", f"there is no reduction {reduce!r}", f"one of {', '.join(KINDS)}"
-        )
+        raise ShapeError.of("scatter", f"there is no reduction {reduce!r}", f"one of {', '.join(KINDS)}")
     given, index, place = tensor("scatter", x), _positions("scatter", indices), 0
     if index.ndim != given.ndim or any(
         have > size
         for at, (have, size) in enumerate(zip(index.shape, given.shape, strict=False))
         if at != axis_of("scatter", axis, given.ndim, given.shape)
     ):
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "scatter",
             f"indices of shape {index.shape} do not fit shape {given.shape}",
             "they have an axis for every axis of x, and are nowhere longer beside the axis",
@@ -433,7 +420,7 @@ def scatter(
     ]
     if 0 in index.shape:
         return given.snapshot()
-    attrs = ScatterAttrs(tuple(range(given.ndim)), reduce, False)
+    attrs = ops.ScatterAttrs(tuple(range(given.ndim)), reduce, False)
     return Tensor.apply(ops.scatter, given, new, *lines, attrs=attrs)
 
 
@@ -451,11 +438,8 @@ def scatter_nd(x: Tensor, indices: Tensor, updates: Operand, /, *, reduce: str =
 
 def _columns(name: str, x: Tensor, index: Tensor) -> tuple[Tensor, ...]:
     if index.ndim == 0 or index.shape[-1] > x.ndim:
-        raise mistake(
-            ShapeError,
-            name,
-            f"positions of shape {index.shape} do not fit shape {x.shape}",
-            "one entry per axis",
+        raise ShapeError.of(
+            name, f"positions of shape {index.shape} do not fit shape {x.shape}", "one entry per axis"
         )
     return tuple([getitem(index, (..., at)) for at in range(index.shape[-1])])
 

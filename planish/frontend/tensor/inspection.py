@@ -13,24 +13,13 @@ Capabilities = TypedDict(
     "Capabilities", {"boolean indexing": bool, "data-dependent shapes": bool, "max dimensions": int | None}
 )
 DefaultDTypes = TypedDict(
-    "DefaultDTypes",
-    {"real floating": DType, "complex floating": DType, "integral": DType, "indexing": DType},
+    "DefaultDTypes", {"real floating": DType, "complex floating": DType, "integral": DType, "indexing": DType}
 )
 _STANDARD = (
-    all_dtypes.bool_,
-    all_dtypes.int8,
-    all_dtypes.int16,
-    all_dtypes.int32,
-    all_dtypes.int64,
-    all_dtypes.uint8,
-    all_dtypes.uint16,
-    all_dtypes.uint32,
-    all_dtypes.uint64,
-    all_dtypes.float32,
-    all_dtypes.float64,
-    all_dtypes.complex64,
-    all_dtypes.complex128,
-)
+    all_dtypes.bool_, all_dtypes.int8, all_dtypes.int16, all_dtypes.int32, all_dtypes.int64, all_dtypes.uint8,
+    all_dtypes.uint16, all_dtypes.uint32, all_dtypes.uint64, all_dtypes.float32, all_dtypes.float64,
+    all_dtypes.complex64, all_dtypes.complex128,
+)  # fmt: skip
 
 
 class NamespaceInfo:

@@ -134,6 +134,3 @@ def assigned(x: Tensor, key: Index, value: object) -> LazyValue | None:
     new.device = old.device
     new.shared = False
     return new
-
-
-__all__ = ["are_inside", "assigned", "is_regular", "masked", "part_of"]

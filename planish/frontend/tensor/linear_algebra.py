@@ -18,7 +18,6 @@ from planish.frontend.tensor.operands import (
     broadcast_all,
     common_shape,
     constant,
-    mistake,
     permuted,
     promoted,
     reshaped,
@@ -28,22 +27,16 @@ from planish.frontend.tensor.pointwise import numeric
 from planish.frontend.tensor.recipes import remembered
 from planish.ptir import ops
 from planish.ptir.library import contraction, shaping
-from planish.ptir.ops.contract import DotGeneralAttrs
-from planish.ptir.ops.reduce import ReduceAttrs
 
 
 def contract(
-    left: Tensor,
-    right: Tensor,
-    batch: Sequence[int],
-    left_axes: Sequence[int],
-    right_axes: Sequence[int],
+    left: Tensor, right: Tensor, batch: Sequence[int], left_axes: Sequence[int], right_axes: Sequence[int]
 ) -> Tensor:
     """Sums of products over axes; the first `batch` axes of both go together."""
     dtype = left.dtype
     wide = dtypes.float32 if dtype.is_float and dtype.bits < 32 else dtype
     axes = tuple(batch)
-    attrs = DotGeneralAttrs(axes, axes, tuple(left_axes), tuple(right_axes), wide, dtype)
+    attrs = ops.DotGeneralAttrs(axes, axes, tuple(left_axes), tuple(right_axes), wide, dtype)
     return Tensor.apply(ops.dot_general, left, right, attrs=attrs)
 
 
@@ -57,8 +50,7 @@ def matmul(x1: Tensor | Array, x2: Tensor | Array, /) -> Tensor:
     """The matrix product over the last two axes; a vector counts as a row on the left, as a column on the right."""
     left, right = _numbers("matmul", x1, x2)
     if left.ndim == 0 or right.ndim == 0 or left.shape[-1] != right.shape[-2 if right.ndim > 1 else 0]:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "matmul",
             f"shapes {left.shape} and {right.shape} do not fit",
             "the last axis of the first must be as long as the second-last of the second",
@@ -83,11 +75,8 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     """The last two axes exchanged."""
     given = tensor("matrix_transpose", x)
     if given.ndim < 2:
-        raise mistake(
-            ShapeError,
-            "matrix_transpose",
-            f"shape {given.shape} is not a matrix",
-            "it needs two axes at least",
+        raise ShapeError.of(
+            "matrix_transpose", f"shape {given.shape} is not a matrix", "it needs two axes at least"
         )
     return permuted(given, (*range(given.ndim - 2), given.ndim - 1, given.ndim - 2))
 
@@ -100,10 +89,8 @@ def tensordot(
     left, right = _numbers("tensordot", x1, x2)
     if isinstance(axes, int):
         if not 0 <= axes <= min(left.ndim, right.ndim):
-            raise mistake(
-                ShapeError,
-                "tensordot",
-                f"shapes {left.shape} and {right.shape} have no {axes} axes to sum over",
+            raise ShapeError.of(
+                "tensordot", f"shapes {left.shape} and {right.shape} have no {axes} axes to sum over"
             )
         pairs = (tuple(range(left.ndim - axes, left.ndim)), tuple(range(axes)))
     else:
@@ -114,8 +101,7 @@ def tensordot(
         )
     sizes = [tuple(x.shape[axis] for axis in chosen) for x, chosen in zip((left, right), pairs, strict=True)]
     if sizes[0] != sizes[1]:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "tensordot",
             f"axes {pairs[0]} of {left.shape} and {pairs[1]} of {right.shape} differ in size",
             "axes that are summed over together must be equally long",
@@ -128,17 +114,16 @@ def vecdot(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
     """The product of vectors along an axis; those of the first are conjugated."""
     left, right = _numbers("vecdot", x1, x2)
     if left.ndim == 0 or right.ndim == 0:
-        raise mistake(ShapeError, "vecdot", f"shapes {left.shape} and {right.shape} hold no vectors")
+        raise ShapeError.of("vecdot", f"shapes {left.shape} and {right.shape} hold no vectors")
     left, right = (moveaxis(x, axis_of("vecdot", axis, x.ndim, x.shape), -1) for x in (left, right))
     if left.shape[-1] != right.shape[-1]:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "vecdot",
             f"shapes {tensor('vecdot', x1).shape} and {tensor('vecdot', x2).shape} differ along axis {axis}",
             "both vectors must be equally long",
         )
     left, right = broadcast_all("vecdot", [conj(left), right])
-    return Tensor.apply(ops.reduce_sum, multiply(left, right), attrs=ReduceAttrs((left.ndim - 1,)))
+    return Tensor.apply(ops.reduce_sum, multiply(left, right), attrs=ops.ReduceAttrs((left.ndim - 1,)))
 
 
 @remembered
@@ -147,7 +132,7 @@ def einsum(equation: str | Tensor, /, *arrays: Any) -> Tensor:
     if not isinstance(equation, str):
         equation, arrays = _named_axes([equation, *arrays])
     if not arrays:
-        raise mistake(ShapeError, "einsum", "there is nothing to multiply")
+        raise ShapeError.of("einsum", "there is nothing to multiply")
     given = [numeric("einsum", x) for x in promoted("einsum", *[tensor("einsum", x) for x in arrays])]
     try:
         return composite(_einsum, *given, equation=equation)
@@ -166,8 +151,8 @@ def _named_axes(given: list[Any]) -> tuple[str, tuple[Any, ...]]:
             "".join("..." if at is ... else chr(ord("A") + at + 6 * (at > 25)) for at in one) for one in lists
         ]
     except TypeError:
-        raise mistake(
-            ShapeError, "einsum", f"{lists} are not the numbers of axes", "give a tensor and a list by turns"
+        raise ShapeError.of(
+            "einsum", f"{lists} are not the numbers of axes", "give a tensor and a list by turns"
         ) from None
     if len(given) % 2:
         return f"{','.join(named[:-1])}->{named[-1]}", tensors
@@ -217,7 +202,7 @@ def diagonal_of(name: str, x: Tensor, offset: int) -> Tensor:
     """A diagonal of matrices, which becomes the last axis."""
     given = tensor(name, x)
     if given.ndim < 2:
-        raise mistake(ShapeError, name, f"shape {given.shape} is not a matrix", "it needs two axes at least")
+        raise ShapeError.of(name, f"shape {given.shape} is not a matrix", "it needs two axes at least")
     rows, columns = given._type.dims[-2:]
     if isinstance(rows, int) and isinstance(columns, int) and not -rows < offset < columns:
         return constant(0, given.dtype, (*given.shape[:-2], 0))

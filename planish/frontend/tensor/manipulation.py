@@ -28,7 +28,6 @@ from planish.frontend.tensor.operands import (
     common_shape,
     constant,
     from_data,
-    mistake,
     permuted,
     promoted,
     reshaped,
@@ -38,7 +37,6 @@ from planish.frontend.tensor.operands import (
 from planish.frontend.tensor.recipes import remembered
 from planish.ptir import ops
 from planish.ptir.library import shaping
-from planish.ptir.ops.movement import ConcatAttrs, ReverseAttrs, SliceAttrs
 from planish.ptir.types import Dim, DimLike, bounds, product
 
 
@@ -57,8 +55,7 @@ def broadcast_to(x: Tensor, /, shape: Sizes) -> Tensor:
         have in (1, want) for have, want in zip(reversed(given.shape), reversed(sizes), strict=False)
     )
     if not fits:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "broadcast_to",
             f"shape {given.shape} does not broadcast to {sizes}",
             "sizes must be equal or 1, counted from the last axis",
@@ -92,16 +89,15 @@ def reshape(x: Tensor, /, shape: Sizes, order: str = "C", *, copy: bool | None =
     sizes: list[DimLike] = [size if isinstance(size, Dim) else operator.index(size) for size in wanted]
     count = given._type.size
     if sizes.count(-1) > 1:
-        raise mistake(ShapeError, "reshape", f"shape {tuple(sizes)} has more than one -1")
+        raise ShapeError.of("reshape", f"shape {tuple(sizes)} has more than one -1")
     if -1 in sizes:
         rest = product(size for size in sizes if size != -1)
         if bounds(rest)[0] < 1:
-            raise mistake(ShapeError, "reshape", f"-1 is not determined in {tuple(sizes)} with an empty axis")
+            raise ShapeError.of("reshape", f"-1 is not determined in {tuple(sizes)} with an empty axis")
         if not isinstance(rest, int) or not isinstance(count, int) or count % rest == 0:
             sizes[sizes.index(-1)] = count // rest
     if any(isinstance(size, int) and size < 0 for size in sizes) or product(sizes) != count:
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "reshape",
             f"{given.shape} has {count} elements and cannot take shape {tuple(sizes)}",
             "the sizes must multiply to the number of elements; one may be -1",
@@ -111,7 +107,7 @@ def reshape(x: Tensor, /, shape: Sizes, order: str = "C", *, copy: bool | None =
 
 def _is_column_major(name: str, order: str) -> bool:
     if order not in ("C", "F", "A", "K"):
-        raise mistake(ShapeError, name, f"there is no order {order!r}", "C (rows first) or F (columns first)")
+        raise ShapeError.of(name, f"there is no order {order!r}", "C (rows first) or F (columns first)")
     return order == "F"
 
 
@@ -126,7 +122,7 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     ndim = given.ndim + len(wanted)
     places = [axis_of("expand_dims", one, ndim) for one in wanted]
     if len(set(places)) != len(places):
-        raise mistake(ShapeError, "expand_dims", f"axes {tuple(wanted)} name a position twice")
+        raise ShapeError.of("expand_dims", f"axes {tuple(wanted)} name a position twice")
     rest = iter(given.shape)
     return own(reshaped(given, [1 if place in places else next(rest) for place in range(ndim)]), given)
 
@@ -139,11 +135,8 @@ def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
     gone = axes_of("squeeze", axis, given)
     for number in gone:
         if given.shape[number] != 1:
-            raise mistake(
-                ShapeError,
-                "squeeze",
-                f"axis {number} of shape {given.shape} is not of size 1",
-                "leave it out",
+            raise ShapeError.of(
+                "squeeze", f"axis {number} of shape {given.shape} is not of size 1", "leave it out"
             )
     kept = [size for number, size in enumerate(given.shape) if number not in gone]
     return own(reshaped(given, kept), given)
@@ -157,7 +150,7 @@ def flatten(x: Tensor, /, start_axis: int = 0, end_axis: int = -1) -> Tensor:
     first = axis_of("flatten", start_axis, given.ndim, given.shape)
     last = axis_of("flatten", end_axis, given.ndim, given.shape)
     if last < first:
-        raise mistake(ShapeError, "flatten", f"axis {end_axis} comes before axis {start_axis}")
+        raise ShapeError.of("flatten", f"axis {end_axis} comes before axis {start_axis}")
     middle = cast("int", product(given.shape[first : last + 1]))
     return own(reshaped(given, (*given.shape[:first], middle, *given.shape[last + 1 :])), given)
 
@@ -192,8 +185,7 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
     given = tensor("permute_dims", x)
     order = [axis_of("permute_dims", axis, given.ndim, given.shape) for axis in axes]
     if sorted(order) != list(range(given.ndim)):
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "permute_dims",
             f"axes {tuple(axes)} are not the {given.ndim} axes of shape {given.shape}",
             "name each axis once",
@@ -208,11 +200,11 @@ def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence
     old = [source] if isinstance(source, int) else list(source)
     new = [destination] if isinstance(destination, int) else list(destination)
     if len(old) != len(new):
-        raise mistake(ShapeError, "moveaxis", f"{len(old)} axes cannot go to {len(new)} places")
+        raise ShapeError.of("moveaxis", f"{len(old)} axes cannot go to {len(new)} places")
     old = [axis_of("moveaxis", axis, given.ndim, given.shape) for axis in old]
     new = [axis_of("moveaxis", axis, given.ndim, given.shape) for axis in new]
     if len(set(old)) != len(old) or len(set(new)) != len(new):
-        raise mistake(ShapeError, "moveaxis", f"axes {old} to {new} name one twice")
+        raise ShapeError.of("moveaxis", f"axes {old} to {new} name one twice")
     order = [axis for axis in range(given.ndim) if axis not in old]
     for place, axis in sorted(zip(new, old, strict=True)):
         order.insert(place, axis)
@@ -234,7 +226,7 @@ def flip(x: Tensor, /, axis: Axis = None) -> Tensor:
     """Some axes backwards, or all."""
     given = tensor("flip", x)
     axes = axes_of("flip", axis, given)
-    return Tensor.apply(ops.reverse, given, attrs=ReverseAttrs(axes)) if axes else given.snapshot()
+    return Tensor.apply(ops.reverse, given, attrs=ops.ReverseAttrs(axes)) if axes else given.snapshot()
 
 
 def rot90(x: Tensor, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
@@ -242,7 +234,7 @@ def rot90(x: Tensor, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     given = tensor("rot90", x)
     first, second = (axis_of("rot90", axis, given.ndim, given.shape) for axis in axes)
     if first == second:
-        raise mistake(ShapeError, "rot90", f"axes {axes} are the same", "a plane has two")
+        raise ShapeError.of("rot90", f"axes {axes} are the same", "a plane has two")
     turns = k % 4
     if turns == 2:
         return flip(given, axis=(first, second))
@@ -260,7 +252,7 @@ def roll(x: Tensor, /, shift: int | Sequence[int], axis: int | Sequence[int] | N
     axes = [axis] if isinstance(axis, int) else list(axis)
     shifts = list(shift) if isinstance(shift, tuple | list) else [cast("int", shift)] * len(axes)
     if len(shifts) != len(axes):
-        raise mistake(ShapeError, "roll", f"{len(shifts)} shifts do not go with {len(axes)} axes")
+        raise ShapeError.of("roll", f"{len(shifts)} shifts do not go with {len(axes)} axes")
     return _rolled(given, shifts, [axis_of("roll", one, given.ndim, given.shape) for one in axes])
 
 
@@ -290,15 +282,14 @@ def concat(arrays: Sequence[Tensor], /, axis: int | None = 0, *, dtype: DTypeLik
             if number != place
         )
         if not same:
-            raise mistake(
-                ShapeError,
+            raise ShapeError.of(
                 "concat",
                 f"shapes {given[0].shape} and {other.shape} differ beside axis {place}",
                 "all other axes must have the same size",
             )
     if SESSION.settle_many([x._value for x in given]):
         return from_data(np.concatenate([x._elements(None) for x in given], place), _device("concat", given))
-    return own(Tensor.apply(ops.concat, *given, attrs=ConcatAttrs(place)), given[0])
+    return own(Tensor.apply(ops.concat, *given, attrs=ops.ConcatAttrs(place)), given[0])
 
 
 def _device(name: str, tensors: Sequence[Tensor]) -> str | None:
@@ -308,7 +299,7 @@ def _device(name: str, tensors: Sequence[Tensor]) -> str | None:
 def _parts(name: str, arrays: Sequence[Tensor], dtype: DTypeLike | None, verb: str) -> list[Tensor]:
     """What is joined, in one dtype."""
     if not len(arrays):
-        raise mistake(ShapeError, name, f"there is nothing to {verb}")
+        raise ShapeError.of(name, f"there is nothing to {verb}")
     given = [tensor(name, x) for x in arrays]
     return promoted(name, *given) if dtype is None else [cast_to(x, as_dtype(dtype)) for x in given]
 
@@ -319,8 +310,7 @@ def stack(arrays: Sequence[Tensor], /, axis: int = 0, *, dtype: DTypeLike | None
     given = _parts("stack", arrays, dtype, "stack")
     for other in given[1:]:
         if other.shape != given[0].shape:
-            raise mistake(
-                ShapeError,
+            raise ShapeError.of(
                 "stack",
                 f"shapes {given[0].shape} and {other.shape} differ",
                 "all must have one shape; concat joins along an axis that exists",
@@ -351,7 +341,7 @@ def section(x: Tensor, axis: int, start: int, limit: int, step: int = 1) -> Tens
     starts = tuple(start if number == axis else 0 for number in range(x.ndim))
     limits = tuple(limit if number == axis else size for number, size in enumerate(x.shape))
     strides = tuple(step if number == axis else 1 for number in range(x.ndim))
-    return Tensor.apply(ops.slice_, x, attrs=SliceAttrs(starts, limits, strides))
+    return Tensor.apply(ops.slice_, x, attrs=ops.SliceAttrs(starts, limits, strides))
 
 
 def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
@@ -361,7 +351,7 @@ def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
     shape = (*given.shape[:place], *given.shape[place + 1 :])
     size = given._type.dims[place]
     if not isinstance(size, int):
-        raise mistake(ShapeError, "unstack", f"the size of axis {place} of {given.shape} is not fixed")
+        raise ShapeError.of("unstack", f"the size of axis {place} of {given.shape} is not fixed")
     if given._known is not None:
         # slices of data are data: a loop over them compiles nothing
         return tuple([given[(*(slice(None),) * place, at)] for at in range(size)])
@@ -375,8 +365,7 @@ def split(x: Tensor, sections: int | Sequence[int], /, axis: int = 0) -> tuple[T
     size = given.shape[place]
     if isinstance(sections, int):
         if sections < 1 or size % sections:
-            raise mistake(
-                ShapeError,
+            raise ShapeError.of(
                 "split",
                 f"axis {place} of shape {given.shape} has no {sections} equal parts",
                 "give the positions to split at",
@@ -402,14 +391,13 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
     place = axis_of("repeat", axis, given.ndim, given.shape)
     if isinstance(repeats, int):
         if repeats < 0:
-            raise mistake(ShapeError, "repeat", f"cannot repeat {repeats} times")
+            raise ShapeError.of("repeat", f"cannot repeat {repeats} times")
         return composite(shaping.repeat, given, count=repeats, axis=place).snapshot()
     counts = tensor("repeat", repeats)
     if not counts.dtype.is_int:
-        raise mistake(DTypeError, "repeat", f"{counts.dtype.name} is no count", "convert it to int64")
+        raise DTypeError.of("repeat", f"{counts.dtype.name} is no count", "convert it to int64")
     if counts.ndim > 1 or (counts.ndim == 1 and counts.shape[0] not in (1, given.shape[place])):
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             "repeat",
             f"counts of shape {counts.shape} do not go with axis {place} of shape {given.shape}",
             "give one for all, or one per element",
@@ -426,7 +414,7 @@ def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
     given = tensor("tile", x)
     times = (repetitions,) if isinstance(repetitions, int) else tuple(map(operator.index, repetitions))
     if any(count < 0 for count in times):
-        raise mistake(ShapeError, "tile", f"cannot repeat {times} times", "give numbers from 0 on")
+        raise ShapeError.of("tile", f"cannot repeat {times} times", "give numbers from 0 on")
     ndim = max(given.ndim, len(times))
     times = (1,) * (ndim - len(times)) + times
     wide = reshaped(given, (1,) * (ndim - given.ndim) + given.shape)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from planish.errors import DTypeError, Location, UnknownName, spelt_like
+from planish.errors import DTypeError, UnknownName, spelt_like
 from planish.frontend.tensor.spelling import Call, UnknownOption, binds, respelled, signature
 
 if TYPE_CHECKING:
@@ -344,11 +344,10 @@ def _update_at(name: str, x: Any, at: Any, *values: Any) -> None:
     """`np.add.at(x, i, v)`: the name stands for the updated tensor from now on. (NumPy would write even where it may not.)"""
     update = _UPDATES.get(name)
     if update is None or len(values) != 1:
-        raise DTypeError(
+        raise DTypeError.at_caller(
             f"numpy.{name}.at writes into a tensor, which has no such update",
+            f"numpy.{', '.join(_UPDATES)} have; x.numpy().copy() is an array to write into",
             op=name,
-            location=Location.caller(),
-            remedy=f"numpy.{', '.join(_UPDATES)} have; x.numpy().copy() is an array to write into",
         )
     x[...] = getattr(x.at[at], update)(*values)
 
@@ -360,11 +359,10 @@ def _on_elements(function: Callable[..., Any], name: str, args: Any, options: An
     except ValueError as error:
         if "read-only" not in str(error):
             raise
-        raise DTypeError(
+        raise DTypeError.at_caller(
             f"numpy.{name} writes into a tensor, which NumPy cannot",
+            "x[i] = v and x.at[i].add(v) do; x.numpy().copy() is an array to write into",
             op=name,
-            location=Location.caller(),
-            remedy="x[i] = v and x.at[i].add(v) do; x.numpy().copy() is an array to write into",
         ) from error
 
 

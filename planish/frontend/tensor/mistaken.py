@@ -21,7 +21,7 @@ import numpy as np
 
 from planish.errors import DTypeError, PlanishError, ShapeError
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import IndexOutOfRange, mistake
+from planish.frontend.tensor.operands import IndexOutOfRange
 from planish.frontend.tensor.spelling import Call, UnknownOption, respelled
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -87,8 +87,8 @@ def _spelled(
         remedy = f"it is called as {function.__name__}{_signature(function, False)}"
         if option.name == "out":
             remedy = "a function makes a new tensor; x[...] = y writes into one"
-        raise mistake(
-            DTypeError, function.__name__, f"there is no option {option.name}={_shown(option.value)}", remedy
+        raise DTypeError.of(
+            function.__name__, f"there is no option {option.name}={_shown(option.value)}", remedy
         ) from None
 
 
@@ -110,8 +110,7 @@ def _report(
     if isinstance(error, IndexError):
         kind = IndexOutOfRange
     given = _given(function, args[1:] if is_method else args, options, is_method)
-    return mistake(
-        kind,
+    return kind.of(
         name,
         f"nothing can be done with {given} ({error})",
         f"it is called as {name}{_signature(function, is_method)}",
@@ -179,6 +178,3 @@ def _signature(function: Callable[..., Any], is_method: bool) -> str:
     parameters = list(found.parameters.values())[int(is_method) :]
     bare = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
     return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
-
-
-__all__ = ["report_all", "reporting"]

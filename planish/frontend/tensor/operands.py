@@ -26,12 +26,8 @@ from planish.frontend.tensor.weak import WeakTensor
 from planish.ptir import ops
 from planish.ptir.dim_numbers import use_numbers
 from planish.ptir.library.shaping import broadcast_dims
-from planish.ptir.ops.convert import CastAttrs
 from planish.ptir.ops.definition import ConstantAttrs
-from planish.ptir.ops.indexing import IotaAttrs
 from planish.ptir.ops.literal import Literal
-from planish.ptir.ops.movement import BroadcastToAttrs, ReshapeAttrs, TransposeAttrs
-from planish.ptir.ops.sizes import DimensionSizeAttrs
 from planish.ptir.types import Dim, DimLike
 
 Operand: TypeAlias = Tensor | Scalar | Array
@@ -49,15 +45,10 @@ class IndexOutOfRange(ShapeError, IndexError):
     """An axis that is not there, or an index that names no element."""
 
 
-def mistake(kind: type[E], op: str, message: str, remedy: str | None = None) -> E:
-    """An error about a call of `op`, at the user's line."""
-    return kind(f"{op}: {message}", op=op, location=Location.caller(), remedy=remedy)
-
-
 def as_number(op: str, name: str, value: Any) -> Any:
     """An argument that has to be a number."""
     if isinstance(value, bool) or not isinstance(value, Real | Tensor):
-        raise mistake(DTypeError, op, f"{name} is {value!r}, and has to be a number")
+        raise DTypeError.of(op, f"{name} is {value!r}, and has to be a number")
     return value
 
 
@@ -67,11 +58,8 @@ def as_flag(op: str, name: str, value: Any) -> bool:
         return bool(value)
     if value is None:
         return False
-    raise mistake(
-        DTypeError,
-        op,
-        f"{name} is {value!r}, and has to be True or False",
-        f"name what it is: dtype=…, {name}=…",
+    raise DTypeError.of(
+        op, f"{name} is {value!r}, and has to be True or False", f"name what it is: dtype=…, {name}=…"
     )
 
 
@@ -82,7 +70,7 @@ def as_count(op: str, name: str, value: int) -> int:
     except TypeError:
         found = -1
     if found < 0:
-        raise mistake(DTypeError, op, f"{name} is {value!r}, and has to be an integer of at least 0")
+        raise DTypeError.of(op, f"{name} is {value!r}, and has to be an integer of at least 0")
     return found
 
 
@@ -129,8 +117,7 @@ def operand(name: str, x: object) -> Tensor | Scalar:
         from planish.frontend.tensor.transfer import asarray  # which stands on this module
 
         return asarray(cast("Array", x))
-    raise mistake(
-        DTypeError,
+    raise DTypeError.of(
         name,
         f"an operand must be a Tensor, an array or a number, not {type(x).__name__}",
         "planish.asarray converts what holds numbers",
@@ -141,8 +128,8 @@ def size_as_number(size: Dim) -> Tensor:
     """A size that has only a name, as the Python number it will be."""
     if size.lo < 0:  # a difference of sizes: what it is above its least
         return size_as_number(cast("Dim", size - size.lo)) + size.lo
-    line = Tensor.apply(ops.iota, attrs=IotaAttrs(dtypes.int64, (size,), 0))
-    counted = Tensor.apply(ops.dimension_size, line, attrs=DimensionSizeAttrs(0))
+    line = Tensor.apply(ops.iota, attrs=ops.IotaAttrs(dtypes.int64, (size,), 0))
+    counted = Tensor.apply(ops.dimension_size, line, attrs=ops.DimensionSizeAttrs(0))
     return WeakTensor.of(cast_to(counted, dtypes.int64), int)
 
 
@@ -169,10 +156,8 @@ def as_dtype(dtype: DTypeLike) -> DType:
     except TypeError:
         if type(dtype).__module__ == "torch":
             return as_dtype(str(dtype).removeprefix("torch."))
-        raise DTypeError(
-            f"{dtype!r} is not a dtype",
-            location=Location.caller(),
-            remedy="use one of planish's, such as planish.float32",
+        raise DTypeError.at_caller(
+            f"{dtype!r} is not a dtype", "use one of planish's, such as planish.float32"
         ) from None
 
 
@@ -199,7 +184,7 @@ def cast_to(x: Tensor, dtype: DType) -> Tensor:
     """The elements converted; the tensor itself if there is nothing to do. What was weak has a dtype from now on."""
     if x.dtype is dtype:
         return Tensor(x._value) if isinstance(x, WeakTensor) else x
-    return Tensor.apply(ops.cast, x, attrs=CastAttrs(dtype))
+    return Tensor.apply(ops.cast, x, attrs=ops.CastAttrs(dtype))
 
 
 def default_float(x: Tensor) -> Tensor:
@@ -223,7 +208,7 @@ def promoted(name: str, *given: object) -> list[Tensor]:
             dtype = _WIDEST.get(dtype, dtype) if any(isinstance(x, WeakTensor) for x in known) else dtype
     except DTypeError as error:
         shown = " and ".join(x.dtype.name if isinstance(x, Tensor) else repr(x) for x in known)
-        raise mistake(DTypeError, name, f"{shown} have no common dtype", error.remedy) from None
+        raise DTypeError.of(name, f"{shown} have no common dtype", error.remedy) from None
     return [cast_to(x, dtype) if isinstance(x, Tensor) else constant(x, dtype) for x in known]
 
 
@@ -240,7 +225,7 @@ def broadcast(x: Tensor, shape: Sequence[DimLike]) -> Tensor:
     sizes = tuple(shape)
     if x.shape == sizes:
         return x
-    return Tensor.apply(ops.broadcast_to, x, attrs=BroadcastToAttrs(sizes))
+    return Tensor.apply(ops.broadcast_to, x, attrs=ops.BroadcastToAttrs(sizes))
 
 
 def broadcast_all(name: str, tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -261,8 +246,7 @@ def common_shape(name: str, shapes: Sequence[Shape]) -> Shape:
         return cast("Shape", broadcast_dims(*shapes))
     except ShapeError:
         shown = " and ".join(map(str, shapes))
-        raise mistake(
-            ShapeError,
+        raise ShapeError.of(
             name,
             f"shapes {shown} do not broadcast together",
             "sizes of an axis must be equal, or one of them 1",
@@ -274,7 +258,7 @@ def size_of(x: Tensor, axis: int, dtype: DType) -> Tensor | int:
     size = x._type.dims[axis]
     if isinstance(size, int):
         return size
-    return cast_to(Tensor.apply(ops.dimension_size, x, attrs=DimensionSizeAttrs(axis)), dtype)
+    return cast_to(Tensor.apply(ops.dimension_size, x, attrs=ops.DimensionSizeAttrs(axis)), dtype)
 
 
 def reshaped(x: Tensor, shape: Sequence[DimLike]) -> Tensor:
@@ -285,13 +269,17 @@ def reshaped(x: Tensor, shape: Sequence[DimLike]) -> Tensor:
     known = x._known
     if known is not None:
         return view(x, known.reshape(cast("Shape", sizes)))
-    return Tensor.apply(ops.reshape, x, attrs=ReshapeAttrs(sizes))
+    return Tensor.apply(ops.reshape, x, attrs=ops.ReshapeAttrs(sizes))
 
 
 def permuted(x: Tensor, perm: Sequence[int]) -> Tensor:
     """Axes reordered; the tensor itself if there is nothing to do."""
     order = tuple(perm)
-    return x if order == tuple(range(x.ndim)) else Tensor.apply(ops.transpose, x, attrs=TransposeAttrs(order))
+    return (
+        x
+        if order == tuple(range(x.ndim))
+        else Tensor.apply(ops.transpose, x, attrs=ops.TransposeAttrs(order))
+    )
 
 
 def as_shape(name: str, shape: Sizes) -> Shape:
@@ -305,9 +293,9 @@ def as_shape(name: str, shape: Sizes) -> Shape:
         try:
             number = operator.index(size)
         except TypeError:
-            raise mistake(DTypeError, name, f"a size must be an integer, not {size!r}") from None
+            raise DTypeError.of(name, f"a size must be an integer, not {size!r}") from None
         if number < 0:
-            raise mistake(ShapeError, name, f"shape {tuple(given)} has a negative size")
+            raise ShapeError.of(name, f"shape {tuple(given)} has a negative size")
         sizes.append(number)
     return tuple(sizes)
 
@@ -317,11 +305,11 @@ def axis_of(name: str, axis: int, ndim: int, shape: Shape | None = None) -> int:
     try:
         number = operator.index(axis)
     except TypeError:
-        raise mistake(DTypeError, name, f"an axis must be an integer, not {axis!r}") from None
+        raise DTypeError.of(name, f"an axis must be an integer, not {axis!r}") from None
     if not -ndim <= number < ndim:
         where = f"of {ndim}" if shape is None else f"in shape {shape}"
         valid = f"valid axes: {-ndim} to {ndim - 1}" if ndim else "it has no axes"
-        raise mistake(IndexOutOfRange, name, f"no axis {number} {where}", valid)
+        raise IndexOutOfRange.of(name, f"no axis {number} {where}", valid)
     return number % ndim
 
 
@@ -332,5 +320,5 @@ def axes_of(name: str, axis: Axis | Sequence[int], x: Tensor) -> tuple[int, ...]
     given = tuple(axis) if isinstance(axis, tuple | list) else (cast("int", axis),)
     axes = [axis_of(name, one, x.ndim, x.shape) for one in given]
     if len(set(axes)) != len(axes):
-        raise mistake(ShapeError, name, f"axes {given} name an axis of shape {x.shape} twice")
+        raise ShapeError.of(name, f"axes {given} name an axis of shape {x.shape} twice")
     return tuple(sorted(axes))

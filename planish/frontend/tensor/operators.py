@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from planish.errors import DTypeError, Location
+from planish.errors import DTypeError
 
 if TYPE_CHECKING:
     from planish.frontend.storage import Array
@@ -32,19 +32,12 @@ class UnaryOperator:
         return function
 
 
-class BinaryOperator:
+class BinaryOperator(UnaryOperator):
     """`x + y` is add(x, y)."""
-
-    def __init__(self, function: str) -> None:
-        self.function = function
 
     if TYPE_CHECKING:
 
-        def __get__(self, x: Tensor, owner: type) -> Callable[[Operand], Tensor]: ...
-
-    def bound(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """The method."""
-        return function
+        def __get__(self, x: Tensor, owner: type) -> Callable[[Operand], Tensor]: ...  # type: ignore[override]
 
 
 class Reflected(BinaryOperator):
@@ -66,10 +59,14 @@ class InPlace(BinaryOperator):
             result = function(x, other)
             if result._type == x._type:
                 return result
-            raise DTypeError(
+            raise DTypeError.at_caller(
                 f"{self.symbol} would turn {x.dtype.name}{list(x.shape)} into {result.dtype.name}{list(result.shape)}",
-                location=Location.caller(),
-                remedy="write x = x op y for a result of another dtype or shape",
+                "write x = x op y for a result of another dtype or shape",
             )
 
         return method
+
+
+def operators(function: str, symbol: str) -> tuple[BinaryOperator, Reflected, InPlace]:
+    """`x + y`, `2 + x` and `x += y` of a function."""
+    return BinaryOperator(function), Reflected(function), InPlace(function, symbol)

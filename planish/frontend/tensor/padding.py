@@ -20,7 +20,7 @@ from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.creation import iota
 from planish.frontend.tensor.elementwise import round
 from planish.frontend.tensor.manipulation import concat, section
-from planish.frontend.tensor.operands import broadcast, cast_to, constant, default_float, mistake, tensor
+from planish.frontend.tensor.operands import broadcast, cast_to, constant, default_float, tensor
 from planish.frontend.tensor.quantiles import median
 from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.statistics import max, mean, min
@@ -56,14 +56,14 @@ def pad(
     widths = _sides("widths", pad_width, given)
     low, high = (tuple([operator.index(pair[side]) for pair in widths]) for side in (0, 1))
     if mode not in _MODES:
-        raise mistake(ShapeError, "pad", f"there is no mode {mode!r}", f"one of {', '.join(_MODES)}")
+        raise ShapeError.of("pad", f"there is no mode {mode!r}", f"one of {', '.join(_MODES)}")
     if mode == "empty" or (mode == "constant" and not isinstance(constant_values, tuple | list | np.ndarray)):
         value = 0 if mode == "empty" else constant_values
         return composite(shaping.pad, given, low=low, high=high, mode="constant", value=cast("Scalar", value))
     if mode in shaping.PAD_MODES and mode != "constant" and reflect_type == "even":
         return composite(shaping.pad, given, low=low, high=high, mode=mode, value=0)
     if reflect_type not in ("even", "odd"):
-        raise mistake(ShapeError, "pad", f"there is no reflect_type {reflect_type!r}", "even or odd")
+        raise ShapeError.of("pad", f"there is no reflect_type {reflect_type!r}", "even or odd")
     options = constant_values if mode == "constant" else end_values
     if mode in _STATISTICS:
         options = cast("Any", stat_length)
@@ -86,11 +86,8 @@ def _sides(what: str, given: Any, x: Tensor) -> Pairs:
         return [(pairs[0], pairs[0])] * x.ndim
     pairs = pairs * x.ndim if len(pairs) == 1 else pairs
     if len(pairs) != x.ndim or any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
-        raise mistake(
-            ShapeError,
-            "pad",
-            f"{what} {given} do not go with shape {x.shape}",
-            "give a (before, after) pair per axis",
+        raise ShapeError.of(
+            "pad", f"{what} {given} do not go with shape {x.shape}", "give a (before, after) pair per axis"
         )
     return cast("Pairs", pairs)
 
@@ -99,7 +96,7 @@ def _padded(x: Tensor, axis: int, widths: tuple[int, int], mode: str, options: t
     """One axis with elements before and after it."""
     size = x.shape[axis]
     if size == 0:
-        raise mistake(ShapeError, "pad", f"axis {axis} of shape {x.shape} is empty", "use mode='constant'")
+        raise ShapeError.of("pad", f"axis {axis} of shape {x.shape} is empty", "use mode='constant'")
     if mode in ("reflect", "symmetric"):
         return _odd_mirror(x, axis, widths, mode)
     before, after = (

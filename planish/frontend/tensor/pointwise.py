@@ -18,7 +18,6 @@ from planish.frontend.tensor.operands import (
     cast_to,
     constant,
     default_float,
-    mistake,
     promoted,
     tensor,
 )
@@ -44,7 +43,7 @@ class Binary(Protocol):
 
 
 def _refuse(name: str, x: Tensor, wanted: str, remedy: str) -> DTypeError:
-    return mistake(DTypeError, name, f"{x.dtype.short} is not {wanted}", remedy)
+    return DTypeError.of(name, f"{x.dtype.short} is not {wanted}", remedy)
 
 
 def numeric(name: str, x: Tensor) -> Tensor:

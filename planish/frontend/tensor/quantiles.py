@@ -20,7 +20,6 @@ from planish.frontend.tensor.operands import (
     cast_to,
     default_float,
     from_data,
-    mistake,
     permuted,
     reshaped,
     size_of,
@@ -49,15 +48,15 @@ def quantiles(
     given = real_floating(name, default_float(tensor(name, x)))
     wanted = np.asarray(shares, dtype=np.float64) / scale
     if method not in _METHODS:
-        raise mistake(ShapeError, name, f"there is no method {method!r}", f"one of {', '.join(_METHODS)}")
+        raise ShapeError.of(name, f"there is no method {method!r}", f"one of {', '.join(_METHODS)}")
     if wanted.size and not (wanted.min() >= 0 and wanted.max() <= 1):
-        raise mistake(ShapeError, name, f"{shares} is not between 0 and {scale:g}")
+        raise ShapeError.of(name, f"{shares} is not between 0 and {scale:g}")
     axes = axes_of(name, axis, given)
     dims = given._type.dims
     kept = [at for at in range(given.ndim) if at not in axes]
     size = product([dims[at] for at in axes])
     if bounds(size)[0] == 0:
-        raise mistake(ShapeError, name, f"shape {given.shape} may have no elements to choose from")
+        raise ShapeError.of(name, f"shape {given.shape} may have no elements to choose from")
     line = reshaped(permuted(given, (*kept, *axes)), (*[dims[at] for at in kept], size))
     ascending = sort(line, axis=-1)  # NaN last
     last, nothing = _last(line, ascending, skip)

@@ -243,6 +243,3 @@ def _ordered(
             pending.append((value, True))
             pending += [(x, False) for x in reversed(node.inputs)]
     return OpRecipe(steps, [place(result) for result in results], single, kept)
-
-
-__all__ = ["OpRecipe", "remembered"]

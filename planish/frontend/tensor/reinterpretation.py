@@ -12,9 +12,8 @@ from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import full_like, ones_like, zeros_like
 from planish.frontend.tensor.elementwise import maximum, where
 from planish.frontend.tensor.indexing import scatter
-from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, mistake, reshaped, tensor
+from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, reshaped, tensor
 from planish.ptir import ops
-from planish.ptir.ops.convert import BitcastAttrs
 
 
 def bitcast(x: Tensor, dtype: DTypeLike, /) -> Tensor:
@@ -22,24 +21,22 @@ def bitcast(x: Tensor, dtype: DTypeLike, /) -> Tensor:
     given, wanted = tensor("bitcast", x), as_dtype(dtype)
     source = cast_to(given, dtypes.uint8) if given.dtype.is_bool else given
     if wanted.is_bool:
-        raise mistake(DTypeError, "bitcast", f"{given.dtype.name} bits need not be bools", "compare with 0")
+        raise DTypeError.of("bitcast", f"{given.dtype.name} bits need not be bools", "compare with 0")
     if source.dtype.bits == wanted.bits:
-        return Tensor.apply(ops.bitcast, source, attrs=BitcastAttrs(wanted))
+        return Tensor.apply(ops.bitcast, source, attrs=ops.BitcastAttrs(wanted))
     if source.ndim == 0:
-        raise mistake(
-            ShapeError, "bitcast", f"a {given.dtype.name} without axes is no whole number of {wanted.name}", "reshape it to (1,)"
+        raise ShapeError.of("bitcast", f"a {given.dtype.name} without axes is no whole number of {wanted.name}", "reshape it to (1,)"
         )  # fmt: skip
     *lead, last = source.shape
     if source.dtype.bits > wanted.bits:
-        parts = Tensor.apply(ops.bitcast, source, attrs=BitcastAttrs(wanted))
+        parts = Tensor.apply(ops.bitcast, source, attrs=ops.BitcastAttrs(wanted))
         return reshaped(parts, (*lead, last * (source.dtype.bits // wanted.bits)))
     ratio = wanted.bits // source.dtype.bits
     if last % ratio:
-        raise mistake(
-            ShapeError, "bitcast", f"{last} {given.dtype.name} of shape {given.shape} do not make whole {wanted.name}", f"the last axis has to be a multiple of {ratio}"
+        raise ShapeError.of("bitcast", f"{last} {given.dtype.name} of shape {given.shape} do not make whole {wanted.name}", f"the last axis has to be a multiple of {ratio}"
         )  # fmt: skip
     return Tensor.apply(
-        ops.bitcast, reshaped(source, (*lead, last // ratio, ratio)), attrs=BitcastAttrs(wanted)
+        ops.bitcast, reshaped(source, (*lead, last // ratio, ratio)), attrs=ops.BitcastAttrs(wanted)
     )
 
 
@@ -49,22 +46,15 @@ _KINDS: Final = {
 
 
 def scatter_reduce(
-    x: Tensor,
-    indices: Tensor,
-    updates: Tensor,
-    /,
-    axis: int = -1,
-    *,
-    reduce: str,
-    include_self: bool = True,
+    x: Tensor, indices: Tensor, updates: Tensor, /, axis: int = -1, *, reduce: str, include_self: bool = True
 ) -> Tensor:
     """x combined with updates along an axis, each line at its own indices: their sum, prod, mean, amax or amin.
 
     Without `include_self`, an element that is hit does not count itself; others stay. Means of integers are floored.
     """
     if reduce not in _KINDS:
-        raise mistake(
-            ShapeError, "scatter_reduce", f"there is no reduction {reduce!r}", "sum, prod, mean, amax or amin"
+        raise ShapeError.of(
+            "scatter_reduce", f"there is no reduction {reduce!r}", "sum, prod, mean, amax or amin"
         )
     given, kind = tensor("scatter_reduce", x), _KINDS[reduce]
     start = given

@@ -16,6 +16,7 @@ from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.creation import iota
 from planish.frontend.tensor.elementwise import clip, remainder, where
+from planish.frontend.tensor.manipulation import concat, stack, unstack
 from planish.frontend.tensor.operands import (
     Operand,
     as_count,
@@ -23,19 +24,17 @@ from planish.frontend.tensor.operands import (
     axis_of,
     cast_to,
     from_data,
-    mistake,
     promoted,
     reshaped,
     tensor,
 )
 from planish.frontend.tensor.pointwise import floating, ordered, real_numeric, truth
 from planish.frontend.tensor.recipes import remembered
+from planish.frontend.tensor.sorting import argsort
 from planish.frontend.tensor.statistics import reduce
 from planish.ptir import ops
 from planish.ptir.library import order
 from planish.ptir.ops.definition import OpDef
-from planish.ptir.ops.reduce import ArgReduceAttrs
-from planish.ptir.ops.sizes import NonzeroAttrs
 
 
 def known(name: str, tensors: tuple[Tensor, ...], remedy: str) -> list[Array]:
@@ -43,8 +42,8 @@ def known(name: str, tensors: tuple[Tensor, ...], remedy: str) -> list[Array]:
     try:
         return [x._elements(name) for x in tensors]
     except GraphError as error:
-        raise mistake(
-            GraphError, name, f"how many results there are depends on data: {error.message}", remedy
+        raise GraphError.of(
+            name, f"how many results there are depends on data: {error.message}", remedy
         ) from None
 
 
@@ -55,8 +54,8 @@ def _arg(name: str, op: OpDef, x: Tensor, axis: int | None, keepdims: bool) -> T
     else:
         line, place = given, axis_of(name, axis, given.ndim, given.shape)
     if line.shape[place] == 0:
-        raise mistake(ShapeError, name, f"shape {given.shape} has no elements to choose from")
-    result = Tensor.apply(op, line, attrs=ArgReduceAttrs(place, keepdims and axis is not None))
+        raise ShapeError.of(name, f"shape {given.shape} has no elements to choose from")
+    result = Tensor.apply(op, line, attrs=ops.ArgReduceAttrs(place, keepdims and axis is not None))
     return reshaped(result, (1,) * given.ndim) if keepdims and axis is None else result
 
 
@@ -81,7 +80,7 @@ def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) ->
 
 
 def _positions(op: str, given: Tensor, remedy: str) -> tuple[Tensor, ...]:
-    rows, count = apply(ops.nonzero, given, attrs=NonzeroAttrs(given.size))
+    rows, count = apply(ops.nonzero, given, attrs=ops.NonzeroAttrs(given.size))
     array, found = known(op, (rows, count), remedy)
     return tuple([from_data(row[: int(found)].copy(), given._device) for row in array])
 
@@ -101,12 +100,10 @@ def nonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> tu
     """
     given = tensor("nonzero", x)
     if given.ndim == 0:
-        raise mistake(ShapeError, "nonzero", "a tensor without axes has no positions", "use x != 0")
+        raise ShapeError.of("nonzero", "a tensor without axes has no positions", "use x != 0")
     if size is None:
         return _positions("nonzero", given, "give the number of results: nonzero(x, size=…)")
-    rows, count = apply(ops.nonzero, given, attrs=NonzeroAttrs(as_count("nonzero", "size", size)))
-    from planish.frontend.tensor.manipulation import unstack
-
+    rows, count = apply(ops.nonzero, given, attrs=ops.NonzeroAttrs(as_count("nonzero", "size", size)))
     if fill_value:
         shape = rows._type.dims
         rows = where(iota(shape, len(shape) - 1) < cast_to(count, dtypes.int64), rows, fill_value)
@@ -115,25 +112,19 @@ def nonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> tu
 
 def argwhere(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> Tensor:
     """Positions of the elements that are not zero, one row each."""
-    from planish.frontend.tensor.manipulation import stack
-
     return stack(nonzero(x, size=size, fill_value=fill_value), axis=-1)
 
 
 @remembered
 def searchsorted(
-    x1: Tensor,
-    x2: Operand,
-    /,
-    side: Literal["left", "right"] = "left",
-    sorter: Tensor | None = None,
+    x1: Tensor, x2: Operand, /, side: Literal["left", "right"] = "left", sorter: Tensor | None = None
 ) -> Tensor:
     """Where elements of x2 would have to be put into the ascending vector x1 to keep it ascending."""
     line, wanted = promoted("searchsorted", x1, x2)
     if side not in ("left", "right"):
-        raise mistake(ShapeError, "searchsorted", f"there is no side {side!r}", "left or right")
+        raise ShapeError.of("searchsorted", f"there is no side {side!r}", "left or right")
     if line.ndim != 1:
-        raise mistake(ShapeError, "searchsorted", f"shape {line.shape} is not a vector")
+        raise ShapeError.of("searchsorted", f"shape {line.shape} is not a vector")
     line, wanted = real_numeric("searchsorted", line), real_numeric("searchsorted", wanted)
     if sorter is not None:
         from planish.frontend.tensor.indexing import take
@@ -163,14 +154,11 @@ def interp(
 
     wanted, points, values = [floating("interp", one) for one in promoted("interp", x, xp, fp)]
     if points.ndim != 1 or points.shape != values.shape or points.shape[0] < 2:
-        raise mistake(
-            ShapeError,
-            "interp",
-            f"points {points.shape} and values {values.shape}",
-            "two vectors of one length",
+        raise ShapeError.of(
+            "interp", f"points {points.shape} and values {values.shape}", "two vectors of one length"
         )
     if wanted.dtype.is_complex:
-        raise mistake(DTypeError, "interp", "complex points have no order")
+        raise DTypeError.of("interp", "complex points have no order")
     last = points.shape[0] - 1
     after = clip(searchsorted(points, wanted, side="right"), 1, last)
     start, end = take(points, after - 1), take(points, after)
@@ -184,11 +172,9 @@ def interp(
 def _periodic(x: Operand, xp: Tensor, fp: Tensor, period: float) -> Tensor:
     """Interpolated where the points repeat: one more at each end, from the other end."""
     from planish.frontend.tensor.indexing import take
-    from planish.frontend.tensor.manipulation import concat
-    from planish.frontend.tensor.sorting import argsort
 
     if period == 0:
-        raise mistake(ShapeError, "interp", "a period of 0 repeats nothing")
+        raise ShapeError.of("interp", "a period of 0 repeats nothing")
     size = abs(period)
     points = remainder(tensor("interp", xp), size)
     order = argsort(points)

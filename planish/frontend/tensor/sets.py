@@ -10,7 +10,7 @@ from planish.errors import ShapeError
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.elementwise import clip, equal, imag, logical_not, logical_or, real, where
-from planish.frontend.tensor.indexing import take
+from planish.frontend.tensor.indexing import take, updated
 from planish.frontend.tensor.manipulation import moveaxis
 from planish.frontend.tensor.operands import (
     Operand,
@@ -19,7 +19,6 @@ from planish.frontend.tensor.operands import (
     cast_to,
     constant,
     from_data,
-    mistake,
     promoted,
     reshaped,
     tensor,
@@ -27,9 +26,9 @@ from planish.frontend.tensor.operands import (
 from planish.frontend.tensor.pointwise import ordered
 from planish.frontend.tensor.searching import known, searchsorted
 from planish.frontend.tensor.sorting import sort
+from planish.frontend.tensor.statistics import max, min
 from planish.frontend.tensor.utility import any
 from planish.ptir import ops
-from planish.ptir.ops.sizes import UniqueAttrs
 
 
 class UniqueAll(NamedTuple):
@@ -66,7 +65,9 @@ def _unique(name: str, x: Tensor, size: int | None) -> UniqueAll:
 def _distinct(name: str, x: Tensor, axis: int | None, size: int | None) -> UniqueAll:
     """Distinct elements of a vector, or slices along the first axis; as many as there are, if no size is given."""
     limit = x.shape[0] if size is None else size
-    found = apply(ops.unique, x, attrs=UniqueAttrs(limit) if axis is None else UniqueAttrs(limit, axis))
+    found = apply(
+        ops.unique, x, attrs=ops.UniqueAttrs(limit) if axis is None else ops.UniqueAttrs(limit, axis)
+    )
     values, first, inverse, counts, _ = found
     if size is None:
         arrays = known(name, found, f"give the number of results: {name}(x, size=…)")
@@ -80,7 +81,7 @@ def unique_slices(x: Tensor, axis: int, size: int | None = None) -> UniqueAll:
     """Distinct slices along an axis, in ascending order."""
     along = axis_of("unique", axis, x.ndim, x.shape)
     lines = moveaxis(x, along, 0)
-    rows = reshaped(lines, (lines.shape[0], lines.size // max(lines.shape[0], 1)))
+    rows = reshaped(lines, (lines.shape[0], lines.size // builtins.max(lines.shape[0], 1)))
     found = _distinct("unique", rows, 0, size)
     values = reshaped(found.values, (found.values.shape[0], *lines.shape[1:]))
     return found._replace(values=moveaxis(values, 0, along))
@@ -89,9 +90,7 @@ def unique_slices(x: Tensor, axis: int, size: int | None = None) -> UniqueAll:
 def _unique_pairs(name: str, x: Tensor, size: int | None) -> UniqueAll:
     """Complex numbers are distinct as rows of two."""
     rows = Tensor.apply(
-        ops.concat,
-        *[reshaped(part, (x.size, 1)) for part in (real(x), imag(x))],
-        attrs=ops.ConcatAttrs(1),
+        ops.concat, *[reshaped(part, (x.size, 1)) for part in (real(x), imag(x))], attrs=ops.ConcatAttrs(1)
     )
     values, first, inverse, counts = _distinct(name, rows, 0, size)
     joined = Tensor.apply(ops.complex, values[:, 0], values[:, 1])
@@ -144,14 +143,9 @@ def bincount(
 
     With a `length`, what lies outside does not count.
     """
-    from planish.frontend.tensor.indexing import updated
-    from planish.frontend.tensor.statistics import max, min
-
     given = tensor("bincount", x)
     if given.ndim != 1 or not given.dtype.is_int:
-        raise mistake(
-            ShapeError, "bincount", f"{given.dtype.name}{list(given.shape)} is not a vector of integers"
-        )
+        raise ShapeError.of("bincount", f"{given.dtype.name}{list(given.shape)} is not a vector of integers")
     minlength = as_count("bincount", "minlength", minlength)
     if length is not None:
         length = as_count("bincount", "length", length)
@@ -161,9 +155,7 @@ def bincount(
             ends = (min(given), max(given))
             least, most = known("bincount", ends, "give the number of results: length=…")
             if least < 0:
-                raise mistake(
-                    ShapeError, "bincount", f"{int(least)} is below 0", "numbers from 0 on are counted"
-                )
+                raise ShapeError.of("bincount", f"{int(least)} is below 0", "numbers from 0 on are counted")
             length = builtins.max(minlength, int(most) + 1)
     share: Operand = 1 if weights is None else weights
     dtype = dtypes.DEFAULT_INT if weights is None else tensor("bincount", weights).dtype

@@ -6,11 +6,10 @@ from planish.errors import ShapeError
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import iota
-from planish.frontend.tensor.operands import axis_of, mistake, reshaped, tensor
+from planish.frontend.tensor.operands import axis_of, reshaped, tensor
 from planish.frontend.tensor.pointwise import ordered
 from planish.frontend.tensor.recipes import remembered
 from planish.ptir import ops
-from planish.ptir.ops.order import SortAttrs, TopKAttrs
 
 
 def _line(name: str, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
@@ -25,14 +24,14 @@ def _line(name: str, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
 def sort(x: Tensor, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Elements in order along an axis; all of them without one."""
     given, place = _line("sort", x, axis)
-    return Tensor.apply(ops.sort, given, attrs=SortAttrs(place, descending))
+    return Tensor.apply(ops.sort, given, attrs=ops.SortAttrs(place, descending))
 
 
 @remembered
 def argsort(x: Tensor, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions that put the elements in order along an axis."""
     given, place = _line("argsort", x, axis)
-    return apply(ops.sort, given, iota(given.shape, place), attrs=SortAttrs(place, descending))[1]
+    return apply(ops.sort, given, iota(given.shape, place), attrs=ops.SortAttrs(place, descending))[1]
 
 
 @remembered
@@ -42,21 +41,21 @@ def topk(x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True) -> tuple
     place = axis_of("topk", axis, given.ndim, given.shape)
     size = given._type.dims[place]
     if isinstance(size, int) and not 0 <= k <= size:
-        raise mistake(ShapeError, "topk", f"axis {place} of shape {given.shape} has no {k} elements")
-    values, indices = apply(ops.top_k, given, attrs=TopKAttrs(k, place, largest))
+        raise ShapeError.of("topk", f"axis {place} of shape {given.shape} has no {k} elements")
+    values, indices = apply(ops.top_k, given, attrs=ops.TopKAttrs(k, place, largest))
     return values, indices
 
 
 def lexsort(keys: tuple[Tensor, ...] | list[Tensor], /, axis: int = -1) -> Tensor:
     """The positions that sort by several keys, the last one first."""
     if not keys:
-        raise mistake(ShapeError, "lexsort", "there is nothing to sort by")
+        raise ShapeError.of("lexsort", "there is nothing to sort by")
     given = [ordered("lexsort", tensor("lexsort", x)) for x in reversed(keys)]
     for other in given[1:]:
         if other.shape != given[0].shape:
-            raise mistake(ShapeError, "lexsort", f"shapes {given[0].shape} and {other.shape} differ")
+            raise ShapeError.of("lexsort", f"shapes {given[0].shape} and {other.shape} differ")
     place = axis_of("lexsort", axis, given[0].ndim, given[0].shape)
-    attrs = SortAttrs(place, False, len(given))
+    attrs = ops.SortAttrs(place, False, len(given))
     return apply(ops.sort, *given, iota(given[0].shape, place), attrs=attrs)[-1]
 
 

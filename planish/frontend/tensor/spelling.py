@@ -11,8 +11,10 @@ import inspect
 from collections.abc import Callable
 from functools import lru_cache
 from inspect import Parameter, Signature
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 _SILENT: Final = frozenset({"casting", "copy", "hermitian", "kind", "optimize", "overwrite_input", "subok"})
 """Options of NumPy that say how a result is found, not which."""
@@ -29,6 +31,16 @@ class UnknownOption(TypeError):
         super().__init__(name)
         self.name = name
         self.value = value
+
+
+def arguments_of(model: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """The function, which hands on what it is given, with the arguments of another as its own."""
+
+    def signed(function: Callable[..., R]) -> Callable[P, R]:
+        cast("Any", function).__signature__ = inspect.signature(model)
+        return cast("Callable[P, R]", function)
+
+    return signed
 
 
 def respelled(ours: Callable[..., Any], like: Callable[..., Any], call: Call) -> Call | None:
@@ -105,6 +117,3 @@ def signature(function: Callable[..., Any]) -> Signature | None:
         return inspect.signature(function)
     except (TypeError, ValueError):
         return None
-
-
-__all__ = ["UnknownOption", "binds", "respelled", "signature"]

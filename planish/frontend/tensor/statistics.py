@@ -6,6 +6,8 @@ Sums and products of small integers (and of bools) are computed in 64 bits; ever
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
+from typing import Any
 
 from planish import dtypes
 from planish.dtypes import DType
@@ -24,7 +26,6 @@ from planish.frontend.tensor.operands import (
     broadcast_all,
     cast_to,
     constant,
-    mistake,
     promoted,
     reshaped,
     tensor,
@@ -32,18 +33,16 @@ from planish.frontend.tensor.operands import (
 from planish.frontend.tensor.pointwise import floating, numeric, ordered, real_floating, truth
 from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.scalar_functions import sqrt
+from planish.frontend.tensor.spelling import arguments_of
 from planish.ptir import ops
 from planish.ptir.library import cumulative
 from planish.ptir.ops.definition import OpDef
-from planish.ptir.ops.movement import ConcatAttrs
-from planish.ptir.ops.reduce import CumulativeAttrs, ReduceAttrs
-from planish.ptir.ops.sizes import DimensionSizeAttrs
 
 
 def reduce(op: OpDef, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     """One of PTIR's reductions; over no axes nothing happens."""
     kept = as_flag(op.name.removeprefix("reduce_"), "keepdims", keepdims)
-    return Tensor.apply(op, x, attrs=ReduceAttrs(axes, kept)) if axes else x.snapshot()
+    return Tensor.apply(op, x, attrs=ops.ReduceAttrs(axes, kept)) if axes else x.snapshot()
 
 
 def summed_dtype(x: Tensor, dtype: DTypeLike | None) -> DType:
@@ -64,18 +63,22 @@ def counting(name: str, x: Tensor, where: Tensor | None, neutral: Tensor | Scala
 
 
 def _total(
-    name: str,
     op: OpDef,
-    x: Tensor,
-    axis: Axis,
-    dtype: DTypeLike | None,
-    keepdims: bool,
-    where: Tensor | None,
+    combine: Callable[..., Tensor],
     neutral: int,
+    x: Tensor,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Tensor | Scalar | None = None,
+    where: Tensor | None = None,
 ) -> Tensor:
+    name = op.name.removeprefix("reduce_")
     given = tensor(name, x)
     wide = counting(name, cast_to(given, summed_dtype(given, dtype)), where, neutral)
-    return reduce(op, wide, axes_of(name, axis, wide), keepdims)
+    found = reduce(op, wide, axes_of(name, axis, wide), keepdims)
+    return found if initial is None else combine(found, initial)
 
 
 @remembered
@@ -90,44 +93,35 @@ def sum(
     where: Tensor | None = None,
 ) -> Tensor:
     """The sum over axes, of the elements `where` something holds, and of an initial number."""
-    found = _total("sum", ops.reduce_sum, x, axis, dtype, keepdims, where, 0)
-    return found if initial is None else add(found, initial)
+    return _total(ops.reduce_sum, add, 0, x, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @remembered
-def prod(
+@arguments_of(sum)
+def prod(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
+    """The product over axes, of the elements `where` something holds, and of an initial number."""
+    return _total(ops.reduce_prod, multiply, 1, x, *args, **options)
+
+
+def _extreme(
+    op: OpDef,
     x: Tensor,
-    /,
     axis: Axis = None,
-    dtype: DTypeLike | None = None,
     *,
     keepdims: bool = False,
     initial: Tensor | Scalar | None = None,
     where: Tensor | None = None,
 ) -> Tensor:
-    """The product over axes, of the elements `where` something holds, and of an initial number."""
-    found = _total("prod", ops.reduce_prod, x, axis, dtype, keepdims, where, 1)
-    return found if initial is None else multiply(found, initial)
-
-
-def _extreme(
-    name: str,
-    op: OpDef,
-    x: Tensor,
-    axis: Axis,
-    keepdims: bool,
-    initial: Tensor | Scalar | None,
-    where: Tensor | None,
-) -> Tensor:
+    name = op.name.removeprefix("reduce_")
     given = ordered(name, tensor(name, x))
     if initial is None:
         if where is not None:
-            raise mistake(ShapeError, name, "where nothing holds nothing is extreme", "give initial=…")
+            raise ShapeError.of(name, "where nothing holds nothing is extreme", "give initial=…")
         axes = axes_of(name, axis, given)
         rest = [size for number, size in enumerate(given.shape) if number not in axes]
         if 0 not in rest and any(given.shape[number] == 0 for number in axes):
-            raise mistake(
-                ShapeError, name, f"shape {given.shape} has no elements along axis {axis}", "give initial=…"
+            raise ShapeError.of(
+                name, f"shape {given.shape} has no elements along axis {axis}", "give initial=…"
             )
         return reduce(op, given, axes, keepdims)
     given = counting(name, given, where, initial)
@@ -146,21 +140,14 @@ def max(
     where: Tensor | None = None,
 ) -> Tensor:
     """The greatest over axes, NaN if there is one; of the elements `where` something holds, and an initial number."""
-    return _extreme("max", ops.reduce_max, x, axis, keepdims, initial, where)
+    return _extreme(ops.reduce_max, x, axis, keepdims=keepdims, initial=initial, where=where)
 
 
 @remembered
-def min(
-    x: Tensor,
-    /,
-    axis: Axis = None,
-    *,
-    keepdims: bool = False,
-    initial: Tensor | Scalar | None = None,
-    where: Tensor | None = None,
-) -> Tensor:
+@arguments_of(max)
+def min(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
     """The smallest over axes, NaN if there is one; of the elements `where` something holds, and an initial number."""
-    return _extreme("min", ops.reduce_min, x, axis, keepdims, initial, where)
+    return _extreme(ops.reduce_min, x, *args, **options)
 
 
 def _count(
@@ -176,7 +163,7 @@ def _count(
         if isinstance(size, int):
             total = total * size
         else:
-            known = Tensor.apply(ops.dimension_size, x, attrs=DimensionSizeAttrs(axis))
+            known = Tensor.apply(ops.dimension_size, x, attrs=ops.DimensionSizeAttrs(axis))
             total = cast_to(known, dtype) * total
     return total
 
@@ -228,9 +215,7 @@ def var(
     The `mean` that distances are taken from may be given, with the axes kept.
     """
     if ddof is not None and correction:
-        raise mistake(
-            ShapeError, "var", "correction and ddof are two names of one number", "give one of them"
-        )
+        raise ShapeError.of("var", "correction and ddof are two names of one number", "give one of them")
     less = as_number("var", "correction" if ddof is None else "ddof", correction if ddof is None else ddof)
     given = tensor("var", x)
     given = floating("var", given if dtype is None else cast_to(given, as_dtype(dtype)))
@@ -249,22 +234,10 @@ def var(
 
 
 @remembered
-def std(
-    x: Tensor,
-    /,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    *,
-    correction: float = 0.0,
-    keepdims: bool = False,
-    ddof: float | None = None,
-    where: Tensor | None = None,
-    mean: Tensor | Scalar | None = None,
-) -> Tensor:
+@arguments_of(var)
+def std(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
     """The standard deviation over axes."""
-    return sqrt(
-        var(x, axis, dtype, correction=correction, keepdims=keepdims, ddof=ddof, where=where, mean=mean)
-    )
+    return sqrt(var(x, *args, **options))
 
 
 # --- running ----------------------------------------------------------------------------------------------
@@ -275,7 +248,7 @@ def _line(name: str, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
     given = tensor(name, x)
     if axis is None:
         if given.ndim != 1:
-            raise mistake(ShapeError, name, f"shape {given.shape} has {given.ndim} axes", "say which: axis=0")
+            raise ShapeError.of(name, f"shape {given.shape} has {given.ndim} axes", "say which: axis=0")
         return given, 0
     return given, axis_of(name, axis, given.ndim, given.shape)
 
@@ -283,60 +256,50 @@ def _line(name: str, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
 def _running(
     name: str,
     op: OpDef,
-    x: Tensor,
-    axis: int | None,
-    dtype: DTypeLike | None,
-    include_initial: bool,
     initial: int,
+    x: Tensor,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
 ) -> Tensor:
     given, along = _line(name, x, axis)
     wide = numeric(name, cast_to(given, summed_dtype(given, dtype)))
-    result = Tensor.apply(op, wide, attrs=CumulativeAttrs(along))
+    result = Tensor.apply(op, wide, attrs=ops.CumulativeAttrs(along))
     if not include_initial:
         return result
     shape = tuple(1 if number == along else size for number, size in enumerate(given.shape))
     first = constant(initial, wide.dtype, shape)
-    return Tensor.apply(ops.concat, first, result, attrs=ConcatAttrs(along))
+    return Tensor.apply(ops.concat, first, result, attrs=ops.ConcatAttrs(along))
 
 
 @remembered
 def cumulative_sum(
-    x: Tensor,
-    /,
-    axis: int | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
+    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
     """Running sums along an axis; with `include_initial` they start with 0."""
-    return _running("cumulative_sum", ops.cumsum, x, axis, dtype, include_initial, 0)
+    return _running("cumulative_sum", ops.cumsum, 0, x, axis, dtype=dtype, include_initial=include_initial)
 
 
 @remembered
-def cumulative_prod(
-    x: Tensor,
-    /,
-    axis: int | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
-) -> Tensor:
+@arguments_of(cumulative_sum)
+def cumulative_prod(x: Tensor, /, *args: Any, **options: Any) -> Tensor:
     """Running products along an axis; with `include_initial` they start with 1."""
-    return _running("cumulative_prod", ops.cumprod, x, axis, dtype, include_initial, 1)
+    return _running("cumulative_prod", ops.cumprod, 1, x, *args, **options)
 
 
 @remembered
 def cumulative_max(x: Tensor, /, axis: int | None = None) -> Tensor:
     """Running maxima along an axis."""
     given, along = _line("cumulative_max", x, axis)
-    return Tensor.apply(ops.cummax, ordered("cumulative_max", given), attrs=CumulativeAttrs(along))
+    return Tensor.apply(ops.cummax, ordered("cumulative_max", given), attrs=ops.CumulativeAttrs(along))
 
 
 @remembered
 def cumulative_min(x: Tensor, /, axis: int | None = None) -> Tensor:
     """Running minima along an axis."""
     given, along = _line("cumulative_min", x, axis)
-    return Tensor.apply(ops.cummin, ordered("cumulative_min", given), attrs=CumulativeAttrs(along))
+    return Tensor.apply(ops.cummin, ordered("cumulative_min", given), attrs=ops.CumulativeAttrs(along))
 
 
 def cumulative_logsumexp(x: Tensor, /, axis: int | None = None) -> Tensor:
@@ -363,9 +326,7 @@ def average(
     axes = axes_of("average", axis, given)
     if weights is not None and share.shape != given.shape:
         if share.shape != tuple([given.shape[at] for at in axes]):
-            raise mistake(
-                ShapeError, "average", f"weights {share.shape} do not go with {given.shape} over {axis}"
-            )
+            raise ShapeError.of("average", f"weights {share.shape} do not go with {given.shape} over {axis}")
         share = reshaped(share, [n if at in axes else 1 for at, n in enumerate(given.shape)])
     given, share = promoted("average", given, share)
     share = broadcast(share, given._type.dims)

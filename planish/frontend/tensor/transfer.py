@@ -25,7 +25,7 @@ from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Nested, Scalar, Tensor
 from planish.frontend.tensor.foreign import host_view, is_foreign
 from planish.frontend.tensor.interchange import is_on_gpu, of_gpu
-from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, mistake, tensor
+from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, tensor
 from planish.frontend.tensor.weak import WeakTensor
 from planish.ptir import ops
 from planish.ptir.dims import Dim
@@ -78,8 +78,7 @@ def asarray(
     moved = place is not None and not devices.find(place).is_host
     array = _as_numpy(obj, wanted, copy, moved=moved)
     if array.dtype.kind in "OUSVM" and not dtypes_known(array.dtype):
-        raise mistake(
-            DTypeError,
+        raise DTypeError.of(
             "asarray",
             f"the data is not a rectangular array of numbers (NumPy calls it {array.dtype})",
             _REMEDIES.get(array.dtype.kind, "all rows must have the same length and hold numbers"),
@@ -151,7 +150,7 @@ def _as_numpy(obj: Any, dtype: DType | None, copy: bool | None, *, moved: bool) 
     try:
         source = np.asarray(obj)
         if target is not None and source.dtype.kind == "c" and target.kind != "c":
-            raise mistake(DTypeError, "asarray", f"complex data cannot become {dtype}", "take its real part")
+            raise DTypeError.of("asarray", f"complex data cannot become {dtype}", "take its real part")
         if target is not None and isinstance(obj, int | list | tuple) and target.kind in "iu":
             return np.array(obj, dtype=target)  # out of range is an error
         return np.array(source, dtype=target, order="C", copy=None if moved else True)
@@ -159,7 +158,7 @@ def _as_numpy(obj: Any, dtype: DType | None, copy: bool | None, *, moved: bool) 
         if isinstance(error, PlanishError):
             raise
         kind = ShapeError if "inhomogeneous" in str(error) else DTypeError
-        raise mistake(kind, "asarray", str(error)) from None
+        raise kind.of("asarray", str(error)) from None
 
 
 def from_dlpack(x: SupportsDLPack, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:

@@ -15,7 +15,7 @@ from planish.frontend.tensor.elementwise import (
     subtract,
 )
 from planish.frontend.tensor.manipulation import concat, section
-from planish.frontend.tensor.operands import Operand, axes_of, axis_of, broadcast, constant, mistake, tensor
+from planish.frontend.tensor.operands import Operand, axes_of, axis_of, broadcast, constant, tensor
 from planish.frontend.tensor.pointwise import numeric, truth
 from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.statistics import counting, reduce
@@ -43,7 +43,7 @@ def diff(
     """Differences of neighbours along an axis, `n` times."""
     given = tensor("diff", x)
     if n < 0:
-        raise mistake(ShapeError, "diff", f"cannot take differences {n} times")
+        raise ShapeError.of("diff", f"cannot take differences {n} times")
     place = axis_of("diff", axis, given.ndim, given.shape)
     single = [1 if at == place else size for at, size in enumerate(given.shape)]
     ends = [None if one is None else tensor("diff", one) for one in (prepend, append)]

@@ -10,7 +10,7 @@ from planish.errors import DTypeError, ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn.activations import log_softmax
-from planish.nn.arguments import floating, mistake
+from planish.nn.arguments import floating
 from planish.nn.init import Key, keys_of
 from planish.nn.layers.containers import ModuleList, Sequential
 from planish.nn.layers.linear import Linear
@@ -43,8 +43,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     ) -> None:
         ends = [int(end) for end in cutoffs]
         if not ends or ends != sorted(set(ends)) or ends[0] < 1 or ends[-1] >= n_classes:
-            raise mistake(
-                ShapeError, type(self).__name__, f"cutoffs are {list(cutoffs)} for {n_classes} classes", "they rise from above 0 to below the number of classes"
+            raise ShapeError.of(type(self).__name__, f"cutoffs are {list(cutoffs)} for {n_classes} classes", "they rise from above 0 to below the number of classes"
             )  # fmt: skip
         self.cutoffs = (*ends, n_classes)
         self.n_classes = n_classes
@@ -68,12 +67,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         op = type(self).__name__
         floating(op, x)
         if not target.dtype.is_int:
-            raise mistake(
-                DTypeError, op, f"targets are {target.dtype.name}", "numbers of classes are integers"
-            )
+            raise DTypeError.of(op, f"targets are {target.dtype.name}", "numbers of classes are integers")
         if x.ndim not in (1, 2) or target.shape != x.shape[:-1]:
-            raise mistake(
-                ShapeError, op, f"targets {target.shape} do not go with inputs {x.shape}", "(N, in_features) and (N,)"
+            raise ShapeError.of(op, f"targets {target.shape} do not go with inputs {x.shape}", "(N, in_features) and (N,)"
             )  # fmt: skip
         head = log_softmax(self.head(x), -1)
         found = _picked(head, target, self.cutoffs[0])

@@ -7,7 +7,7 @@ from planish.errors import ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import init
-from planish.nn.arguments import floating, mistake
+from planish.nn.arguments import floating
 from planish.nn.attention import attention_weights, scaled_dot_product_attention
 from planish.nn.elementary import dropout, linear
 from planish.nn.init import Key, keys_of
@@ -32,9 +32,7 @@ class MultiHeadAttention(Module):
         dtype: DType = float32,
     ) -> None:
         if embed_dim % num_heads:
-            raise mistake(
-                ShapeError, "MultiHeadAttention", f"{embed_dim} does not split into {num_heads} heads"
-            )
+            raise ShapeError.of("MultiHeadAttention", f"{embed_dim} does not split into {num_heads} heads")
         self.embed_dim = embed_dim
         self.num_heads = num_heads
         self.dropout = dropout
@@ -92,8 +90,8 @@ class MultiHeadAttention(Module):
         name = "MultiHeadAttention"
         floating(name, query)
         if query.shape[-1] != self.embed_dim or query.ndim not in (2, 3):
-            raise mistake(
-                ShapeError, name, f"the query {query.shape} is no sequence of vectors of {self.embed_dim}"
+            raise ShapeError.of(
+                name, f"the query {query.shape} is no sequence of vectors of {self.embed_dim}"
             )
         alone = query.ndim == 2
         q, k, v = self._projected(query, key, value)
@@ -127,12 +125,7 @@ class MultiHeadAttention(Module):
         return fn.permute_dims(parts, (0, 2, 1, 3))
 
     def _mask(
-        self,
-        attn_mask: Tensor | None,
-        padding: Tensor | None,
-        query: Tensor,
-        key: Tensor,
-        alone: bool,
+        self, attn_mask: Tensor | None, padding: Tensor | None, query: Tensor, key: Tensor, alone: bool
     ) -> Tensor | None:
         """What may be looked at, or what is added: (B or 1, heads or 1, L or 1, S)."""
         batch, heads, length, _ = query.shape

@@ -11,7 +11,7 @@ from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import init
 from planish.nn.activations import relu, sigmoid
-from planish.nn.arguments import floating, mistake
+from planish.nn.arguments import floating
 from planish.nn.elementary import linear
 from planish.nn.init import Key, keys_of
 from planish.nn.module import Module
@@ -38,14 +38,14 @@ class _Cell(Module):
         name = type(self).__name__
         floating(name, x)
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
-            raise mistake(
-                ShapeError, name, f"the input {x.shape} has no vectors of {self.input_size}", "(B, I) or (I,)"
+            raise ShapeError.of(
+                name, f"the input {x.shape} has no vectors of {self.input_size}", "(B, I) or (I,)"
             )
         wanted = (*x.shape[:-1], self.hidden_size)
         if given is None:
             return fn.zeros(wanted, dtype=x.dtype)
         if given.shape != wanted:
-            raise mistake(ShapeError, name, f"the state is {given.shape}, not {wanted}")
+            raise ShapeError.of(name, f"the state is {given.shape}, not {wanted}")
         return given
 
     def _parts(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,7 +69,7 @@ class RNNCell(_Cell):
         dtype: DType = float32,
     ) -> None:
         if nonlinearity not in ("tanh", "relu"):
-            raise mistake(ShapeError, "RNNCell", f"there is no nonlinearity {nonlinearity!r}", "tanh or relu")
+            raise ShapeError.of("RNNCell", f"there is no nonlinearity {nonlinearity!r}", "tanh or relu")
         self.nonlinearity = nonlinearity
         super().__init__(input_size, hidden_size, bias, key=key, dtype=dtype)
 

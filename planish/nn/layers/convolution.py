@@ -10,7 +10,7 @@ from planish.errors import ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import spatial
-from planish.nn.arguments import Padding, Sizes, mistake, pairs, per_axis
+from planish.nn.arguments import Padding, Sizes, pairs, per_axis
 from planish.nn.init import Key, keys_of
 from planish.nn.layers.linear import small
 from planish.nn.module import Module
@@ -29,9 +29,7 @@ class _Convolution(Module):
         name = type(self).__name__
         self.in_channels, self.out_channels = channels
         if groups < 1 or self.in_channels % groups or self.out_channels % groups:
-            raise mistake(
-                ShapeError, name, f"{channels[0]} and {channels[1]} channels do not make {groups} groups"
-            )
+            raise ShapeError.of(name, f"{channels[0]} and {channels[1]} channels do not make {groups} groups")
         self.groups = groups
         self.kernel_size = per_axis(name, "kernel_size", kernel_size, self.space)
         self.stride = per_axis(name, "stride", stride, self.space)
@@ -63,8 +61,8 @@ class _Conv(_Convolution):
     ) -> None:
         name = type(self).__name__
         if padding_mode not in _MODES:
-            raise mistake(
-                ShapeError, name, f"there is no padding_mode {padding_mode!r}", f"one of {', '.join(_MODES)}"
+            raise ShapeError.of(
+                name, f"there is no padding_mode {padding_mode!r}", f"one of {', '.join(_MODES)}"
             )
         self._set((in_channels, out_channels), groups, kernel_size, stride, dilation)
         self.padding = pairs(name, padding, self.kernel_size, self.stride, self.dilation)

@@ -9,7 +9,6 @@ from planish.errors import ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import elementary, init
-from planish.nn.arguments import mistake
 from planish.nn.init import Key, keys_of
 from planish.nn.layers.applied import FunctionLayer
 from planish.nn.module import Module
@@ -153,7 +152,7 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5) -> None:
         if not 0 <= p <= 1:
-            raise mistake(ShapeError, type(self).__name__, f"{p} is not a probability")
+            raise ShapeError.of(type(self).__name__, f"{p} is not a probability")
         self.p = p
 
     def _shared(self, x: Tensor) -> tuple[int, ...]:

@@ -15,7 +15,6 @@ from planish.frontend.custom import stop_gradient
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import init, normalization
-from planish.nn.arguments import mistake
 from planish.nn.layers.applied import FunctionLayer
 from planish.nn.module import Module
 
@@ -74,7 +73,7 @@ class GroupNorm(Module):
         dtype: DType = float32,
     ) -> None:
         if num_channels % num_groups:
-            raise mistake(ShapeError, "GroupNorm", f"{num_channels} channels do not make {num_groups} groups")
+            raise ShapeError.of("GroupNorm", f"{num_channels} channels do not make {num_groups} groups")
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
@@ -120,8 +119,7 @@ class _Tracking(Module):
         name = type(self).__name__
         if x.ndim not in self.axes or x.shape[1] != self.num_features:
             wanted = " or ".join(map(str, self.axes))
-            raise mistake(
-                ShapeError,
+            raise ShapeError.of(
                 name,
                 f"shape {x.shape} does not have {self.num_features} channels on axis 1 and {wanted} axes",
             )

@@ -8,7 +8,6 @@ from typing import ClassVar
 from planish.errors import ShapeError
 from planish.frontend.tensor.array import Tensor
 from planish.nn import padding
-from planish.nn.arguments import mistake
 from planish.nn.module import Module
 
 
@@ -21,8 +20,8 @@ class Pad(Module):
     def __init__(self, padding: int | Sequence[int], value: float = 0.0) -> None:
         sides = (padding,) * (2 * self.space) if isinstance(padding, int) else tuple(padding)
         if len(sides) != 2 * self.space:
-            raise mistake(
-                ShapeError, type(self).__name__, f"{len(sides)} numbers for {self.space} axes", "two for each"
+            raise ShapeError.of(
+                type(self).__name__, f"{len(sides)} numbers for {self.space} axes", "two for each"
             )
         self.padding = sides
         self.value = value

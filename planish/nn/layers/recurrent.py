@@ -13,7 +13,7 @@ from planish.frontend import library
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import init
-from planish.nn.arguments import floating, mistake
+from planish.nn.arguments import floating
 from planish.nn.elementary import dropout
 from planish.nn.init import Key, keys_of
 from planish.nn.module import Module
@@ -81,8 +81,7 @@ class _Recurrent(Module):
         name = type(self).__name__
         floating(name, x)
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
-            raise mistake(
-                ShapeError, name, f"the input {x.shape} is no sequence of vectors of {self.input_size}",
+            raise ShapeError.of(name, f"the input {x.shape} is no sequence of vectors of {self.input_size}",
                 "(T, B, I), (B, T, I) with batch_first, or (T, I) are expected",
             )  # fmt: skip
         alone = x.ndim == 2
@@ -116,7 +115,7 @@ class _Recurrent(Module):
         wanted = (shape[0], shape[2]) if alone else shape
         for state in given:
             if state.shape != wanted:
-                raise mistake(ShapeError, type(self).__name__, f"a state is {state.shape}, not {wanted}")
+                raise ShapeError.of(type(self).__name__, f"a state is {state.shape}, not {wanted}")
         return tuple(fn.expand_dims(state, axis=1) for state in given) if alone else given
 
 
@@ -148,7 +147,7 @@ class RNN(_Recurrent):
         dtype: DType = float32,
     ) -> None:
         if nonlinearity not in ("tanh", "relu"):
-            raise mistake(ShapeError, "RNN", f"there is no nonlinearity {nonlinearity!r}", "tanh or relu")
+            raise ShapeError.of("RNN", f"there is no nonlinearity {nonlinearity!r}", "tanh or relu")
         self.nonlinearity = nonlinearity
         super().__init__(
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, key=key, dtype=dtype

@@ -12,7 +12,6 @@ from planish.frontend import tree
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import activations, init
-from planish.nn.arguments import mistake
 from planish.nn.elementary import dropout
 from planish.nn.init import Key, keys_of
 from planish.nn.layers.attention import MultiHeadAttention
@@ -44,8 +43,7 @@ class _Layer(Module):
         dtype: DType = float32,
     ) -> None:
         if isinstance(activation, str) and activation not in _ACTIVATIONS:
-            raise mistake(
-                ShapeError, type(self).__name__, f"there is no activation {activation!r}", "relu, gelu or a function"
+            raise ShapeError.of(type(self).__name__, f"there is no activation {activation!r}", "relu, gelu or a function"
             )  # fmt: skip
         self.dropout = dropout
         self.activation = activation
@@ -172,11 +170,8 @@ class _Stack(Module):
         if isinstance(layer, Module):
             self.layers: list[Module] = [tree.map_tree(lambda x: x, layer) for _ in range(num_layers)]
         elif key is None:
-            raise mistake(
-                GraphError,
-                type(self).__name__,
-                "layers that are made one by one need a random key",
-                "pass key=",
+            raise GraphError.of(
+                type(self).__name__, "layers that are made one by one need a random key", "pass key="
             )
         else:
             self.layers = [layer(own) for own in keys_of(key, num_layers)]
@@ -226,16 +221,8 @@ class Transformer(Module):
     ) -> None:
         first, second = keys_of(key, 2)
         given = (
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            bias,
-        )
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
+        )  # fmt: skip
         self.encoder = TransformerEncoder(
             lambda own: TransformerEncoderLayer(*given, key=own, dtype=dtype),
             num_encoder_layers,

@@ -101,18 +101,6 @@ def hard_swish(x: GraphValue) -> GraphValue:
 
 
 __all__ = [
-    "celu",
-    "elu",
-    "gelu",
-    "hard_sigmoid",
-    "hard_swish",
-    "leaky_relu",
-    "log_sigmoid",
-    "mish",
-    "relu",
-    "selu",
-    "sigmoid",
-    "silu",
-    "softplus",
-    "softsign",
-]
+    "celu", "elu", "gelu", "hard_sigmoid", "hard_swish", "leaky_relu", "log_sigmoid", "mish", "relu", "selu",
+    "sigmoid", "silu", "softplus", "softsign",
+]  # fmt: skip

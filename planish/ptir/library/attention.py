@@ -193,6 +193,3 @@ def _seen(found: GraphValue, nothing: float, instead: float, may_be_nothing: boo
     if not may_be_nothing:
         return found
     return found.eq(nothing).select(found.graph.full(found.dims, instead, found.dtype), found)
-
-
-__all__ = ["attention", "attention_back", "attention_rows", "causal_mask"]

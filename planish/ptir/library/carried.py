@@ -142,5 +142,3 @@ CARRIED: Final[dict[str, Callable[[Sequence[GraphValue], Attrs, bool], Carried]]
     "all_to_all": _exchanged,
 }
 """By op: operands, attributes, and whether ranks are processors."""
-
-__all__ = ["CARRIED"]

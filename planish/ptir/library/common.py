@@ -89,17 +89,3 @@ def order_key(x: GraphValue) -> GraphValue:
     bits = wide.eq(zero).select(zero, wide).bitcast(integer)
     key = bits.lt(0).select(bits.xor(top), bits)
     return wide.is_nan().select(x.graph.full(wide.dims, top, integer), key)
-
-
-__all__ = [
-    "along",
-    "gather",
-    "index_dtype",
-    "may_be_empty",
-    "move_axis",
-    "normal_axis",
-    "order_key",
-    "repeat_like",
-    "size_of",
-    "take_along_axis",
-]

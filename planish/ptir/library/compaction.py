@@ -145,6 +145,3 @@ def _starts(keys: Columns, has_nan: GraphValue | None, order: GraphValue) -> Gra
         differs = gather(key, [order], [0]).ne(gather(key, [previous], [0]))
         starts = starts.or_(differs if differs.rank == 1 else differs.reduce_or([1]))
     return starts if has_nan is None else starts.or_(gather(has_nan, [order], [0]))
-
-
-__all__ = ["compact", "is_nonzero", "nonzero", "unique", "unravel"]

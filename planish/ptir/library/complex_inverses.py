@@ -138,6 +138,3 @@ def power(a: Pair, b: Pair) -> Pair:
     rising = choose_pair(at_zero.and_(positive), (0.0, 0.0), body)
     falling = choose_pair(at_zero.and_(positive.not_()), (math.nan, math.nan), rising)
     return choose_pair(b[0].eq(0.0).and_(b[1].eq(0.0)), (1.0, 0.0), falling)
-
-
-__all__ = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "power"]

@@ -63,10 +63,7 @@ def conj(z: Pair) -> Pair:
 
 def mul(a: Pair, b: Pair) -> Pair:
     """Four products, each rounded: nothing is contracted."""
-    return (
-        a[0].mul(b[0]).sub(a[1].mul(b[1])),
-        a[0].mul(b[1]).add(a[1].mul(b[0])),
-    )
+    return (a[0].mul(b[0]).sub(a[1].mul(b[1])), a[0].mul(b[1]).add(a[1].mul(b[0])))
 
 
 def scale(z: Pair, factor: Term) -> Pair:
@@ -281,39 +278,3 @@ def cos(z: Pair) -> Pair:
 
 def tan(z: Pair) -> Pair:
     return by_minus_i(tanh(by_i(z)))
-
-
-__all__ = [
-    "Pair",
-    "add",
-    "by_i",
-    "by_minus_i",
-    "choose",
-    "choose_pair",
-    "conj",
-    "cos",
-    "cosh",
-    "div",
-    "equal",
-    "exp",
-    "expm1",
-    "is_unbounded",
-    "log",
-    "log1p",
-    "log2",
-    "log_modulus",
-    "modulus",
-    "mul",
-    "neg",
-    "reciprocal",
-    "rsqrt",
-    "scale",
-    "sign",
-    "sign_of",
-    "sin",
-    "sinh",
-    "sqrt",
-    "sub",
-    "tan",
-    "tanh",
-]

@@ -10,11 +10,11 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 
-from planish.dtypes import DType
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.library.common import gather, move_axis
 from planish.ptir.library.complex_numbers import Pair, mul
+from planish.ptir.library.normalize import converted
 from planish.ptir.ops.definition import Attrs, OpDef
 from planish.ptir.ops.numerics import part_dtype
 from planish.ptir.ops.reduce import reduced_dims
@@ -28,11 +28,7 @@ def contract(a: Pair, b: Pair, op: OpDef, attrs: ops.DotGeneralAttrs | ops.Convo
     emit = a[0].graph.emit
     re = emit(op, (a[0], b[0]), real).sub(emit(op, (a[1], b[1]), real))
     im = emit(op, (a[0], b[1]), real).add(emit(op, (a[1], b[0]), real))
-    return _cast(re, part_dtype(attrs.out_dtype)), _cast(im, part_dtype(attrs.out_dtype))
-
-
-def _cast(x: GraphValue, dtype: DType) -> GraphValue:
-    return x if x.dtype is dtype else x.cast(dtype)
+    return converted(re, part_dtype(attrs.out_dtype)), converted(im, part_dtype(attrs.out_dtype))
 
 
 def _one(like: GraphValue, dims: Sequence[DimLike]) -> Pair:
@@ -131,6 +127,3 @@ def scatter_mul(z: Pair, updates: Pair, indices: Sequence[GraphValue], attrs: op
 
     re, im = z[0].graph.scan(step, z, [*lines, *factors])
     return re, im
-
-
-__all__ = ["contract", "cumprod", "reduce_prod", "scatter_mul", "window_prod"]

@@ -134,6 +134,3 @@ def _paired(
     product = left.dot_general(right, dims)
     free = [c for c in names if c not in shared] + [c for c in letters if c not in shared]
     return product, "".join(batch + free)
-
-
-__all__ = ["einsum"]

@@ -61,6 +61,3 @@ def cumulative_extreme(
         met = met.or_(first)
     place = met.select(at, 0).cummax(axis)
     return best, place.cast(dtype)
-
-
-__all__ = ["cumlogsumexp", "cumulative_extreme", "logaddexp"]

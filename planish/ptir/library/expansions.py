@@ -27,5 +27,3 @@ EXPANSIONS: Final[dict[str, Expansion]] = {
         x[0], x[1], x[2], x[3], x[4], of.max_boxes, of.center_point_box
     ),
 }
-
-__all__ = ["EXPANSIONS", "Expansion"]

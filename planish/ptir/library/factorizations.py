@@ -115,6 +115,3 @@ def householder(x: GraphValue) -> tuple[GraphValue, GraphValue]:
     if not taus:
         return x, graph.full((*x.dims[:-2], 0), 0, x.dtype)
     return x, taus[0].concat(taus[1:], rank - 2)
-
-
-__all__ = ["conjugate_transpose", "householder", "householder_product", "permutation_of", "pivots_of"]

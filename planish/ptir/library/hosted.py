@@ -142,5 +142,3 @@ HOSTED: Final[dict[str, Callable[[Sequence[GraphValue], Attrs], Kept]]] = {
     **{op.name: _fourier(op) for op in (ops.fft, ops.ifft, ops.rfft, ops.irfft)},
 }
 """What stands for an op where there are routines; None: what stands for it everywhere."""
-
-__all__ = ["HOSTED"]

@@ -136,16 +136,3 @@ def cosine_similarity(x: GraphValue, y: GraphValue, axis: int = 1, epsilon: floa
     left, right = (v.square().reduce_sum([axis]) for v in (x, y))
     left, right = (total.gt(least).select(total, least).sqrt() for total in (left, right))
     return dot.div(left.mul(right))
-
-
-__all__ = [
-    "binary_cross_entropy_with_logits",
-    "cosine_similarity",
-    "cross_entropy",
-    "huber",
-    "kl_divergence",
-    "mean_absolute_error",
-    "mean_squared_error",
-    "nll_loss",
-    "smooth_l1",
-]

@@ -219,21 +219,3 @@ def batch_norm_training(
     average, spread = mean(wide, over), variance(wide, over)
     result = batch_norm(wide, average, spread, weight, bias, axis, epsilon)
     return converted(result, x.dtype), average, spread
-
-
-__all__ = [
-    "batch_norm",
-    "batch_norm_training",
-    "converted",
-    "count_of",
-    "group_norm",
-    "instance_norm",
-    "layer_norm",
-    "log_softmax",
-    "logsumexp",
-    "mean",
-    "rms_norm",
-    "softmax",
-    "variance",
-    "widened",
-]

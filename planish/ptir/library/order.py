@@ -292,6 +292,3 @@ def _select(key: GraphValue, k: int) -> GraphValue:
 
     start = [graph.full(rest, lowest, key.dtype), graph.full(rest, -1, position.dtype)]
     return graph.scan(wide, start, length=k)[2]
-
-
-__all__ = ["argsort", "network_masks", "searchsorted", "sort", "sort_columns", "top_k"]

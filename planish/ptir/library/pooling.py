@@ -204,13 +204,3 @@ def _known(x: GraphValue, axis: int) -> int:
     if not isinstance(size, int):
         raise ShapeError(f"axis {axis} of {x.type} has no known size to share out", op="reduce_window")
     return size
-
-
-__all__ = [
-    "adaptive_average_pool",
-    "average_pool",
-    "global_average_pool",
-    "global_max_pool",
-    "lp_pool",
-    "max_pool",
-]

@@ -45,6 +45,3 @@ def dequantize(q: GraphValue, quant: Quant) -> GraphValue:
     steps = wide.sub(_laid_out(wide, quant.zero_point, quant.axis, exact)).cast(computed)
     result = steps.mul(_laid_out(steps, quant.scale, quant.axis, computed))
     return result if quant.expressed is computed else result.cast(quant.expressed)
-
-
-__all__ = ["dequantize", "quantize"]

@@ -60,6 +60,3 @@ def rng_bits(key: GraphValue, dims: Dims, dtype: DType = dtypes.uint32) -> Graph
         return a.cast(dtypes.uint64).shl(32).or_(b.cast(dtypes.uint64))
     word = a.xor(b)
     return word if dtype is dtypes.uint32 else word.cast(dtype)
-
-
-__all__ = ["philox4x32", "rng_bits", "threefry2x32"]

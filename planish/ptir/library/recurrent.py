@@ -169,6 +169,3 @@ def gru(
 
     outputs, last = _run(step, _linear(x, weight, bias), [state], lengths, reverse)
     return outputs, last
-
-
-__all__ = ["Activation", "Weight", "gru", "lstm", "rnn"]

@@ -25,13 +25,9 @@ Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 COORDINATES = (
-    "half_pixel",
-    "half_pixel_symmetric",
-    "pytorch_half_pixel",
-    "align_corners",
-    "asymmetric",
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
     "tf_crop_and_resize",
-)
+)  # fmt: skip
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 MODES = ("nearest", "linear", "cubic")
 # More taps than this are a matrix product.
@@ -240,15 +236,3 @@ def interpolate(
             f"there is no mode {mode!r}", op="interpolate", remedy=f"one of {', '.join((*ways, 'area'))}"
         )
     return resize(x, [None, None, *target], scales, ways[mode])
-
-
-__all__ = [
-    "COORDINATES",
-    "MODES",
-    "NEAREST",
-    "Resampling",
-    "interpolate",
-    "resize",
-    "source_positions",
-    "taps",
-]

@@ -264,23 +264,3 @@ def broadcast_together(*values: GraphValue) -> list[GraphValue]:
     """All values in their common shape."""
     dims = broadcast_dims(*[value.dims for value in values])
     return [value if value.dims == dims else value.broadcast_to(dims) for value in values]
-
-
-__all__ = [
-    "PAD_MODES",
-    "broadcast_dims",
-    "broadcast_together",
-    "depth_to_space",
-    "diagonal",
-    "eye",
-    "one_hot",
-    "pad",
-    "repeat",
-    "roll",
-    "space_to_depth",
-    "split",
-    "stack",
-    "tile",
-    "tril",
-    "triu",
-]

@@ -244,18 +244,3 @@ def in_float64(function: Function) -> Function:
         return found if x.dtype is dtypes.float64 else found.cast(x.dtype)
 
     return call
-
-
-__all__ = [
-    "airy",
-    "bessel_i",
-    "bessel_j",
-    "bessel_k",
-    "bessel_y",
-    "each",
-    "erfcx",
-    "hurwitz",
-    "in_float64",
-    "sinc",
-    "zeta",
-]

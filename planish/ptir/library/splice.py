@@ -50,6 +50,3 @@ class Splice(Graph):
 
     def _check_visible(self, op: str, operand: ElementwiseMethods) -> None:
         """Operands come from the instruction replaced, which sees what stands before it."""
-
-
-__all__ = ["Splice"]

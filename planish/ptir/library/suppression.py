@@ -59,12 +59,7 @@ def non_max_suppression(
         apart = _overlap(_four(candidates), _four(others)).le(allowed)
         other = position.ne(best.expand_dims(2).broadcast_to(scores.dims))
         taken = taken.dynamic_update_slice(best.expand_dims(2), [0, 0, step])
-        return (
-            step.add(1),
-            left.and_(apart).and_(other),
-            taken,
-            found.add(alive.cast(dtypes.int32)),
-        )
+        return (step.add(1), left.and_(apart).and_(other), taken, found.add(alive.cast(dtypes.int32)))
 
     start = (
         graph.full((), 0, dtypes.int64),
@@ -121,6 +116,3 @@ def _overlap(left: _Corners, right: _Corners) -> GraphValue:
     union = areas[0].add(areas[1]).sub(shared)
     some = union.gt(0.0)
     return some.select(shared.div(some.select(union, 1.0)), 0.0)
-
-
-__all__ = ["non_max_suppression"]

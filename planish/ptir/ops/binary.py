@@ -66,22 +66,13 @@ def _complex(real: Array, imag: Array) -> Array:
     return result
 
 
-def _complex_dtype(part: DType) -> DType:
-    return dtypes.complex64 if part is dtypes.float32 else dtypes.complex128
-
-
 # --- arithmetic -------------------------------------------------------------------------------------------
 add: Final = _binary(
     "add", NUMBERS, exact(np.add), python_int=operator.add, commutative=True, doc="x + y; integers wrap."
 )
 sub: Final = _binary("sub", NUMBERS, exact(np.subtract), python_int=operator.sub, doc="x - y; integers wrap.")
 mul: Final = _binary(
-    "mul",
-    NUMBERS,
-    exact(_multiply),
-    python_int=operator.mul,
-    commutative=True,
-    doc="x * y; integers wrap.",
+    "mul", NUMBERS, exact(_multiply), python_int=operator.mul, commutative=True, doc="x * y; integers wrap."
 )
 div: Final = _binary("div", INEXACT, exact(np.divide), doc="x / y of floats and complex numbers.")
 floor_div: Final = _binary(
@@ -119,7 +110,7 @@ complex: Final = _binary(
     "complex",
     frozenset({dtypes.float32, dtypes.float64}),
     _complex,
-    result=_complex_dtype,
+    result=lambda part: dtypes.complex64 if part is dtypes.float32 else dtypes.complex128,
     key=d.OpKey.COMPLEX,
     way=d.Way.COMPOSITE,
     doc="The complex number x + iy.",
@@ -161,36 +152,23 @@ shr_arithmetic: Final = _binary(
 )
 
 
-def _compare(
-    name: str, allowed: checking.DTypeSet, compute: Compute, *, doc: str, commutative: bool = False
-) -> d.OpDef:
-    return _binary(
-        name, allowed, exact(compute), result=boolean, key=d.OpKey.COMPARE, commutative=commutative, doc=doc
-    )
-
-
 # --- comparisons ------------------------------------------------------------------------------------------
-eq: Final = _compare("eq", ALL, np.equal, commutative=True, doc="x == y; False for NaN.")
-ne: Final = _compare("ne", ALL, np.not_equal, commutative=True, doc="x != y; True for NaN.")
-lt: Final = _compare("lt", ORDERED, np.less, doc="x < y.")
-le: Final = _compare("le", ORDERED, np.less_equal, doc="x <= y.")
-gt: Final = _compare("gt", ORDERED, np.greater, doc="x > y.")
-ge: Final = _compare("ge", ORDERED, np.greater_equal, doc="x >= y.")
+_compare = partial(_binary, result=boolean, key=d.OpKey.COMPARE)
+eq: Final = _compare("eq", ALL, exact(np.equal), commutative=True, doc="x == y; False for NaN.")
+ne: Final = _compare("ne", ALL, exact(np.not_equal), commutative=True, doc="x != y; True for NaN.")
+lt: Final = _compare("lt", ORDERED, exact(np.less), doc="x < y.")
+le: Final = _compare("le", ORDERED, exact(np.less_equal), doc="x <= y.")
+gt: Final = _compare("gt", ORDERED, exact(np.greater), doc="x > y.")
+ge: Final = _compare("ge", ORDERED, exact(np.greater_equal), doc="x >= y.")
 
 
 def _evaluate_select(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     return (np.where(arrays[0], arrays[1], arrays[2]),)
 
 
-@d.op(
-    d.OpKey.SELECT,
-    d.NoAttrs,
-    arity=3,
-    evaluate=_evaluate_select,
-    elementwise=True,
-    doc="The second operand where the first is True, else the third.",
-)
+@d.op(d.OpKey.SELECT, arity=3, evaluate=_evaluate_select, elementwise=True)
 def select(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The second operand where the first is True, else the third."""
     predicate, chosen, other = types
     checking.need_dtype("select", predicate, checking.BOOL, "the predicate")
     checking.need_same_dtype("select", (chosen, other))

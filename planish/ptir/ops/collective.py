@@ -102,7 +102,7 @@ class ToDeviceAttrs(d.Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class MeshLayout:
     """How the parameters and results of a partitioned function, which it has as parts, are cut over its mesh."""
 
     mesh: MeshAxes
@@ -216,18 +216,6 @@ def combine(kind: str, arrays: Sequence[Array]) -> Array:
     return monoid.decode(np.asarray(total), dtype)
 
 
-def _all_reduce(arrays: Sequence[Array], attrs: AllReduceAttrs) -> list[Array]:
-    return [combine(attrs.kind, arrays)] * len(arrays)
-
-
-def _all_gather(arrays: Sequence[Array], attrs: AllGatherAttrs) -> list[Array]:
-    return [np.concatenate(arrays, attrs.axis)] * len(arrays)
-
-
-def _reduce_scatter(arrays: Sequence[Array], attrs: ReduceScatterAttrs) -> list[Array]:
-    return np.split(combine(attrs.kind, arrays), len(arrays), attrs.axis)
-
-
 def _all_to_all(arrays: Sequence[Array], attrs: AllToAllAttrs) -> list[Array]:
     parts = [np.split(array, len(arrays), attrs.split) for array in arrays]
     return [np.concatenate([own[place] for own in parts], attrs.concat) for place in range(len(arrays))]
@@ -241,17 +229,13 @@ def _permute(arrays: Sequence[Array], attrs: PermuteAttrs) -> list[Array]:
     return results
 
 
-def _broadcast(arrays: Sequence[Array], attrs: BroadcastAttrs) -> list[Array]:
-    return [arrays[attrs.root]] * len(arrays)
-
-
 EXCHANGES: Final[dict[str, Callable[..., list[Array]]]] = {
-    "all_reduce": _all_reduce,
-    "all_gather": _all_gather,
-    "reduce_scatter": _reduce_scatter,
+    "all_reduce": lambda arrays, attrs: [combine(attrs.kind, arrays)] * len(arrays),
+    "all_gather": lambda arrays, attrs: [np.concatenate(arrays, attrs.axis)] * len(arrays),
+    "reduce_scatter": lambda arrays, attrs: np.split(combine(attrs.kind, arrays), len(arrays), attrs.axis),
     "all_to_all": _all_to_all,
     "permute": _permute,
-    "broadcast": _broadcast,
+    "broadcast": lambda arrays, attrs: [arrays[attrs.root]] * len(arrays),
 }
 """What each collective computes for a whole group."""
 
@@ -317,13 +301,9 @@ def _evaluate_index(
     return (np.array(place_of(attrs.mesh, attrs.over, rank), np.int64),)
 
 
-def _collective(attrs: type[d.A], doc: str) -> Callable[[d.InferFn[d.A]], d.OpDef]:
-    def defined(infer: d.InferFn[d.A]) -> d.OpDef:
-        evaluate = _evaluate(infer.__name__)
-        made = d.op(d.OpKey.COLLECTIVE, attrs, evaluate=evaluate, foldable=False, way=d.Way.HOST, doc=doc)  # type: ignore[arg-type]
-        return made(infer)
-
-    return defined
+def _collective(infer: d.InferFn[d.A]) -> d.OpDef:
+    evaluate = _evaluate(infer.__name__)
+    return d.op(d.OpKey.COLLECTIVE, evaluate=evaluate, foldable=False, way=d.Way.HOST)(infer)
 
 
 def _need_kind(op: str, kind: str, operand: TensorType) -> None:
@@ -332,40 +312,34 @@ def _need_kind(op: str, kind: str, operand: TensorType) -> None:
     checking.need_dtype(op, operand, MONOIDS[kind].allowed)
 
 
-@_collective(AllReduceAttrs, "The elements of all ranks of a group combined; each gets all.")
+@_collective
 def all_reduce(types: d.Types, attrs: AllReduceAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The elements of all ranks of a group combined; each gets all."""
     check_mesh("all_reduce", attrs.mesh, attrs.over)
     _need_kind("all_reduce", attrs.kind, types[0])
     return (types[0],)
 
 
-@_collective(
-    AllGatherAttrs, "The parts of all ranks of a group one after the other along an axis; each gets all."
-)
+@_collective
 def all_gather(types: d.Types, attrs: AllGatherAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The parts of all ranks of a group one after the other along an axis; each gets all."""
     count = check_mesh("all_gather", attrs.mesh, attrs.over)
     checking.need_axis("all_gather", attrs.axis, types[0].rank)
     return (_resized("all_gather", types[0], {attrs.axis: types[0].dims[attrs.axis] * count}),)
 
 
-@_collective(
-    ReduceScatterAttrs, "The elements of all ranks of a group combined; each gets its part of an axis."
-)
+@_collective
 def reduce_scatter(types: d.Types, attrs: ReduceScatterAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The elements of all ranks of a group combined; each gets its part of an axis."""
     count = check_mesh("reduce_scatter", attrs.mesh, attrs.over)
     _need_kind("reduce_scatter", attrs.kind, types[0])
-    return (
-        _resized(
-            "reduce_scatter", types[0], {attrs.axis: _part("reduce_scatter", types[0], attrs.axis, count)}
-        ),
-    )
+    part = _part("reduce_scatter", types[0], attrs.axis, count)
+    return (_resized("reduce_scatter", types[0], {attrs.axis: part}),)
 
 
-@_collective(
-    AllToAllAttrs,
-    "Each rank cuts an axis and gives a part to every other; what it gets follows along another.",
-)
+@_collective
 def all_to_all(types: d.Types, attrs: AllToAllAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Each rank cuts an axis and gives a part to every other; what it gets follows along another."""
     count = check_mesh("all_to_all", attrs.mesh, attrs.over)
     checking.need_axis("all_to_all", attrs.concat, types[0].rank)
     part = _part("all_to_all", types[0], attrs.split, count)
@@ -375,10 +349,9 @@ def all_to_all(types: d.Types, attrs: AllToAllAttrs, regions: d.Regions) -> d.Re
     return (_resized("all_to_all", types[0], sizes),)
 
 
-@_collective(
-    PermuteAttrs, "What the rank at one place of a group gives goes to another; what nobody sends is 0."
-)
+@_collective
 def permute(types: d.Types, attrs: PermuteAttrs, regions: d.Regions) -> d.ResultTypes:
+    """What the rank at one place of a group gives goes to another; what nobody sends is 0."""
     count = check_mesh("permute", attrs.mesh, attrs.over)
     for what, places in zip(("sources", "targets"), zip(*attrs.pairs, strict=True), strict=False):
         if len(set(places)) != len(places) or not all(0 <= place < count for place in places):
@@ -386,51 +359,43 @@ def permute(types: d.Types, attrs: PermuteAttrs, regions: d.Regions) -> d.Result
     return (types[0],)
 
 
-@_collective(BroadcastAttrs, "Every rank of a group gets what the one at a place gives.")
+@_collective
 def broadcast(types: d.Types, attrs: BroadcastAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Every rank of a group gets what the one at a place gives."""
     count = check_mesh("broadcast", attrs.mesh, attrs.over)
     if not 0 <= attrs.root < count:
         shape_error("broadcast", f"the root {attrs.root} is no place of {count}")
     return (types[0],)
 
 
-@d.op(
-    d.OpKey.COLLECTIVE,
-    CollectiveAttrs,
-    arity=0,
-    evaluate=_evaluate_index,
-    foldable=False,
-    way=d.Way.HOST,
-    doc="This rank's place in its group.",
-)
+@d.op(d.OpKey.COLLECTIVE, arity=0, evaluate=_evaluate_index, foldable=False, way=d.Way.HOST)
 def mesh_index(types: d.Types, attrs: CollectiveAttrs, regions: d.Regions) -> d.ResultTypes:
+    """This rank's place in its group."""
     check_mesh("mesh_index", attrs.mesh, attrs.over)
     return (TensorType(dtypes.int64),)
 
 
 @d.op(
     d.OpKey.COLLECTIVE,
-    ShardingAttrs,
     evaluate=lambda arrays, attrs, types, call: (arrays[0],),
     foldable=False,
     way=d.Way.COMPOSITE,
-    doc="The operand, and how it is to be cut over a mesh.",
 )
 def sharding(types: d.Types, attrs: ShardingAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The operand, and how it is to be cut over a mesh."""
     check_spec("sharding", attrs.mesh, attrs.spec, types[0].dims)
     return (types[0],)
 
 
 @d.op(
     d.OpKey.COLLECTIVE,
-    ToDeviceAttrs,
     arity=(1, 2),
     evaluate=lambda arrays, attrs, types, call: (arrays[0],),
     foldable=False,
     way=d.Way.COMPOSITE,
-    doc="The operand on another device: a named one, or that of a second operand.",
 )
 def to_device(types: d.Types, attrs: ToDeviceAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The operand on another device: a named one, or that of a second operand."""
     if bool(attrs.device) == (len(types) > 1):
         raise GraphError(
             "to_device takes a device, or an operand that lies there",

@@ -133,14 +133,9 @@ def _evaluate_dot_general(
     return (numerics.convert(product, attrs.out_dtype).reshape(types[0].shape),)
 
 
-@d.op(
-    d.OpKey.DOT_GENERAL,
-    DotGeneralAttrs,
-    arity=2,
-    evaluate=_evaluate_dot_general,
-    doc="Sum of products over contracted axes; result axes: batch, left free, right free.",
-)
+@d.op(d.OpKey.DOT_GENERAL, arity=2, evaluate=_evaluate_dot_general)
 def dot_general(types: d.Types, attrs: DotGeneralAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Sum of products over contracted axes; result axes: batch, left free, right free."""
     op = "dot_general"
     lhs, rhs = types
     _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.ROUNDED)
@@ -223,14 +218,9 @@ def _evaluate_convolution(
     return (np.transpose(result.reshape(batch, outputs, *space), np.argsort(out_axes)),)
 
 
-@d.op(
-    d.OpKey.CONVOLUTION,
-    ConvolutionAttrs,
-    arity=2,
-    evaluate=_evaluate_convolution,
-    doc="Cross-correlation of (operand, kernel) with stride, padding, dilation of both, groups and any layout.",
-)
+@d.op(d.OpKey.CONVOLUTION, arity=2, evaluate=_evaluate_convolution)
 def convolution(types: d.Types, attrs: ConvolutionAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Cross-correlation of (operand, kernel) with stride, padding, dilation of both, groups and any layout."""
     op = "convolution"
     lhs, rhs = types
     _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.ROUNDED - checking.BOOL)

@@ -67,16 +67,10 @@ def _evaluate_cond(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.R
 
 
 @d.op(
-    d.OpKey.COND,
-    d.NoAttrs,
-    evaluate=_evaluate_cond,
-    num_results=None,
-    num_regions=2,
-    foldable=False,
-    way=d.Way.CONTROL,
-    doc="The results of the first region if the predicate is True, else of the second.",
+    d.OpKey.COND, evaluate=_evaluate_cond, num_results=None, num_regions=2, foldable=False, way=d.Way.CONTROL
 )
 def cond(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The results of the first region if the predicate is True, else of the second."""
     checking.need_scalar("cond", types[0], BOOL, "the predicate")
     chosen, other = regions
     _need_types("cond", "arguments of the regions", (*chosen.arg_types, *other.arg_types), ())
@@ -93,16 +87,15 @@ def _evaluate_while(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.
 
 @d.op(
     d.OpKey.WHILE,
-    d.NoAttrs,
     arity=(1, None),
     evaluate=_evaluate_while,
     num_results=None,
     num_regions=2,
     foldable=False,
     way=d.Way.CONTROL,
-    doc="Carried values through the second region for as long as the first gives True.",
 )
 def while_(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Carried values through the second region for as long as the first gives True."""
     condition, body = regions
     _need_types("while", "arguments of the condition", condition.arg_types, types)
     _need_types("while", "arguments of the body", body.arg_types, types)
@@ -136,16 +129,15 @@ def _evaluate_scan(arrays: d.Arrays, attrs: ScanAttrs, types: d.Types, call: d.R
 
 @d.op(
     d.OpKey.SCAN,
-    ScanAttrs,
     arity=(0, None),
     evaluate=_evaluate_scan,
     num_results=None,
     num_regions=1,
     foldable=False,
     way=d.Way.CONTROL,
-    doc="Carried values through a region once per slice of the sequences; its other results are stacked.",
 )
 def scan(types: d.Types, attrs: ScanAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Carried values through a region once per slice of the sequences; its other results are stacked."""
     body = regions[0]
     count = attrs.num_carries
     if not 0 <= count <= len(types):
@@ -207,15 +199,14 @@ def find_custom_call(attrs: CustomCallAttrs) -> CustomFunction:
 
 @d.op(
     d.OpKey.CUSTOM_CALL,
-    CustomCallAttrs,
     arity=(0, None),
     evaluate=lambda arrays, attrs, types, call: find_custom_call(attrs)(arrays, attrs),
     num_results=None,
     foldable=False,
     way=d.Way.HOST,
-    doc="A function registered under a name and version, outside the compiler's knowledge.",
 )
 def custom_call(types: d.Types, attrs: CustomCallAttrs, regions: d.Regions) -> d.ResultTypes:
+    """A function registered under a name and version, outside the compiler's knowledge."""
     if not attrs.target:
         raise GraphError("a custom call needs a target", op="custom_call")
     return attrs.results

@@ -49,12 +49,11 @@ class DequantizeAttrs(d.Attrs):
 
 @d.op(
     d.OpKey.CAST,
-    CastAttrs,
     evaluate=lambda arrays, attrs, types, call: (numerics.convert(arrays[0], attrs.dtype),),
     elementwise=True,
-    doc="The nearest value of another dtype; floats saturate to integers, integers wrap.",
 )
 def cast(types: d.Types, attrs: CastAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The nearest value of another dtype; floats saturate to integers, integers wrap."""
     operand = types[0]
     checking.need_dtype("cast", operand, checking.ROUNDED)
     if attrs.dtype not in checking.ROUNDED:
@@ -90,13 +89,9 @@ def _evaluate_bitcast(arrays: d.Arrays, attrs: BitcastAttrs, types: d.Types, cal
     return (np.ascontiguousarray(raw).reshape(-1).view(target.numpy).reshape(shape),)
 
 
-@d.op(
-    d.OpKey.BITCAST,
-    BitcastAttrs,
-    evaluate=_evaluate_bitcast,
-    doc="The same bits read as another dtype; a trailing axis absorbs a difference in width.",
-)
+@d.op(d.OpKey.BITCAST, evaluate=_evaluate_bitcast)
 def bitcast(types: d.Types, attrs: BitcastAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The same bits read as another dtype; a trailing axis absorbs a difference in width."""
     operand = types[0]
     source, target = operand.dtype, attrs.dtype
     if target not in checking.NUMBERS or source not in checking.NUMBERS:
@@ -164,15 +159,9 @@ def _evaluate_quantize(
     return (numerics.convert(shifted, attrs.dtype),)
 
 
-@d.op(
-    d.OpKey.QUANTIZE,
-    QuantizeAttrs,
-    evaluate=_evaluate_quantize,
-    foldable=False,
-    way=d.Way.COMPOSITE,
-    doc="round(x / scale) + zero_point, half to even, saturating.",
-)
+@d.op(d.OpKey.QUANTIZE, evaluate=_evaluate_quantize, foldable=False, way=d.Way.COMPOSITE)
 def quantize(types: d.Types, attrs: QuantizeAttrs, regions: d.Regions) -> d.ResultTypes:
+    """round(x / scale) + zero_point, half to even, saturating."""
     operand = types[0]
     checking.need_dtype("quantize", operand, checking.FLOATS)
     if operand.dtype is not attrs.quant.expressed:
@@ -194,14 +183,9 @@ def _evaluate_dequantize(
     return (numerics.convert(steps * scale, attrs.quant.expressed),)
 
 
-@d.op(
-    d.OpKey.DEQUANTIZE,
-    DequantizeAttrs,
-    evaluate=_evaluate_dequantize,
-    way=d.Way.COMPOSITE,
-    doc="(q - zero_point) * scale.",
-)
+@d.op(d.OpKey.DEQUANTIZE, evaluate=_evaluate_dequantize, way=d.Way.COMPOSITE)
 def dequantize(types: d.Types, attrs: DequantizeAttrs, regions: d.Regions) -> d.ResultTypes:
+    """(q - zero_point) * scale."""
     operand = types[0]
     if operand.quant != attrs.quant:
         dtype_error("dequantize", f"{operand} is not quantised as {attrs.quant}")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from planish.errors import GraphError
@@ -205,74 +206,54 @@ FoldFn: TypeAlias = Callable[["Inst", Sequence[Literal | None]], FoldResult]
 EvaluateFn: TypeAlias = Callable[[Arrays, A, Types, RegionCall], Results]
 
 
+@dataclass(slots=True, eq=False)
 class OpDef:
     """One op: its name, shape, traits and functions. Made by `define`, compared by identity."""
 
-    __slots__ = (
-        "arity",
-        "attrs_type",
-        "commutative",
-        "deterministic",
-        "doc",
-        "elementwise",
-        "evaluate",
-        "fold",
-        "fold_when",
-        "foldable",
-        "has_regions",
-        "host",
-        "idempotent",
-        "infer",
-        "involution",
-        "key",
-        "max_operands",
-        "min_operands",
-        "name",
-        "num_regions",
-        "num_results",
-        "number",
-        "pure",
-        "python_int",
-        "verify",
-        "way",
-    )
-
     name: str
     key: OpKey
-    number: int
-    """Dense and stable within a process: tables by op may be lists."""
     attrs_type: type[Attrs]
     arity: int | tuple[int, int | None]
-    min_operands: int
-    max_operands: int | None
-    num_results: int | None
-    """None where it depends on the attributes or regions."""
-    num_regions: int | None
-    has_regions: bool
     infer: InferFn[Attrs]
-    verify: VerifyFn | None
-    fold: FoldFn | None
-    fold_when: FoldWhen
-    evaluate: EvaluateFn[Attrs] | None
-    python_int: Callable[..., int] | None
+    evaluate: EvaluateFn[Attrs] | None = None
+    fold: FoldFn | None = None
+    fold_when: FoldWhen = FoldWhen.ALL_CONSTANT
+    verify: VerifyFn | None = None
+    python_int: Callable[..., int] | None = None
     """The exact integer result, before wrapping, on Python ints: spares folding of scalars the way over NumPy."""
-    pure: bool
+    num_results: int | None = 1
+    """None where it depends on the attributes or regions."""
+    num_regions: int | None = 0
+    pure: bool = True
     """May be removed when unused and shared when equal."""
-    foldable: bool
+    foldable: bool = True
     """May be evaluated at compile time."""
-    deterministic: bool
+    deterministic: bool = True
     """Equal operands give equal results."""
-    elementwise: bool
+    elementwise: bool = False
     """Result element i depends on operand elements i alone, and all shapes are equal."""
-    commutative: bool
-    idempotent: bool
+    commutative: bool = False
+    idempotent: bool = False
     """op(x, x) is x, or op(op(x)) is op(x)."""
-    involution: bool
+    involution: bool = False
     """op(op(x)) is x."""
-    host: bool
+    way: Way = Way.DIRECT
+    doc: str = ""
+    number: int = field(init=False)
+    """Dense and stable within a process: tables by op may be lists."""
+    min_operands: int = field(init=False)
+    max_operands: int | None = field(init=False)
+    has_regions: bool = field(init=False)
+    host: bool = field(init=False)
     """Runs outside generated code: its way is that."""
-    way: Way
-    doc: str
+
+    def __post_init__(self) -> None:
+        self.number = len(REGISTRY)
+        self.min_operands, self.max_operands = (
+            (self.arity, self.arity) if isinstance(self.arity, int) else self.arity
+        )
+        self.has_regions = self.num_regions != 0
+        self.host = self.way is Way.HOST
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -315,70 +296,44 @@ def define(
     arity: int | tuple[int, int | None],
     infer: InferFn[A],
     evaluate: EvaluateFn[A] | None = None,
-    fold: FoldFn | None = None,
-    fold_when: FoldWhen = FoldWhen.ALL_CONSTANT,
-    verify: VerifyFn | None = None,
-    python_int: Callable[..., int] | None = None,
-    num_results: int | None = 1,
-    num_regions: int | None = 0,
-    pure: bool = True,
-    foldable: bool = True,
-    deterministic: bool = True,
-    elementwise: bool = False,
-    commutative: bool = False,
-    idempotent: bool = False,
-    involution: bool = False,
-    way: Way = Way.DIRECT,
-    doc: str = "",
+    **traits: Any,
 ) -> OpDef:
-    """Register an op and return it; a family module binds it to a module attribute of the same name."""
+    """Register an op and return it; a family module binds it to a module attribute of the same name. `traits` are fields of `OpDef`."""
     if name in REGISTRY:
         raise GraphError(f"op {name} is defined twice", op=name)
-    op = OpDef()
-    op.name = name
-    op.key = key
-    op.number = len(REGISTRY)
-    op.attrs_type = attrs
-    op.arity = arity
-    op.min_operands, op.max_operands = (arity, arity) if isinstance(arity, int) else arity
-    op.num_results = num_results
-    op.num_regions = num_regions
-    op.has_regions = num_regions != 0
-    op.infer = cast("InferFn[Attrs]", infer)
-    op.verify = verify
-    op.fold = fold
-    op.fold_when = fold_when
-    op.evaluate = cast("EvaluateFn[Attrs] | None", evaluate)
-    op.python_int = python_int
-    op.pure = pure
-    op.foldable = foldable
-    op.deterministic = deterministic
-    op.elementwise = elementwise
-    op.commutative = commutative
-    op.idempotent = idempotent
-    op.involution = involution
-    op.way = way
-    op.host = way is Way.HOST
-    op.doc = doc
-    REGISTRY[name] = op
+    functions = cast("InferFn[Attrs]", infer), cast("EvaluateFn[Attrs] | None", evaluate)
+    op = REGISTRY[name] = OpDef(name, key, attrs, arity, *functions, **traits)
     return op
 
 
 def op(
     key: OpKey,
-    attrs: type[A],
     *,
     arity: int | tuple[int, int | None] = 1,
-    evaluate: EvaluateFn[A] | None = None,
+    evaluate: EvaluateFn[Any] | None = None,
     **traits: Any,
 ) -> Callable[[InferFn[A]], OpDef]:
-    """Make a rule of inference the op of its name; `traits` are those of `define`."""
+    """Make a rule of inference the op of its name; its docstring says what the op is, its annotation which attributes it has."""
 
     def defined(infer: InferFn[A]) -> OpDef:
-        name = infer.__name__.rstrip("_")
-        return define(name, key, attrs, arity=arity, infer=infer, evaluate=evaluate, **traits)
+        name, (attrs,) = infer.__name__.rstrip("_"), annotated_types(infer, "attrs")
+        return define(
+            name, key, attrs, arity=arity, infer=infer, evaluate=evaluate, doc=infer.__doc__, **traits
+        )
 
     return defined
+
+
+def annotated_types(function: Callable[..., object], parameter: str) -> tuple[Any, ...]:
+    """The classes that a parameter is annotated with; written out, since evaluating annotations takes long."""
+    found = []
+    for part in function.__annotations__[parameter].split(" | "):
+        head, *rest = part.partition("[")[0].split(".")
+        cls = function.__globals__[head]
+        for attribute in rest:
+            cls = getattr(cls, attribute)
+        found.append(cls)
+    return tuple(found)
 
 
 def find(name: str) -> OpDef:

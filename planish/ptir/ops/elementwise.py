@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -54,17 +55,12 @@ def elementwise(
     allowed: checking.DTypeSet,
     compute: Compute,
     *,
-    doc: str,
     arity: int = 1,
     result: Callable[[DType], DType] = same,
     key: d.OpKey | None = None,
-    python_int: Callable[..., int] | None = None,
-    commutative: bool = False,
-    idempotent: bool = False,
-    involution: bool = False,
-    way: d.Way = d.Way.DIRECT,
+    **traits: Any,
 ) -> d.OpDef:
-    """Define an op whose operands have one type, and whose result has their shape."""
+    """Define an op whose operands have one type, and whose result has their shape; `traits` are fields of `OpDef`."""
 
     def infer(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
         first = types[0]
@@ -79,20 +75,9 @@ def elementwise(
     def evaluate(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
         return (numerics.convert(np.asarray(compute(*arrays)), types[0].dtype),)
 
+    family = key or _KEYS[arity]
     return d.define(
-        name,
-        key or _KEYS[arity],
-        d.NoAttrs,
-        arity=arity,
-        infer=infer,
-        evaluate=evaluate,
-        python_int=python_int,
-        elementwise=True,
-        commutative=commutative,
-        idempotent=idempotent,
-        involution=involution,
-        way=way,
-        doc=doc,
+        name, family, d.NoAttrs, arity=arity, infer=infer, evaluate=evaluate, elementwise=True, **traits
     )
 
 

@@ -74,14 +74,9 @@ def _evaluate_rfft(arrays: d.Arrays, attrs: FftAttrs, types: d.Types, call: d.Re
     return (numerics.convert(result, types[0].dtype),)
 
 
-@d.op(
-    d.OpKey.FFT,
-    FftAttrs,
-    evaluate=_evaluate_rfft,
-    way=d.Way.HOST,
-    doc="Forward transform of real data; the last axis keeps its nonnegative frequencies.",
-)
+@d.op(d.OpKey.FFT, evaluate=_evaluate_rfft, way=d.Way.HOST)
 def rfft(types: d.Types, attrs: FftAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Forward transform of real data; the last axis keeps its nonnegative frequencies."""
     operand = types[0]
     checking.need_dtype("rfft", operand, _REAL)
     _check_axes("rfft", operand, attrs.axes)
@@ -98,14 +93,9 @@ def _evaluate_irfft(arrays: d.Arrays, attrs: IrfftAttrs, types: d.Types, call: d
     return (numerics.convert(result, types[0].dtype),)
 
 
-@d.op(
-    d.OpKey.FFT,
-    IrfftAttrs,
-    evaluate=_evaluate_irfft,
-    way=d.Way.HOST,
-    doc="Backward transform to real data of a given length.",
-)
+@d.op(d.OpKey.FFT, evaluate=_evaluate_irfft, way=d.Way.HOST)
 def irfft(types: d.Types, attrs: IrfftAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Backward transform to real data of a given length."""
     operand = types[0]
     checking.need_dtype("irfft", operand, COMPLEX)
     _check_axes("irfft", operand, attrs.axes)

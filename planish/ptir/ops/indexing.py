@@ -66,10 +66,9 @@ def _evaluate_iota(arrays: d.Arrays, attrs: IotaAttrs, types: d.Types, call: d.R
     return (np.broadcast_to(line.reshape(column), shape),)
 
 
-@d.op(
-    d.OpKey.IOTA, IotaAttrs, arity=0, evaluate=_evaluate_iota, foldable=False, doc="0, 1, 2 … along an axis."
-)
+@d.op(d.OpKey.IOTA, arity=0, evaluate=_evaluate_iota, foldable=False)
 def iota(types: d.Types, attrs: IotaAttrs, regions: d.Regions) -> d.ResultTypes:
+    """0, 1, 2 … along an axis."""
     result = TensorType(attrs.dtype, attrs.dims)
     checking.need_dtype("iota", result, NUMBERS, "the result")
     checking.need_axis("iota", attrs.axis, len(attrs.dims))
@@ -115,14 +114,9 @@ def _clamp(index: Array, low: int, high: int) -> Array:
     return np.where(wide < low, low, np.where(wide > high, high, wide.astype(np.int64)))
 
 
-@d.op(
-    d.OpKey.GATHER,
-    GatherAttrs,
-    arity=(2, None),
-    evaluate=_evaluate_gather,
-    doc="gather(x, i0, i1, …): x at the indices along `axes`; index axes first, then the other axes of x.",
-)
+@d.op(d.OpKey.GATHER, arity=(2, None), evaluate=_evaluate_gather)
 def gather(types: d.Types, attrs: GatherAttrs, regions: d.Regions) -> d.ResultTypes:
+    """gather(x, i0, i1, …): x at the indices along `axes`; index axes first, then the other axes of x."""
     operand, *indices = types
     dims = _check_indices("gather", operand, indices, attrs.axes)
     for axis in attrs.axes:
@@ -177,14 +171,9 @@ def _evaluate_scatter(arrays: d.Arrays, attrs: ScatterAttrs, types: d.Types, cal
     return (np.moveaxis(result, range(len(attrs.axes)), attrs.axes),)
 
 
-@d.op(
-    d.OpKey.SCATTER,
-    ScatterAttrs,
-    arity=(3, None),
-    evaluate=_evaluate_scatter,
-    doc="scatter(x, updates, i0, …): x with updates written, added … at the indices along `axes`.",
-)
+@d.op(d.OpKey.SCATTER, arity=(3, None), evaluate=_evaluate_scatter)
 def scatter(types: d.Types, attrs: ScatterAttrs, regions: d.Regions) -> d.ResultTypes:
+    """scatter(x, updates, i0, …): x with updates written, added … at the indices along `axes`."""
     operand, updates, *indices = types
     if attrs.kind not in SCATTER_KINDS:
         shape_error(
@@ -238,14 +227,9 @@ def _evaluate_dynamic_slice(
     return (np.asarray(operand[_window(operand.shape, [static(s) for s in attrs.sizes], starts)]),)
 
 
-@d.op(
-    d.OpKey.DYNAMIC_SLICE,
-    DynamicSliceAttrs,
-    arity=(1, None),
-    evaluate=_evaluate_dynamic_slice,
-    doc="dynamic_slice(x, start0, …): a window of fixed size, moved inside if it would stick out.",
-)
+@d.op(d.OpKey.DYNAMIC_SLICE, arity=(1, None), evaluate=_evaluate_dynamic_slice)
 def dynamic_slice(types: d.Types, attrs: DynamicSliceAttrs, regions: d.Regions) -> d.ResultTypes:
+    """dynamic_slice(x, start0, …): a window of fixed size, moved inside if it would stick out."""
     operand, *starts = types
     _check_starts("dynamic_slice", operand, starts)
     _check_window("dynamic_slice", operand, attrs.sizes)
@@ -262,14 +246,9 @@ def _evaluate_dynamic_update_slice(
     return (result,)
 
 
-@d.op(
-    d.OpKey.DYNAMIC_UPDATE_SLICE,
-    d.NoAttrs,
-    arity=(2, None),
-    evaluate=_evaluate_dynamic_update_slice,
-    doc="dynamic_update_slice(x, update, start0, …): x with a window replaced, moved inside if it would stick out.",
-)
+@d.op(d.OpKey.DYNAMIC_UPDATE_SLICE, arity=(2, None), evaluate=_evaluate_dynamic_update_slice)
 def dynamic_update_slice(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+    """dynamic_update_slice(x, update, start0, …): x with a window replaced, moved inside if it would stick out."""
     operand, update, *starts = types
     checking.need_same_dtype("dynamic_update_slice", (operand, update))
     _check_starts("dynamic_update_slice", operand, starts)

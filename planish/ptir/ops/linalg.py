@@ -122,14 +122,9 @@ def _evaluate_cholesky(
     return (triangle(result),)
 
 
-@d.op(
-    d.OpKey.LINALG,
-    CholeskyAttrs,
-    evaluate=_evaluate_cholesky,
-    way=d.Way.HOST,
-    doc="The triangular L with L·Lᴴ = x (or U with Uᴴ·U = x).",
-)
+@d.op(d.OpKey.LINALG, evaluate=_evaluate_cholesky, way=d.Way.HOST)
 def cholesky(types: d.Types, attrs: CholeskyAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The triangular L with L·Lᴴ = x (or U with Uᴴ·U = x)."""
     _matrix("cholesky", types[0], square=True)
     return (types[0],)
 
@@ -144,15 +139,9 @@ def _evaluate_qr(arrays: d.Arrays, attrs: QrAttrs, types: d.Types, call: d.Regio
     return _each_matrix(factor, arrays[0], types)
 
 
-@d.op(
-    d.OpKey.LINALG,
-    QrAttrs,
-    evaluate=_evaluate_qr,
-    num_results=2,
-    way=d.Way.HOST,
-    doc="q with orthonormal columns and upper triangular r, q·r = x.",
-)
+@d.op(d.OpKey.LINALG, evaluate=_evaluate_qr, num_results=2, way=d.Way.HOST)
 def qr(types: d.Types, attrs: QrAttrs, regions: d.Regions) -> d.ResultTypes:
+    """q with orthonormal columns and upper triangular r, q·r = x."""
     x = types[0]
     batch, rows, columns = _matrix("qr", x)
     inner = rows if attrs.full_matrices else _smaller("qr", x, rows, columns)
@@ -168,15 +157,9 @@ def _evaluate_svd(arrays: d.Arrays, attrs: SvdAttrs, types: d.Types, call: d.Reg
     return _each_matrix(factor, arrays[0], types, stacks=True)
 
 
-@d.op(
-    d.OpKey.LINALG,
-    SvdAttrs,
-    evaluate=_evaluate_svd,
-    num_results=None,
-    way=d.Way.HOST,
-    doc="u, singular values in descending order, vh; or the values alone.",
-)
+@d.op(d.OpKey.LINALG, evaluate=_evaluate_svd, num_results=None, way=d.Way.HOST)
 def svd(types: d.Types, attrs: SvdAttrs, regions: d.Regions) -> d.ResultTypes:
+    """u, singular values in descending order, vh; or the values alone."""
     x = types[0]
     batch, rows, columns = _matrix("svd", x)
     inner = _smaller("svd", x, rows, columns)
@@ -196,15 +179,9 @@ def _evaluate_eigh(arrays: d.Arrays, attrs: EighAttrs, types: d.Types, call: d.R
     return _each_matrix(factor, triangle(arrays[0]), types, stacks=True)
 
 
-@d.op(
-    d.OpKey.LINALG,
-    EighAttrs,
-    evaluate=_evaluate_eigh,
-    num_results=2,
-    way=d.Way.HOST,
-    doc="Eigenvalues in ascending order and eigenvectors of a symmetric (Hermitian) matrix.",
-)
+@d.op(d.OpKey.LINALG, evaluate=_evaluate_eigh, num_results=2, way=d.Way.HOST)
 def eigh(types: d.Types, attrs: EighAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Eigenvalues in ascending order and eigenvectors of a symmetric (Hermitian) matrix."""
     x = types[0]
     batch, rows, _ = _matrix("eigh", x, square=True)
     return TensorType(numerics.part_dtype(x.dtype), (*batch, rows)), x
@@ -232,15 +209,9 @@ def _evaluate_lu(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.Reg
     return _each_matrix(_lu, arrays[0], types)
 
 
-@d.op(
-    d.OpKey.LINALG,
-    d.NoAttrs,
-    evaluate=_evaluate_lu,
-    num_results=2,
-    way=d.Way.HOST,
-    doc="Packed L (unit diagonal) and U with L·U = x[permutation], and the permutation.",
-)
+@d.op(d.OpKey.LINALG, evaluate=_evaluate_lu, num_results=2, way=d.Way.HOST)
 def lu(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Packed L (unit diagonal) and U with L·U = x[permutation], and the permutation."""
     batch, rows, _ = _matrix("lu", types[0])
     return types[0], TensorType(dtypes.int64, (*batch, rows))
 
@@ -280,15 +251,9 @@ def _evaluate_triangular_solve(
     return (result if attrs.left else np.swapaxes(result, -1, -2),)
 
 
-@d.op(
-    d.OpKey.LINALG,
-    TriangularSolveAttrs,
-    arity=2,
-    evaluate=_evaluate_triangular_solve,
-    way=d.Way.HOST,
-    doc="triangular_solve(a, b): x with op(a)·x = b or x·op(a) = b for a triangular a.",
-)
+@d.op(d.OpKey.LINALG, arity=2, evaluate=_evaluate_triangular_solve, way=d.Way.HOST)
 def triangular_solve(types: d.Types, attrs: TriangularSolveAttrs, regions: d.Regions) -> d.ResultTypes:
+    """triangular_solve(a, b): x with op(a)·x = b or x·op(a) = b for a triangular a."""
     op = "triangular_solve"
     a, b = types
     checking.need_same_dtype(op, types)

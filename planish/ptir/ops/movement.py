@@ -74,13 +74,9 @@ class PadAttrs(d.Attrs):
     interior: tuple[int, ...]
 
 
-@d.op(
-    d.OpKey.RESHAPE,
-    ReshapeAttrs,
-    evaluate=lambda arrays, attrs, types, call: (arrays[0].reshape(types[0].shape),),
-    doc="The same elements in row-major order under another shape.",
-)
+@d.op(d.OpKey.RESHAPE, evaluate=lambda arrays, attrs, types, call: (arrays[0].reshape(types[0].shape),))
 def reshape(types: d.Types, attrs: ReshapeAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The same elements in row-major order under another shape."""
     operand = types[0]
     if product(operand.dims) != product(attrs.dims):
         shape_error(
@@ -98,13 +94,9 @@ def reshape(types: d.Types, attrs: ReshapeAttrs, regions: d.Regions) -> d.Result
     return (checking.keep_quant("reshape", operand, attrs.dims, axis_map),)
 
 
-@d.op(
-    d.OpKey.TRANSPOSE,
-    TransposeAttrs,
-    evaluate=lambda arrays, attrs, types, call: (np.transpose(arrays[0], attrs.perm),),
-    doc="Axes in another order.",
-)
+@d.op(d.OpKey.TRANSPOSE, evaluate=lambda arrays, attrs, types, call: (np.transpose(arrays[0], attrs.perm),))
 def transpose(types: d.Types, attrs: TransposeAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Axes in another order."""
     operand = types[0]
     if sorted(attrs.perm) != list(range(operand.rank)):
         shape_error(
@@ -116,11 +108,10 @@ def transpose(types: d.Types, attrs: TransposeAttrs, regions: d.Regions) -> d.Re
 
 @d.op(
     d.OpKey.BROADCAST_TO,
-    BroadcastToAttrs,
     evaluate=lambda arrays, attrs, types, call: (np.broadcast_to(arrays[0], types[0].shape),),
-    doc="Repeat along new leading axes and axes of size 1.",
 )
 def broadcast_to(types: d.Types, attrs: BroadcastToAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Repeat along new leading axes and axes of size 1."""
     operand = types[0]
     lead = len(attrs.dims) - operand.rank
     fits = lead >= 0 and all(
@@ -172,15 +163,9 @@ def _may_fold(result: TensorType) -> bool:
     return result.quant is None and result.is_static and at_most(result.size, _FOLD_LIMIT)
 
 
-@d.op(
-    d.OpKey.SLICE,
-    SliceAttrs,
-    evaluate=_evaluate_slice,
-    fold=_fold_slice,
-    foldable=False,
-    doc="A regular part of each axis.",
-)
+@d.op(d.OpKey.SLICE, evaluate=_evaluate_slice, fold=_fold_slice, foldable=False)
 def slice_(types: d.Types, attrs: SliceAttrs, regions: d.Regions) -> d.ResultTypes:
+    """A regular part of each axis."""
     operand = types[0]
     for what in ("starts", "limits", "strides"):
         checking.need_length("slice", what, getattr(attrs, what), operand.rank)
@@ -205,12 +190,11 @@ def slice_(types: d.Types, attrs: SliceAttrs, regions: d.Regions) -> d.ResultTyp
 
 @d.op(
     d.OpKey.REVERSE,
-    ReverseAttrs,
     evaluate=lambda arrays, attrs, types, call: (np.flip(arrays[0], attrs.axes),),
     involution=True,
-    doc="Some axes backwards.",
 )
 def reverse(types: d.Types, attrs: ReverseAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Some axes backwards."""
     operand = types[0]
     checking.need_axes("reverse", attrs.axes, operand.rank)
     kept = {axis: axis for axis in range(operand.rank) if axis not in attrs.axes}
@@ -219,12 +203,11 @@ def reverse(types: d.Types, attrs: ReverseAttrs, regions: d.Regions) -> d.Result
 
 @d.op(
     d.OpKey.CONCAT,
-    ConcatAttrs,
     arity=(1, None),
     evaluate=lambda arrays, attrs, types, call: (np.concatenate(list(arrays), attrs.axis),),
-    doc="Operands one after the other along an axis.",
 )
 def concat(types: d.Types, attrs: ConcatAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Operands one after the other along an axis."""
     first = types[0]
     checking.need_same_dtype("concat", types)
     checking.need_axis("concat", attrs.axis, first.rank)
@@ -299,16 +282,9 @@ def _no_regions(index: int, arguments: Sequence[Array]) -> tuple[Array, ...]:
     return ()
 
 
-@d.op(
-    d.OpKey.PAD,
-    PadAttrs,
-    arity=2,
-    evaluate=_evaluate_pad,
-    fold=_fold_pad,
-    foldable=False,
-    doc="A value put before, after and between the elements of each axis; negative amounts crop.",
-)
+@d.op(d.OpKey.PAD, arity=2, evaluate=_evaluate_pad, fold=_fold_pad, foldable=False)
 def pad(types: d.Types, attrs: PadAttrs, regions: d.Regions) -> d.ResultTypes:
+    """A value put before, after and between the elements of each axis; negative amounts crop."""
     operand, value = types
     if value.dims:
         shape_error("pad", f"the padding value is {value}, not a scalar")

@@ -60,16 +60,9 @@ def _evaluate_sort(arrays: d.Arrays, attrs: SortAttrs, types: d.Types, call: d.R
     return tuple(np.take_along_axis(x, order, attrs.axis) for x in arrays)
 
 
-@d.op(
-    d.OpKey.SORT,
-    SortAttrs,
-    arity=(1, None),
-    evaluate=_evaluate_sort,
-    num_results=None,
-    way=d.Way.COMPOSITE,
-    doc="Operands sorted together, stably, by the first `num_keys` of them.",
-)
+@d.op(d.OpKey.SORT, arity=(1, None), evaluate=_evaluate_sort, num_results=None, way=d.Way.COMPOSITE)
 def sort(types: d.Types, attrs: SortAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Operands sorted together, stably, by the first `num_keys` of them."""
     checking.need_same_dims("sort", types)
     checking.need_axis("sort", attrs.axis, types[0].rank)
     if not 1 <= attrs.num_keys <= len(types):
@@ -88,14 +81,9 @@ def _evaluate_argsort(arrays: d.Arrays, attrs: ArgsortAttrs, types: d.Types, cal
     return (sort_order(arrays, attrs.axis, attrs.descending).astype(np.int64),)
 
 
-@d.op(
-    d.OpKey.OTHER,
-    ArgsortAttrs,
-    evaluate=_evaluate_argsort,
-    way=d.Way.HOST,
-    doc="The positions that a stable sort would take elements from.",
-)
+@d.op(d.OpKey.OTHER, evaluate=_evaluate_argsort, way=d.Way.HOST)
 def argsort(types: d.Types, attrs: ArgsortAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The positions that a stable sort would take elements from."""
     checking.need_dtype("argsort", types[0], ORDERED)
     checking.need_axis("argsort", attrs.axis, types[0].rank)
     return (TensorType(dtypes.int64, types[0].dims),)
@@ -108,15 +96,9 @@ def _evaluate_top_k(arrays: d.Arrays, attrs: TopKAttrs, types: d.Types, call: d.
     return values, numerics.convert(best.astype(np.int64), attrs.dtype)
 
 
-@d.op(
-    d.OpKey.TOP_K,
-    TopKAttrs,
-    evaluate=_evaluate_top_k,
-    num_results=2,
-    way=d.Way.COMPOSITE,
-    doc="The k largest (or smallest) along an axis, in order, and where they were.",
-)
+@d.op(d.OpKey.TOP_K, evaluate=_evaluate_top_k, num_results=2, way=d.Way.COMPOSITE)
 def top_k(types: d.Types, attrs: TopKAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The k largest (or smallest) along an axis, in order, and where they were."""
     operand = types[0]
     checking.need_dtype("top_k", operand, ORDERED)
     checking.need_axis("top_k", attrs.axis, operand.rank)

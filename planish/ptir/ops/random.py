@@ -44,14 +44,9 @@ def _evaluate_rng_bits(
     return (random_words(arrays[0], number, attrs.dtype).reshape(shape),)
 
 
-@d.op(
-    d.OpKey.RNG,
-    RngBitsAttrs,
-    evaluate=_evaluate_rng_bits,
-    way=d.Way.COMPOSITE,
-    doc="rng_bits(key): uniformly random bits, the same for the same key.",
-)
+@d.op(d.OpKey.RNG, evaluate=_evaluate_rng_bits, way=d.Way.COMPOSITE)
 def rng_bits(types: d.Types, attrs: RngBitsAttrs, regions: d.Regions) -> d.ResultTypes:
+    """rng_bits(key): uniformly random bits, the same for the same key."""
     key = types[0]
     if key.dtype is not dtypes.uint32 or key.dims != (2,):
         checking.dtype_error("rng_bits", f"the key is {key}, not tensor<u32, 2>")

@@ -274,13 +274,9 @@ def _evaluate_reduce_window(
     return (monoid.decode(result, dtype),)
 
 
-@d.op(
-    d.OpKey.REDUCE_WINDOW,
-    ReduceWindowAttrs,
-    evaluate=_evaluate_reduce_window,
-    doc="Combine the elements of each window; padding is the identity.",
-)
+@d.op(d.OpKey.REDUCE_WINDOW, evaluate=_evaluate_reduce_window)
 def reduce_window(types: d.Types, attrs: ReduceWindowAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Combine the elements of each window; padding is the identity."""
     op = "reduce_window"
     operand = types[0]
     if attrs.kind not in WINDOW_KINDS:

@@ -82,13 +82,12 @@ def _fold_dimension_size(inst: Inst, constants: Sequence[Literal | None]) -> d.F
 
 @d.op(
     d.OpKey.DIMENSION_SIZE,
-    DimensionSizeAttrs,
     evaluate=lambda arrays, attrs, types, call: (np.array(arrays[0].shape[attrs.axis], np.int64),),
     fold=_fold_dimension_size,
     fold_when=d.FoldWhen.ALWAYS,
-    doc="The size of an axis as int64.",
 )
 def dimension_size(types: d.Types, attrs: DimensionSizeAttrs, regions: d.Regions) -> d.ResultTypes:
+    """The size of an axis as int64."""
     checking.need_axis("dimension_size", attrs.axis, types[0].rank)
     return (_COUNT,)
 
@@ -113,15 +112,14 @@ def _evaluate_bind_dim(
 
 @d.op(
     d.OpKey.OTHER,
-    BindDimAttrs,
     arity=2,
     evaluate=_evaluate_bind_dim,
     verify=_verify_bind_dim,
     foldable=False,
     way=d.Way.CONTROL,
-    doc="bind_dim(x, count): the first `count` entries of an axis, whose size becomes a fresh bounded dim.",
 )
 def bind_dim(types: d.Types, attrs: BindDimAttrs, regions: d.Regions) -> d.ResultTypes:
+    """bind_dim(x, count): the first `count` entries of an axis, whose size becomes a fresh bounded dim."""
     operand, count = types
     checking.need_axis("bind_dim", attrs.axis, operand.rank)
     checking.need_scalar("bind_dim", count, _INT64, "the count")
@@ -163,15 +161,9 @@ def _evaluate_nonzero(arrays: d.Arrays, attrs: NonzeroAttrs, types: d.Types, cal
     return _first(found.astype(np.int64), size, axis=1), _count(found.shape[1], size)
 
 
-@d.op(
-    d.OpKey.NONZERO,
-    NonzeroAttrs,
-    evaluate=_evaluate_nonzero,
-    num_results=2,
-    way=d.Way.COMPOSITE,
-    doc="Positions of the nonzero elements in row-major order, one row per axis, and their count.",
-)
+@d.op(d.OpKey.NONZERO, evaluate=_evaluate_nonzero, num_results=2, way=d.Way.COMPOSITE)
 def nonzero(types: d.Types, attrs: NonzeroAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Positions of the nonzero elements in row-major order, one row per axis, and their count."""
     operand = types[0]
     checking.need_dtype("nonzero", operand, ALL)
     _check_size("nonzero", attrs.size)
@@ -223,15 +215,9 @@ def _evaluate_unique(arrays: d.Arrays, attrs: UniqueAttrs, types: d.Types, call:
     )
 
 
-@d.op(
-    d.OpKey.UNIQUE,
-    UniqueAttrs,
-    evaluate=_evaluate_unique,
-    num_results=5,
-    way=d.Way.COMPOSITE,
-    doc="Sorted distinct values, first occurrences, inverse, counts, and how many there are.",
-)
+@d.op(d.OpKey.UNIQUE, evaluate=_evaluate_unique, num_results=5, way=d.Way.COMPOSITE)
 def unique(types: d.Types, attrs: UniqueAttrs, regions: d.Regions) -> d.ResultTypes:
+    """Sorted distinct values, first occurrences, inverse, counts, and how many there are."""
     operand = types[0]
     checking.need_dtype("unique", operand, ALL)
     _check_size("unique", attrs.size)
@@ -287,14 +273,13 @@ def _evaluate_non_max_suppression(
 
 @d.op(
     d.OpKey.NON_MAX_SUPPRESSION,
-    NonMaxSuppressionAttrs,
     arity=5,
     evaluate=_evaluate_non_max_suppression,
     num_results=2,
     way=d.Way.COMPOSITE,
-    doc="non_max_suppression(boxes, scores, limit, overlap, threshold): rows (batch, class, box), and their count.",
 )
 def non_max_suppression(types: d.Types, attrs: NonMaxSuppressionAttrs, regions: d.Regions) -> d.ResultTypes:
+    """non_max_suppression(boxes, scores, limit, overlap, threshold): rows (batch, class, box), and their count."""
     op = "non_max_suppression"
     boxes, scores, limit, overlap, threshold = types
     checking.need_dtype(op, boxes, checking.FLOATS, "boxes")

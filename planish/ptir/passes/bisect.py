@@ -80,6 +80,3 @@ def _rewrite(program: Program, step: CanonicalizePass, good: Good) -> Culprit | 
             return culprit
         step.run(Program([state.functions[name]]))
     return None
-
-
-__all__ = ["PassCulprit", "bisect_passes"]

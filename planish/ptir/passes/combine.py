@@ -110,6 +110,3 @@ def _bytes(inst: Inst) -> int | None:
     """The size of a result that is known."""
     type = inst.results[0].type if len(inst.results) == 1 else None
     return None if type is None or not type.is_static else math.prod(type.shape) * type.dtype.itemsize
-
-
-__all__ = ["CombinePass"]

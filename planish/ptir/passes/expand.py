@@ -12,14 +12,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import ClassVar
 
+from planish.ptir import ops
 from planish.ptir.function import Function, Inst, Program
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.library.carried import CARRIED
 from planish.ptir.library.expansions import EXPANSIONS
 from planish.ptir.library.hosted import HOSTED
 from planish.ptir.library.splice import Splice
-from planish.ptir.ops.control import CustomCallAttrs
-from planish.ptir.ops.convert import DequantizeAttrs, QuantizeAttrs
 from planish.ptir.ops.definition import Attrs, ConstantAttrs
 from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.passes.expand_types import Parts, convert_function
@@ -106,7 +105,7 @@ class _PlainIntegers:
     def convert(self, graph: Splice, inst: Inst, operands: Sequence[Parts]) -> Sequence[Parts]:
         name = inst.op.name
         plain = [part for parts in operands for part in parts]
-        if isinstance(inst.attrs, QuantizeAttrs | DequantizeAttrs):
+        if isinstance(inst.attrs, ops.QuantizeAttrs | ops.DequantizeAttrs):
             self.counts[name] = self.counts.get(name, 0) + 1
             return [(result,) for result in EXPANSIONS[name](plain, inst.attrs)]
         return [(result,) for result in graph.emit_many(inst.op, plain, _without_quant(inst.attrs))]
@@ -119,9 +118,6 @@ def _plain(type: TensorType) -> TensorType:
 def _without_quant(attrs: Attrs) -> Attrs:
     if isinstance(attrs, ConstantAttrs):
         return dataclasses.replace(attrs, quant=None)
-    if isinstance(attrs, CustomCallAttrs):
+    if isinstance(attrs, ops.CustomCallAttrs):
         return dataclasses.replace(attrs, results=tuple([_plain(type) for type in attrs.results]))
     return attrs
-
-
-__all__ = ["ExpandPass", "expand_composites"]

@@ -18,7 +18,6 @@ from typing import ClassVar, Final, TypeAlias, cast
 import numpy as np
 
 from planish import dtypes
-from planish.dtypes import DType
 from planish.errors import PassError
 from planish.ptir import ops
 from planish.ptir.function import Function, Inst, Program, Value
@@ -28,6 +27,7 @@ from planish.ptir.library import complex_numbers as numbers
 from planish.ptir.library import complex_tensors as tensors
 from planish.ptir.library.complex_numbers import Pair
 from planish.ptir.library.expansions import EXPANSIONS
+from planish.ptir.library.normalize import converted
 from planish.ptir.library.splice import Splice
 from planish.ptir.ops.definition import ConstantAttrs
 from planish.ptir.ops.literal import Literal
@@ -168,14 +168,10 @@ def _smooth(compute: Callable[..., Pair]) -> Rule:
 
     def rule(graph: Splice, inst: Inst, operands: Sequence[Parts]) -> Sequence[Parts]:
         dtype = operands[0][0].dtype
-        wide = [tuple(_cast(part, dtypes.float64) for part in parts) for parts in operands]
-        return [tuple(_cast(part, dtype) for part in compute(*wide))]
+        wide = [tuple(converted(part, dtypes.float64) for part in parts) for parts in operands]
+        return [tuple(converted(part, dtype) for part in compute(*wide))]
 
     return rule
-
-
-def _cast(x: GraphValue, dtype: DType) -> GraphValue:
-    return x if x.dtype is dtype else x.cast(dtype)
 
 
 def _to_real(compute: Callable[..., GraphValue]) -> Rule:
@@ -211,8 +207,8 @@ def _change(graph: Splice, inst: Inst, operands: Sequence[Parts]) -> Sequence[Pa
         return [(parts[0].ne(0.0).or_(parts[1].ne(0.0)),)]
     part = part_dtype(target)
     if len(parts) == 2:
-        return [tuple(_cast(each, part) for each in parts)]
-    re = _cast(parts[0], part)
+        return [tuple(converted(each, part) for each in parts)]
+    re = converted(parts[0], part)
     return [(re, graph.full(re.dims, 0.0, part))]
 
 
@@ -264,14 +260,6 @@ def _bind_dim(graph: Splice, inst: Inst, operands: Sequence[Parts]) -> Sequence[
     return [split(whole)]
 
 
-def _dimension_size(graph: Splice, inst: Inst, operands: Sequence[Parts]) -> Sequence[Parts]:
-    return [(graph.emit(inst.op, (operands[0][0],), inst.attrs),)]
-
-
-def _complex(graph: Splice, inst: Inst, operands: Sequence[Parts]) -> Sequence[Parts]:
-    return [(operands[0][0], operands[1][0])]
-
-
 _BY_PARTS: Final = """
     neg add sub select reshape transpose broadcast_to slice reverse concat pad gather dynamic_slice
     dynamic_update_slice reduce_sum cumsum
@@ -315,7 +303,7 @@ RULES: Final[dict[str, Rule]] = {
     "is_nan": _to_real(lambda z: z[0].is_nan().or_(z[1].is_nan())),
     "is_inf": _to_real(lambda z: z[0].is_inf().or_(z[1].is_inf())),
     "is_finite": _to_real(lambda z: z[0].is_finite().and_(z[1].is_finite())),
-    "complex": _complex,
+    "complex": lambda graph, inst, operands: [(operands[0][0], operands[1][0])],
     "constant": _constant,
     "iota": _iota,
     "cast": _change,
@@ -327,8 +315,6 @@ RULES: Final[dict[str, Rule]] = {
     "reduce_window": _reduce_window,
     "scatter": _scatter,
     "bind_dim": _bind_dim,
-    "dimension_size": _dimension_size,
+    "dimension_size": lambda graph, inst, operands: [(graph.emit(inst.op, (operands[0][0],), inst.attrs),)],
 }
 """What becomes of each op that may meet complex numbers; host ops are the same for all."""
-
-__all__ = ["RULES", "ExpandComplexPass", "complex_memory", "expand_complex", "join", "split"]

@@ -178,6 +178,3 @@ class _Engine:
 
 def _values(parts: Parts) -> tuple[Value, ...]:
     return tuple([part.value for part in parts])
-
-
-__all__ = ["Conversion", "Parts", "convert_function"]

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import ClassVar
 
+from planish.ptir import ops
 from planish.ptir.dims import Dim, DimLike, bounds, substitute
 from planish.ptir.function import Function, Inst, Program, Value
-from planish.ptir.ops.control import CallAttrs
-from planish.ptir.ops.sizes import BindDimAttrs
 from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.printer import symbols_in
 from planish.ptir.rewrite.bound_sizes import SizeMentions
@@ -80,7 +79,7 @@ def sizes_at(inst: Inst, callee: Function) -> dict[str, DimLike] | None:
         symbols = {symbol.name: symbol for value in binder.results for symbol in value.type.symbols()}
         for name in names:
             lowest, highest = symbols[name].lo, symbols[name].hi
-            if isinstance(binder.attrs, BindDimAttrs):
+            if isinstance(binder.attrs, ops.BindDimAttrs):
                 # The axis may be shorter here than the callee had to expect.
                 axis = substitute(binder.operands[0].type.dims[binder.attrs.axis], sizes)
                 highest = min(highest, bounds(axis)[1])
@@ -122,7 +121,7 @@ def free_name(name: str, taken: Container[str]) -> str:
 
 def calls_in(function: Function) -> list[tuple[Inst, str]]:
     """Every call of a function, nested regions included, with the name it calls."""
-    return [(inst, inst.attrs.callee) for inst in function.walk() if isinstance(inst.attrs, CallAttrs)]
+    return [(inst, inst.attrs.callee) for inst in function.walk() if isinstance(inst.attrs, ops.CallAttrs)]
 
 
 def call_order(program: Program) -> tuple[list[str], set[tuple[str, str]]]:

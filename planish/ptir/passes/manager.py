@@ -24,19 +24,9 @@ from planish.ptir.rewrite.reproducer import write_reproducer
 from planish.records import dataclass
 
 __all__ = [
-    "DEFAULT_CONTEXT",
-    "PASSES",
-    "Instrument",
-    "Pass",
-    "PassContext",
-    "PassManager",
-    "PassResult",
-    "PassRun",
-    "Passes",
-    "PipelineResult",
-    "pass_text",
-    "register",
-]
+    "DEFAULT_CONTEXT", "PASSES", "Instrument", "Pass", "PassContext", "PassManager", "PassResult", "PassRun",
+    "Passes", "PipelineResult", "pass_text", "register",
+]  # fmt: skip
 
 Passes: TypeAlias = "str | Pass | PassManager | Sequence[str | Pass]"
 """A pipeline as users give it: text, a pass, or several of both."""

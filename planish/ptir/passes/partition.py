@@ -47,6 +47,3 @@ def partitioned(program: Program) -> Function:
             "no sharding says which mesh the program is for", remedy="give one of its values a spec"
         )
     return copy.entry
-
-
-__all__ = ["PartitionPass", "partitioned"]

@@ -29,6 +29,3 @@ class ShardPass:
         function = program.entry
         count = write(function, propagate(function, mesh), context.listener)
         return PassResult(bool(count), {"sharded": count}, (function.name,) if count else (), settled=True)
-
-
-__all__ = ["ShardPass"]

@@ -17,21 +17,7 @@ from planish.ptir.rewrite.pattern import (
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
 __all__ = [
-    "BasePattern",
-    "CostModel",
-    "FoldResult",
-    "Folder",
-    "FrozenPatternSet",
-    "GreedyConfig",
-    "GreedyStats",
-    "Listener",
-    "ListenerGroup",
-    "OpRewritePattern",
-    "Pattern",
-    "PatternSet",
-    "PatternStats",
-    "ProgramRewriter",
-    "View",
-    "apply_patterns_and_fold_greedily",
-    "combine",
-]
+    "BasePattern", "CostModel", "FoldResult", "Folder", "FrozenPatternSet", "GreedyConfig", "GreedyStats",
+    "Listener", "ListenerGroup", "OpRewritePattern", "Pattern", "PatternSet", "PatternStats",
+    "ProgramRewriter", "View", "apply_patterns_and_fold_greedily", "combine",
+]  # fmt: skip

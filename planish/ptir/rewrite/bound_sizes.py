@@ -108,6 +108,3 @@ def erase_unmentioned(
         pending += rw._maybe_dead
         rw._maybe_dead.clear()
     return [inst for inst in kept if inst.parent is not None]
-
-
-__all__ = ["BINDERS", "SizeMentions", "erase_unmentioned"]

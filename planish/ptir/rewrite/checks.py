@@ -86,15 +86,8 @@ class PatternChecker(Listener):
     """Holds patterns to their word while a driver runs; each violation names the pattern."""
 
     __slots__ = (
-        "_erased",
-        "_expected",
-        "_inserted",
-        "_modified",
-        "_snapshot",
-        "_tried",
-        "function",
-        "radius",
-    )
+        "_erased", "_expected", "_inserted", "_modified", "_snapshot", "_tried", "function", "radius",
+    )  # fmt: skip
 
     def __init__(self, function: Function, radius: int) -> None:
         self.function = function

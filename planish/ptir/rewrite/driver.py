@@ -51,25 +51,9 @@ class _Driver:
     """One run over one function."""
 
     __slots__ = (
-        "_aside",
-        "_limit",
-        "_recorded",
-        "_settled",
-        "checker",
-        "config",
-        "erased",
-        "folder",
-        "folds",
-        "function",
-        "hits",
-        "patterns",
-        "rewrites",
-        "rw",
-        "seconds",
-        "skipped",
-        "tries",
-        "visits",
-    )
+        "_aside", "_limit", "_recorded", "_settled", "checker", "config", "erased", "folder", "folds",
+        "function", "hits", "patterns", "rewrites", "rw", "seconds", "skipped", "tries", "visits",
+    )  # fmt: skip
 
     def __init__(self, function: Function, patterns: FrozenPatternSet, config: GreedyConfig) -> None:
         self.function = function

@@ -338,15 +338,8 @@ class FrozenPatternSet:
     """An unchangeable set of patterns, indexed by root and sorted by benefit; shared freely between runs."""
 
     __slots__ = (
-        "_filtered",
-        "_tables",
-        "deep",
-        "max_radius",
-        "patterns",
-        "reach",
-        "watchers",
-        "watches_uses",
-    )
+        "_filtered", "_tables", "deep", "max_radius", "patterns", "reach", "watchers", "watches_uses",
+    )  # fmt: skip
 
     patterns: tuple[BasePattern, ...]
     max_radius: int

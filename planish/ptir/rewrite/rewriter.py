@@ -28,13 +28,8 @@ class ProgramRewriter(Waking, Reading):
     """Reads and edits one function; every edit keeps users, order and versions right."""
 
     __slots__ = (
-        "_constants",
-        "changes",
-        "function",
-        "listener",
-        "pattern",
-        "root",
-    )
+        "_constants", "changes", "function", "listener", "pattern", "root",
+    )  # fmt: skip
 
     function: Function
     listener: Listener | None

@@ -13,23 +13,10 @@ from __future__ import annotations
 from typing import Generic, TypeVar, cast
 
 from planish.dtypes import DType
+from planish.ptir import ops
 from planish.ptir.function import Region, Value
-from planish.ptir.ops.contract import ConvolutionAttrs, DotGeneralAttrs
-from planish.ptir.ops.control import CallAttrs, ScanAttrs
-from planish.ptir.ops.convert import BitcastAttrs, CastAttrs, DequantizeAttrs, QuantizeAttrs
 from planish.ptir.ops.definition import Attrs, ConstantAttrs, OpDef, OpKey
-from planish.ptir.ops.indexing import DynamicSliceAttrs, GatherAttrs, IotaAttrs, ScatterAttrs
 from planish.ptir.ops.literal import Literal
-from planish.ptir.ops.movement import (
-    BroadcastToAttrs,
-    ConcatAttrs,
-    PadAttrs,
-    ReshapeAttrs,
-    ReverseAttrs,
-    SliceAttrs,
-    TransposeAttrs,
-)
-from planish.ptir.ops.reduce import ArgReduceAttrs, CumulativeAttrs, ReduceAttrs, ReduceWindowAttrs
 from planish.ptir.rewrite.pattern import View
 from planish.ptir.types import DimLike, TensorType
 
@@ -138,9 +125,7 @@ class AttrsView(OpView, Generic[A]):
 class SourceView(AttrsView[A]):
     """An op that transforms one tensor, its first operand."""
 
-    @property
-    def source(self) -> Value:
-        return self.inst.operands[0]
+    source = Operand(0)
 
 
 class ConstantView(AttrsView[ConstantAttrs], roots=(OpKey.CONSTANT,)):
@@ -151,7 +136,7 @@ class ConstantView(AttrsView[ConstantAttrs], roots=(OpKey.CONSTANT,)):
         return self.attrs.literal
 
 
-class IotaView(AttrsView[IotaAttrs], roots=(OpKey.IOTA,)):
+class IotaView(AttrsView[ops.IotaAttrs], roots=(OpKey.IOTA,)):
     """`iota()`: 0, 1, 2 … along an axis."""
 
 
@@ -193,27 +178,27 @@ class SelectView(OpView, roots=(OpKey.SELECT,)):
     on_false = Operand(2)
 
 
-class CastView(SourceView[CastAttrs], roots=(OpKey.CAST,)):
+class CastView(SourceView[ops.CastAttrs], roots=(OpKey.CAST,)):
     """`cast(source)` to another dtype."""
 
 
-class BitcastView(SourceView[BitcastAttrs], roots=(OpKey.BITCAST,)):
+class BitcastView(SourceView[ops.BitcastAttrs], roots=(OpKey.BITCAST,)):
     """`bitcast(source)`: the same bits as another dtype."""
 
 
-class QuantizeView(SourceView[QuantizeAttrs], roots=(OpKey.QUANTIZE,)):
+class QuantizeView(SourceView[ops.QuantizeAttrs], roots=(OpKey.QUANTIZE,)):
     """`quantize(source)`."""
 
 
-class DequantizeView(SourceView[DequantizeAttrs], roots=(OpKey.DEQUANTIZE,)):
+class DequantizeView(SourceView[ops.DequantizeAttrs], roots=(OpKey.DEQUANTIZE,)):
     """`dequantize(source)`."""
 
 
-class ReshapeView(SourceView[ReshapeAttrs], roots=(OpKey.RESHAPE,)):
+class ReshapeView(SourceView[ops.ReshapeAttrs], roots=(OpKey.RESHAPE,)):
     """`reshape(source, dims)`."""
 
 
-class TransposeView(SourceView[TransposeAttrs], roots=(OpKey.TRANSPOSE,)):
+class TransposeView(SourceView[ops.TransposeAttrs], roots=(OpKey.TRANSPOSE,)):
     """`transpose(source, perm)`."""
 
     @property
@@ -221,44 +206,44 @@ class TransposeView(SourceView[TransposeAttrs], roots=(OpKey.TRANSPOSE,)):
         return self.attrs.perm
 
 
-class BroadcastView(SourceView[BroadcastToAttrs], roots=(OpKey.BROADCAST_TO,)):
+class BroadcastView(SourceView[ops.BroadcastToAttrs], roots=(OpKey.BROADCAST_TO,)):
     """`broadcast_to(source, dims)`."""
 
 
-class SliceView(SourceView[SliceAttrs], roots=(OpKey.SLICE,)):
+class SliceView(SourceView[ops.SliceAttrs], roots=(OpKey.SLICE,)):
     """`slice(source, starts, limits, strides)`."""
 
 
-class ReverseView(SourceView[ReverseAttrs], roots=(OpKey.REVERSE,)):
+class ReverseView(SourceView[ops.ReverseAttrs], roots=(OpKey.REVERSE,)):
     """`reverse(source, axes)`."""
 
 
-class PadView(SourceView[PadAttrs], roots=(OpKey.PAD,)):
+class PadView(SourceView[ops.PadAttrs], roots=(OpKey.PAD,)):
     """`pad(source, padding, low, high, interior)`."""
 
     padding = Operand(1)
 
 
-class ConcatView(AttrsView[ConcatAttrs], roots=(OpKey.CONCAT,)):
+class ConcatView(AttrsView[ops.ConcatAttrs], roots=(OpKey.CONCAT,)):
     """`concat(parts…, axis)`."""
 
     parts = Operands(0)
 
 
-class GatherView(SourceView[GatherAttrs], roots=(OpKey.GATHER,)):
+class GatherView(SourceView[ops.GatherAttrs], roots=(OpKey.GATHER,)):
     """`gather(source, indices…)`, an array of indices for each of the axes."""
 
     indices = Operands(1)
 
 
-class ScatterView(SourceView[ScatterAttrs], roots=(OpKey.SCATTER,)):
+class ScatterView(SourceView[ops.ScatterAttrs], roots=(OpKey.SCATTER,)):
     """`scatter(source, updates, indices…)`, an array of indices for each of the axes."""
 
     updates = Operand(1)
     indices = Operands(2)
 
 
-class DynamicSliceView(SourceView[DynamicSliceAttrs], roots=(OpKey.DYNAMIC_SLICE,)):
+class DynamicSliceView(SourceView[ops.DynamicSliceAttrs], roots=(OpKey.DYNAMIC_SLICE,)):
     """`dynamic_slice(source, starts…)`."""
 
     starts = Operands(1)
@@ -271,44 +256,34 @@ class DynamicUpdateSliceView(SourceView[Attrs], roots=(OpKey.DYNAMIC_UPDATE_SLIC
     starts = Operands(2)
 
 
-class ReduceView(SourceView[ReduceAttrs], roots=(OpKey.REDUCE,)):
+class ReduceView(SourceView[ops.ReduceAttrs], roots=(OpKey.REDUCE,)):
     """`reduce_sum(source, axes)` and its like."""
 
 
-class ArgReduceView(SourceView[ArgReduceAttrs], roots=(OpKey.ARG_REDUCE,)):
+class ArgReduceView(SourceView[ops.ArgReduceAttrs], roots=(OpKey.ARG_REDUCE,)):
     """`argmax(source, axis)`, argmin(source, axis)."""
 
 
-class CumulativeView(SourceView[CumulativeAttrs], roots=(OpKey.CUMULATIVE,)):
+class CumulativeView(SourceView[ops.CumulativeAttrs], roots=(OpKey.CUMULATIVE,)):
     """`cumsum(source, axis)` and its like."""
 
 
-class ReduceWindowView(SourceView[ReduceWindowAttrs], roots=(OpKey.REDUCE_WINDOW,)):
+class ReduceWindowView(SourceView[ops.ReduceWindowAttrs], roots=(OpKey.REDUCE_WINDOW,)):
     """`reduce_window(source)`."""
 
 
-class DotGeneralView(AttrsView[DotGeneralAttrs], roots=(OpKey.DOT_GENERAL,)):
+class DotGeneralView(AttrsView[ops.DotGeneralAttrs], roots=(OpKey.DOT_GENERAL,)):
     """`dot_general(lhs, rhs)`."""
 
-    @property
-    def lhs(self) -> Value:
-        return self.inst.operands[0]
-
-    @property
-    def rhs(self) -> Value:
-        return self.inst.operands[1]
+    lhs = Operand(0)
+    rhs = Operand(1)
 
 
-class ConvolutionView(AttrsView[ConvolutionAttrs], roots=(OpKey.CONVOLUTION,)):
+class ConvolutionView(AttrsView[ops.ConvolutionAttrs], roots=(OpKey.CONVOLUTION,)):
     """`convolution(lhs, rhs)`."""
 
-    @property
-    def lhs(self) -> Value:
-        return self.inst.operands[0]
-
-    @property
-    def rhs(self) -> Value:
-        return self.inst.operands[1]
+    lhs = Operand(0)
+    rhs = Operand(1)
 
 
 class CondView(OpView, roots=(OpKey.COND,)):
@@ -324,11 +299,11 @@ class WhileView(OpView, roots=(OpKey.WHILE,)):
     body = RegionAt(1)
 
 
-class ScanView(AttrsView[ScanAttrs], roots=(OpKey.SCAN,)):
+class ScanView(AttrsView[ops.ScanAttrs], roots=(OpKey.SCAN,)):
     """`scan(carries…, inputs…)` with a region for one step."""
 
     body = RegionAt(0)
 
 
-class CallView(AttrsView[CallAttrs], roots=(OpKey.CALL,)):
+class CallView(AttrsView[ops.CallAttrs], roots=(OpKey.CALL,)):
     """`call(operands…)` of another function."""

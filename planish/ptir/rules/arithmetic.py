@@ -16,12 +16,7 @@ from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.prelude import ProgramRewriter
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.lawful import laws
-from planish.ptir.rules.numbers import (
-    CONSTANT,
-    filled,
-    is_constant,
-    number_of,
-)
+from planish.ptir.rules.numbers import CONSTANT, filled, is_constant, number_of
 from planish.ptir.rules.rule import Answer, family, rule
 
 by_law = laws(__name__)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
 
 from planish.ptir.function import Inst
-from planish.ptir.ops.definition import REGISTRY, OpKey
+from planish.ptir.ops.definition import REGISTRY, OpKey, annotated_types
 from planish.ptir.rewrite.pattern import (
     BasePattern,
     OperandFilter,
@@ -59,7 +59,7 @@ def rule(
         code = function.__code__
         names = code.co_varnames[: code.co_argcount]
         edits = names[-1] == "rw"
-        views, *inner = [_types(function, name) for name in (names[:-1] if edits else names)]
+        views, *inner = [annotated_types(function, name) for name in (names[:-1] if edits else names)]
         filters = list(operands) + [None] * (len(inner) - len(operands))
         for place, (part,) in enumerate(inner):
             if filters[place] is None:
@@ -102,18 +102,6 @@ def family(module: str) -> Callable[[PatternSet], None]:
         patterns.add(*_FAMILIES[module])
 
     return populate_canonicalization
-
-
-def _types(function: Callable[..., Answer], name: str) -> tuple[Any, ...]:
-    """The classes that a parameter is annotated with; written out, since evaluating annotations takes long."""
-    found = []
-    for part in function.__annotations__[name].split(" | "):
-        head, *rest = part.partition("[")[0].split(".")
-        cls = function.__globals__[head]
-        for attribute in rest:
-            cls = getattr(cls, attribute)
-        found.append(cls)
-    return tuple(found)
 
 
 def _sole(root: Root) -> Root:

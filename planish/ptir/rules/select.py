@@ -7,10 +7,7 @@ from planish.ptir.ops.definition import OpKey
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.lawful import laws
-from planish.ptir.rules.numbers import (
-    is_constant,
-    will_fold,
-)
+from planish.ptir.rules.numbers import is_constant, will_fold
 from planish.ptir.rules.rule import Answer, family, rule
 
 by_law = laws(__name__)

@@ -60,9 +60,7 @@ def SinkTransposeBelowCumulative(op: v.CumulativeView, inner: v.TransposeView) -
     """cumsum(transpose(x, p); a) -> transpose(cumsum(x; p[a]), p)."""
     attrs = op.attrs
     running = d.draft(
-        op.op,
-        (inner.source,),
-        ops.CumulativeAttrs(inner.perm[attrs.axis], attrs.reverse, attrs.exclusive),
+        op.op, (inner.source,), ops.CumulativeAttrs(inner.perm[attrs.axis], attrs.reverse, attrs.exclusive)
     )
     return d.transposed(running, inner.perm)
 

@@ -465,5 +465,3 @@ RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(("rng_bits", "nonzero", "unique", "non_max_suppression", "custom_call", "call"), _opaque),
 }
 """How each op may be cut; those that work element by element need no entry."""
-
-__all__ = ["RULES", "Axes", "Factors", "factors_of", "halos"]

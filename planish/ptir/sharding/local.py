@@ -26,7 +26,7 @@ Cut = Mapping[int, tuple[str, ...]]
 """The axes of the mesh that each factor is cut along."""
 
 
-class Local:
+class LocalInst:
     """An instruction on parts: `x` are those of its operands, `types` those of its results."""
 
     __slots__ = ("cut", "factors", "graph", "inst", "mesh", "types", "x")
@@ -58,12 +58,12 @@ class Local:
         return self.graph.emit_many(self.inst.op, self.x, attrs)
 
 
-Emit = Callable[[Local], Sequence[V]]
+Emit = Callable[[LocalInst], Sequence[V]]
 
 
-def emit_local(at: Local) -> Sequence[V]:
+def emit_local(at: LocalInst) -> Sequence[V]:
     """The results on one rank, before what is summed over is combined."""
-    return LOCAL.get(at.inst.op.name, Local.emit)(at)
+    return LOCAL.get(at.inst.op.name, LocalInst.emit)(at)
 
 
 def _sized(field: str) -> Emit:
@@ -71,7 +71,7 @@ def _sized(field: str) -> Emit:
     return lambda at: at.emit(**{field: at.types[0].dims})
 
 
-def _constant(at: Local) -> Sequence[V]:
+def _constant(at: LocalInst) -> Sequence[V]:
     literal: Literal = at.attrs.literal
     cut = {axis: over for axis, factor in enumerate(at.factors.results[0]) if (over := at.over(factor))}
     if not cut or literal.splat:
@@ -80,7 +80,7 @@ def _constant(at: Local) -> Sequence[V]:
     return [take(at.graph, at.mesh, at.emit()[0], cut)]
 
 
-def _iota(at: Local) -> Sequence[V]:
+def _iota(at: LocalInst) -> Sequence[V]:
     attrs: ops.IotaAttrs = at.attrs
     over = at.over(at.factors.results[0][attrs.axis])
     if not over:
@@ -92,7 +92,7 @@ def _iota(at: Local) -> Sequence[V]:
     return [count if attrs.dtype is dtypes.int64 else count.cast(attrs.dtype)]
 
 
-def _slice(at: Local) -> Sequence[V]:
+def _slice(at: LocalInst) -> Sequence[V]:
     dims = at.inst.operands[0].type.dims
     limits = [
         own if limit == dim else limit
@@ -101,13 +101,13 @@ def _slice(at: Local) -> Sequence[V]:
     return at.emit(limits=tuple(limits))
 
 
-def _dimension_size(at: Local) -> Sequence[V]:
+def _dimension_size(at: LocalInst) -> Sequence[V]:
     if not at.over(at.factors.operands[0][at.attrs.axis]):
         return at.emit()
     return [at.graph.full((), int(str(at.inst.operands[0].type.dims[at.attrs.axis])), dtypes.int64)]
 
 
-def _wide(at: Local) -> TensorType | None:
+def _wide(at: LocalInst) -> TensorType | None:
     """What a sum is computed in on the way, if that is not the type of the result."""
     summed = any(number in at.cut and at.cut[number] for number in at.factors.reduced)
     dtype = at.types[0].dtype
@@ -116,21 +116,21 @@ def _wide(at: Local) -> TensorType | None:
     return TensorType(dtypes.float32, at.types[0].dims)
 
 
-def _reduce(at: Local) -> Sequence[V]:
+def _reduce(at: LocalInst) -> Sequence[V]:
     wide = _wide(at)
     if wide is not None and at.inst.op.name in ("reduce_sum", "reduce_prod"):
         at.x[0] = at.x[0].cast(wide.dtype)
     return at.emit()
 
 
-def _contraction(at: Local, **changes: object) -> Sequence[V]:
+def _contraction(at: LocalInst, **changes: object) -> Sequence[V]:
     """Sums of parts stay in the dtype they are added up in."""
     if any(at.cut.get(number) for number in at.factors.reduced):
         changes["out_dtype"] = at.attrs.accum_dtype
     return at.emit(**changes)
 
 
-def _convolution(at: Local) -> Sequence[V]:
+def _convolution(at: LocalInst) -> Sequence[V]:
     """Along an axis of space that is cut, neighbours lend their edges; at the ends there are zeros, as padding is."""
     low, high = list(at.attrs.low), list(at.attrs.high)
     axes = convolution_axes(at.attrs, at.x[0].rank)[0][2:]
@@ -142,7 +142,7 @@ def _convolution(at: Local) -> Sequence[V]:
     return _contraction(at, low=tuple(low), high=tuple(high))
 
 
-def _with_edges(at: Local, value: V, axis: int, before: int, behind: int, over: tuple[str, ...]) -> V:
+def _with_edges(at: LocalInst, value: V, axis: int, before: int, behind: int, over: tuple[str, ...]) -> V:
     """A part with elements of its neighbours on either side; fewer than none are cropped."""
     count, size = group_size(at.mesh, over), int(str(value.dims[axis]))
     parts = [_piece(value, axis, 0, size + min(behind, 0))]
@@ -155,7 +155,7 @@ def _with_edges(at: Local, value: V, axis: int, before: int, behind: int, over: 
     return parts[0].concat(parts[1:], axis) if len(parts) > 1 else parts[0]
 
 
-def _gather(at: Local) -> Sequence[V]:
+def _gather(at: LocalInst) -> Sequence[V]:
     """Indices count from where a rank's part begins; what is looked up in parts of others is 0, and bits are summed."""
     x, *indices = at.x
     cuts = [at.over(at.factors.operands[0][axis]) for axis in at.attrs.axes]
@@ -188,7 +188,7 @@ def _wide_index(index: V) -> V:
     return index if index.dtype is dtypes.int64 else index.cast(dtypes.int64)
 
 
-def _own_index(at: Local, index: V, over: tuple[str, ...], size: int, total: int) -> tuple[V, V]:
+def _own_index(at: LocalInst, index: V, over: tuple[str, ...], size: int, total: int) -> tuple[V, V]:
     """An index counted from where the rank's part begins, after clamping, and whether it is in it."""
     wide = _wide_index(index)
     own = wide.max(0).min(total - 1).sub(offset(at.graph, at.mesh, over, size).broadcast_to(wide.dims))
@@ -205,7 +205,7 @@ def _as_integers(x: V) -> V:
     return bits if bits.dtype.bits >= 32 else bits.cast(dtypes.int32)
 
 
-def finish(at: Local, value: V, result: int) -> V:
+def finish(at: LocalInst, value: V, result: int) -> V:
     """A combined result in the dtype that it is to have."""
     wanted = at.inst.results[result].type.dtype
     if value.dtype is wanted:
@@ -218,7 +218,7 @@ def finish(at: Local, value: V, result: int) -> V:
     return (value if value.dtype is word else value.cast(word)).bitcast(wanted)
 
 
-def _scatter(at: Local) -> Sequence[V]:
+def _scatter(at: LocalInst) -> Sequence[V]:
     """Indices count from where a rank's part begins; what is summed up by several counts the operand once."""
     x, updates, *indices = at.x
     cuts = [at.over(at.factors.operands[0][axis]) for axis in at.attrs.axes]
@@ -237,7 +237,7 @@ def _scatter(at: Local) -> Sequence[V]:
     return [x.scatter(updates, indices, at.attrs.axes, at.attrs.kind, at.attrs.unique_indices)]
 
 
-def _pad(at: Local) -> Sequence[V]:
+def _pad(at: LocalInst) -> Sequence[V]:
     """Along an axis that is cut, a shift takes the edge of a neighbour's part; the first, or last, is padded."""
     value, low, high = at.x[0], list(at.attrs.low), list(at.attrs.high)
     fill = at.x[1]
@@ -250,7 +250,7 @@ def _pad(at: Local) -> Sequence[V]:
     return at.emit(low=tuple(low), high=tuple(high))
 
 
-def _shift(at: Local, value: V, fill: V, axis: int, by: int, over: tuple[str, ...]) -> V:
+def _shift(at: LocalInst, value: V, fill: V, axis: int, by: int, over: tuple[str, ...]) -> V:
     """Along an axis by at most the size of a part."""
     count, size, reach = group_size(at.mesh, over), int(str(value.dims[axis])), abs(by)
     up = by > 0
@@ -316,4 +316,4 @@ LOCAL: Final[dict[str, Emit]] = {
 }
 """Ops that are not just themselves on parts."""
 
-__all__ = ["Cut", "Local", "SpecAxes", "can_shift", "emit_local", "finish"]
+__all__ = ["Cut", "LocalInst", "SpecAxes", "can_shift", "emit_local", "finish"]

@@ -15,15 +15,15 @@ from planish.errors import InternalError
 from planish.ptir.builder import Graph
 from planish.ptir.function import Function, Inst, Region, Value
 from planish.ptir.graph_value import GraphValue
-from planish.ptir.ops.collective import Layout, MeshAxes, ShardingAttrs, SpecAxes, group_size, sharding
+from planish.ptir.ops.collective import MeshAxes, MeshLayout, ShardingAttrs, SpecAxes, group_size, sharding
 from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.ops.definition import OpKey
 from planish.ptir.sharding.factors import Axes, Factors, factors_of
-from planish.ptir.sharding.local import Cut, Local, can_shift, emit_local, finish
-from planish.ptir.sharding.reshard import Part, reshard
+from planish.ptir.sharding.local import Cut, LocalInst, can_shift, emit_local, finish
+from planish.ptir.sharding.reshard import TensorPart, reshard
 from planish.ptir.sharding.specs import bytes_of, can_cut, is_remade, local_type, moved_bytes, whole
 
-Env = dict[Value, Part]
+Env = dict[Value, TensorPart]
 MOST_CHOICES = 256
 """Ways to cut an instruction that are looked at."""
 FLOPS_PER_BYTE = 16.0
@@ -42,12 +42,12 @@ def partition(function: Function, mesh: MeshAxes, given: Sequence[SpecAxes | Non
         said = given[number] if number < len(given) else None
         spec = said or wanted(param) or whole(param.type.rank)
         value = graph.function.body.add_arg(local_type(mesh, param.type, spec), param.name)
-        env[param] = Part.of(graph.wrap(value), spec)
+        env[param] = TensorPart.of(graph.wrap(value), spec)
     maker = _Partition(graph, mesh)
     results = maker.region(function.body, env)
     made = graph.build([part.value for part in results])
     params = tuple([env[param].spec for param in function.params])
-    made.layout = Layout(mesh, params, tuple([part.spec for part in results]))
+    made.layout = MeshLayout(mesh, params, tuple([part.spec for part in results]))
     return made
 
 
@@ -72,7 +72,7 @@ class _Partition:
         self.graph = graph
         self.mesh = mesh
 
-    def region(self, region: Region, env: Env) -> list[Part]:
+    def region(self, region: Region, env: Env) -> list[TensorPart]:
         """Emit the instructions of a region; its results, with their specs."""
         for inst in region:
             self.graph.place = inst.loc
@@ -88,7 +88,7 @@ class _Partition:
         if inst.op is sharding:
             attrs = inst.attrs
             given = env[inst.operands[0]]
-            env[inst.result] = Part(self.moved(given, attrs.spec), attrs.spec, given.forms)  # type: ignore[attr-defined]
+            env[inst.result] = TensorPart(self.moved(given, attrs.spec), attrs.spec, given.forms)  # type: ignore[attr-defined]
             return
         if inst.regions:
             parts = self.control(inst, env)
@@ -96,7 +96,7 @@ class _Partition:
             parts = self.plain(inst, env)
         env.update(zip(inst.results, parts, strict=True))
 
-    def moved(self, part: Part, spec: SpecAxes) -> GraphValue:
+    def moved(self, part: TensorPart, spec: SpecAxes) -> GraphValue:
         """A tensor under a spec; each is made once, from what costs least."""
         found = part.forms.get(spec)
         if found is None and is_remade(part.value.value) and not any(part.spec):
@@ -105,7 +105,7 @@ class _Partition:
             found = part.forms[spec] = reshard(self.graph, self.mesh, self.nearest(part, spec), spec)
         return found
 
-    def remade(self, part: Part, spec: SpecAxes) -> GraphValue:
+    def remade(self, part: TensorPart, spec: SpecAxes) -> GraphValue:
         """A whole value that is cheap to make, made again as a part."""
         inst = part.value.value.def_inst
         if inst is None:
@@ -114,9 +114,9 @@ class _Partition:
         cut = {axis[0]: names for axis, names in zip(factors.results[0], spec, strict=True) if axis and names}
         type = local_type(self.mesh, part.value.type, spec)
         x = [self.graph.wrap(value) for value in inst.operands]
-        return next(iter(emit_local(Local(self.graph, self.mesh, inst, factors, cut, x, [type]))))
+        return next(iter(emit_local(LocalInst(self.graph, self.mesh, inst, factors, cut, x, [type]))))
 
-    def nearest(self, part: Part, spec: SpecAxes) -> Part:
+    def nearest(self, part: TensorPart, spec: SpecAxes) -> TensorPart:
         """The form of a tensor from which a spec is reached with the fewest bytes."""
 
         def bytes_from(form: tuple[SpecAxes, GraphValue]) -> float:
@@ -124,9 +124,9 @@ class _Partition:
             return moved_bytes(self.mesh, bytes_of(value.type), old, spec)
 
         old, value = min(part.forms.items(), key=bytes_from)
-        return Part(value, old, part.forms)
+        return TensorPart(value, old, part.forms)
 
-    def plain(self, inst: Inst, env: Env) -> list[Part]:
+    def plain(self, inst: Inst, env: Env) -> list[TensorPart]:
         factors = factors_of(inst)
         given = [env[value] for value in inst.operands]
         goals = [wanted(value) for value in inst.results]
@@ -134,18 +134,18 @@ class _Partition:
         x = [self.moved(part, _spec(axes, cut)) for part, axes in zip(given, factors.operands, strict=True)]
         specs = [_spec(axes, cut) for axes in factors.results]
         types = [local_type(self.mesh, v.type, spec) for v, spec in zip(inst.results, specs, strict=True)]
-        at = Local(self.graph, self.mesh, inst, factors, cut, x, types)
-        made: list[Part] = []
+        at = LocalInst(self.graph, self.mesh, inst, factors, cut, x, types)
+        made: list[TensorPart] = []
         for number, value in enumerate(emit_local(at)):
             if value.dims != types[number].dims:
                 raise InternalError(
                     f"a part of {inst.op.name} is {value.type}, not {types[number]}", location=inst.loc
                 )
-            part = self.combined(Part.of(value, specs[number]), factors, cut, goals[number])
-            made.append(Part.of(finish(at, part.value, number), part.spec))
+            part = self.combined(TensorPart.of(value, specs[number]), factors, cut, goals[number])
+            made.append(TensorPart.of(finish(at, part.value, number), part.spec))
         return made
 
-    def combined(self, part: Part, factors: Factors, cut: Cut, goal: SpecAxes | None) -> Part:
+    def combined(self, part: TensorPart, factors: Factors, cut: Cut, goal: SpecAxes | None) -> TensorPart:
         """Parts of a sum made one: everywhere, or where the goal says each rank needs only its part of it."""
         value, spec, _ = part
         for kind in dict.fromkeys(factors.reduced.values()):
@@ -158,12 +158,12 @@ class _Partition:
             else:
                 value = value.reduce_scatter(self.mesh, over, axis, kind)
                 spec = (*spec[:axis], (*spec[axis], *over), *spec[axis + 1 :])
-        return Part.of(value, spec)
+        return TensorPart.of(value, spec)
 
     # --- which way to cut ---
 
     def choose(
-        self, inst: Inst, factors: Factors, given: Sequence[Part], goals: Sequence[SpecAxes | None]
+        self, inst: Inst, factors: Factors, given: Sequence[TensorPart], goals: Sequence[SpecAxes | None]
     ) -> Cut:
         """The way to cut the factors of an instruction that costs least."""
         offers: dict[int, dict[tuple[str, ...], None]] = {}
@@ -199,7 +199,7 @@ class _Partition:
         inst: Inst,
         factors: Factors,
         cut: Cut,
-        given: Sequence[Part],
+        given: Sequence[TensorPart],
         goals: Sequence[SpecAxes | None],
     ) -> float:
         """Bytes that a rank receives, and its work in bytes."""
@@ -235,7 +235,7 @@ class _Partition:
 
     # --- control flow ---
 
-    def control(self, inst: Inst, env: Env) -> list[Part]:
+    def control(self, inst: Inst, env: Env) -> list[TensorPart]:
         """Values that are carried, or come from either of two ways, have one spec; the first axis of sequences stays whole."""
         key = inst.op.key
         count = inst.attrs.num_carries if isinstance(inst.attrs, ScanAttrs) else len(inst.results)
@@ -262,7 +262,7 @@ class _Partition:
             regions.append(self.inner(inst, region, own, goals, env))
         self.graph.place = inst.loc
         made = self.graph.emit_many(inst.op, operands, inst.attrs, regions)
-        return [Part.of(value, spec) for value, spec in zip(made, results, strict=True)]
+        return [TensorPart.of(value, spec) for value, spec in zip(made, results, strict=True)]
 
     def result_spec(self, inst: Inst, number: int, count: int) -> SpecAxes:
         """The spec of a result of control flow: what it is said to be, or what it is carried as."""
@@ -289,7 +289,7 @@ class _Partition:
             # what is made inside is not there outside
             inside = {value: part._replace(forms=dict(part.forms)) for value, part in env.items()}
             for arg, value, spec in zip(region.args, args, specs, strict=True):
-                inside[arg] = Part.of(value, spec)
+                inside[arg] = TensorPart.of(value, spec)
             results = self.region(region, inside)
             if goals is None:
                 return [part.value for part in results]
@@ -312,6 +312,3 @@ def _scatters(
         if names == (*own, *over) and can_cut(mesh, value.dims[axis], over):
             return axis
     return None
-
-
-__all__ = ["partition", "wanted"]

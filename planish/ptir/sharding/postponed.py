@@ -14,7 +14,6 @@ from planish.ptir import ops
 from planish.ptir.function import Inst, Region, Value
 from planish.ptir.library.splice import Splice
 from planish.ptir.ops.collective import AllReduceAttrs, all_reduce
-from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
 _MOVES: Final = (ops.reshape, ops.transpose)
@@ -23,7 +22,7 @@ _MOVES: Final = (ops.reshape, ops.transpose)
 
 def postpone_sums(rewriter: ProgramRewriter) -> int:
     """All loops of a function, inner ones first; gives how many sums were put off."""
-    loops = [inst for inst in rewriter.function.walk() if isinstance(inst.attrs, ScanAttrs)]
+    loops = [inst for inst in rewriter.function.walk() if isinstance(inst.attrs, ops.ScanAttrs)]
     return sum(_postponed(rewriter, loop) for loop in reversed(loops))
 
 
@@ -85,6 +84,3 @@ def _reduction(value: Value, user: Inst, body: Region) -> Inst | None:
 def _used_by(value: Value, user: Inst) -> bool:
     """Whether an instruction, and no other, uses a value."""
     return all(each is user for each in value.users)
-
-
-__all__ = ["postpone_sums"]

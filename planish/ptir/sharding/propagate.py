@@ -12,13 +12,7 @@ from collections.abc import Iterable
 
 from planish.errors import GraphError
 from planish.ptir.function import Function, Inst, Program, Region, Value
-from planish.ptir.ops.collective import (
-    CollectiveAttrs,
-    MeshAxes,
-    ShardingAttrs,
-    SpecAxes,
-    sharding,
-)
+from planish.ptir.ops.collective import CollectiveAttrs, MeshAxes, ShardingAttrs, SpecAxes, sharding
 from planish.ptir.rewrite.listener import Listener
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.sharding.factors import Factors, factors_of
@@ -194,6 +188,3 @@ def _behind(value: Value, home: Region) -> Inst:
     if value.def_inst is None:
         return home.first or home.end
     return value.def_inst.next
-
-
-__all__ = ["Specs", "label", "mesh_of", "mesh_text", "propagate", "write"]

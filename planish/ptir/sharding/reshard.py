@@ -12,7 +12,7 @@ from planish.ptir.ops.collective import MeshAxes, SpecAxes, group_size
 from planish.ptir.sharding.specs import steps
 
 
-class Part(NamedTuple):
+class TensorPart(NamedTuple):
     """What a rank has of a tensor, and the spec that says which part that is."""
 
     value: GraphValue
@@ -21,11 +21,11 @@ class Part(NamedTuple):
     """All the specs that the tensor is at hand under."""
 
     @staticmethod
-    def of(value: GraphValue, spec: SpecAxes) -> Part:
-        return Part(value, spec, {spec: value})
+    def of(value: GraphValue, spec: SpecAxes) -> TensorPart:
+        return TensorPart(value, spec, {spec: value})
 
 
-def reshard(graph: Graph, mesh: MeshAxes, part: Part, spec: SpecAxes) -> GraphValue:
+def reshard(graph: Graph, mesh: MeshAxes, part: TensorPart, spec: SpecAxes) -> GraphValue:
     """The part under another spec."""
     value = part.value
     cut: dict[int, tuple[str, ...]] = {}
@@ -56,6 +56,3 @@ def offset(graph: Graph, mesh: MeshAxes, over: Sequence[str], size: int) -> Grap
     """Where this rank's part of an axis begins, if each has `size` of it."""
     place = graph.mesh_index(mesh, over)
     return place if size == 1 else place.mul(size)
-
-
-__all__ = ["Part", "offset", "reshard", "take"]

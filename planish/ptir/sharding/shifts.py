@@ -44,6 +44,3 @@ def _joined(pad: Inst, cropped: Inst) -> ops.PadAttrs | None:
         low.append(of.low[axis] - before)
         high.append(of.high[axis] - after)
     return ops.PadAttrs(tuple(low), tuple(high), of.interior)
-
-
-__all__ = ["join_shifts"]

@@ -46,7 +46,7 @@ def bytes_of(type: TensorType) -> int:
     return math.prod(type.max_shape) * type.dtype.itemsize
 
 
-class Step(NamedTuple):
+class ReshardStep(NamedTuple):
     """One step from a spec to another: a collective, or a slice (`kind`), along axes of the tensor and of the mesh."""
 
     kind: str
@@ -56,9 +56,9 @@ class Step(NamedTuple):
     """Where an exchange goes."""
 
 
-def steps(old: SpecAxes, new: SpecAxes) -> list[Step]:
+def steps(old: SpecAxes, new: SpecAxes) -> list[ReshardStep]:
     """How to get from a spec to another: exchange what moves to another axis, gather what is too much, cut the rest."""
-    made: list[Step] = []
+    made: list[ReshardStep] = []
     now = [list(names) for names in old]
     for axis, names in enumerate(new):
         while not _begins(now[axis], names):
@@ -72,15 +72,15 @@ def steps(old: SpecAxes, new: SpecAxes) -> list[Step]:
                 None,
             )
             if target is not None:
-                made.append(Step("exchange", axis, (last,), target))
+                made.append(ReshardStep("exchange", axis, (last,), target))
                 now[target].append(now[axis].pop())
                 continue
             over: list[str] = []
             while not _begins(now[axis], names) and not (over and _moves(now, new, axis)):
                 over.insert(0, now[axis].pop())
-            made.append(Step("gather", axis, tuple(over)))
+            made.append(ReshardStep("gather", axis, tuple(over)))
     cut = [
-        Step("cut", axis, tuple(names[len(now[axis]) :]))
+        ReshardStep("cut", axis, tuple(names[len(now[axis]) :]))
         for axis, names in enumerate(new)
         if len(names) > len(now[axis])
     ]
@@ -114,6 +114,3 @@ def moved_bytes(mesh: MeshAxes, held: float, old: SpecAxes, new: SpecAxes) -> fl
         else:
             held /= count
     return total
-
-
-__all__ = ["Step", "bytes_of", "can_cut", "is_remade", "local_type", "moved_bytes", "steps", "whole"]

@@ -22,22 +22,7 @@ from planish.stablehlo.ops import (
 )
 
 __all__ = [
-    "checks",
-    "chlo",
-    "collectives",
-    "contraction",
-    "control",
-    "conversion",
-    "custom_calls",
-    "elementwise",
-    "gathering",
-    "linalg",
-    "normalization",
-    "order",
-    "quantization",
-    "random",
-    "reductions",
-    "scattering",
-    "shapes",
-    "windows",
-]
+    "checks", "chlo", "collectives", "contraction", "control", "conversion", "custom_calls", "elementwise",
+    "gathering", "linalg", "normalization", "order", "quantization", "random", "reductions", "scattering",
+    "shapes", "windows",
+]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from planish import dtypes
@@ -12,7 +13,7 @@ from planish.ptir.library import special
 from planish.ptir.library.shaping import broadcast_dims
 from planish.stablehlo.ops.elementwise import BINARY, Binary, compare
 from planish.stablehlo.ops.shapes import broadcast_into
-from planish.stablehlo.registry import Function, lowering
+from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site, cast, spread, together
 from planish.stablehlo.syntax import Dense
 
@@ -45,15 +46,12 @@ _UNARY: Final[dict[str, Callable[[V], V]]] = {
 }
 
 
-def _unary(change: Callable[[V], V]) -> Function:
-    def lower(at: Site, x: V, *, result_accuracy: Any = None) -> V:
-        return change(x)
-
-    return lower
+def _unary(change: Callable[[V], V], at: Site, x: V, *, result_accuracy: Any = None) -> V:
+    return change(x)
 
 
 for _name, _change in _UNARY.items():
-    lowering(f"chlo.{_name}", elementwise=True)(_unary(_change))
+    lowering(f"chlo.{_name}", elementwise=True)(partial(_unary, _change))
 
 
 @lowering("chlo.constant_like", elementwise=True)
@@ -84,15 +82,12 @@ def _polygamma(at: Site, n: V, x: V) -> V:
 _TWO: Final[dict[str, Binary]] = {"next_after": _next_after, "polygamma": _polygamma, "zeta": _zeta}
 
 
-def _binary(change: Binary) -> Function:
-    def lower(at: Site, x: V, y: V) -> V:
-        return change(at, *together(x, y))
-
-    return lower
+def _binary(change: Binary, at: Site, x: V, y: V) -> V:
+    return change(at, *together(x, y))
 
 
 for _name, _two in _TWO.items():
-    lowering(f"chlo.{_name}", elementwise=True)(_binary(_two))
+    lowering(f"chlo.{_name}", elementwise=True)(partial(_binary, _two))
 
 
 @lowering("chlo.mulhi", elementwise=True)
@@ -132,15 +127,14 @@ def _joined(x: V, y: V, axes: Sequence[int] | None) -> list[V]:
     return [spread(x, dims), spread(y, dims)]
 
 
-def _broadcasting(change: Binary) -> Function:
-    def lower(at: Site, x: V, y: V, *, broadcast_dimensions: Sequence[int] | None = None) -> V:
-        return change(at, *_joined(x, y, broadcast_dimensions))
-
-    return lower
+def _broadcasting(
+    change: Binary, at: Site, x: V, y: V, *, broadcast_dimensions: Sequence[int] | None = None
+) -> V:
+    return change(at, *_joined(x, y, broadcast_dimensions))
 
 
 for _name, _two in {**BINARY, **_TWO, "complex": lambda at, x, y: x.complex(y)}.items():
-    lowering(f"chlo.broadcast_{_name}")(_broadcasting(_two))
+    lowering(f"chlo.broadcast_{_name}")(partial(_broadcasting, _two))
 
 
 @lowering("chlo.broadcast_compare")

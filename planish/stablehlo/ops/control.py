@@ -10,7 +10,7 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.stablehlo import counting
 from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site, cast
-from planish.stablehlo.syntax import Block
+from planish.stablehlo.syntax import HloBlock
 
 
 @lowering("func.call", elementwise=True)
@@ -38,7 +38,7 @@ def composite(
     return _called(at, decomposition, operands)
 
 
-def _run(at: Site, block: Block, args: Sequence[V] = ()) -> tuple[V, ...]:
+def _run(at: Site, block: HloBlock, args: Sequence[V] = ()) -> tuple[V, ...]:
     return at.run(block, args)
 
 

@@ -9,12 +9,7 @@ from typing import Any, Final
 from planish import dtypes
 from planish.errors import ShapeError
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.factorizations import (
-    householder,
-    householder_product,
-    permutation_of,
-    pivots_of,
-)
+from planish.ptir.library.factorizations import householder, householder_product, permutation_of, pivots_of
 from planish.ptir.library.shaping import tril, triu
 from planish.stablehlo.ops import checks
 from planish.stablehlo.ops.order import top_k
@@ -26,14 +21,9 @@ Config = Mapping[str, Any]
 Target = Callable[..., Any]
 _TARGETS: Final[dict[str, Target]] = {}
 _NOTES: Final = {
-    "called_computations",
-    "custom_call_schedule",
-    "error_message",
-    "has_side_effect",
-    "operand_layouts",
-    "output_operand_aliases",
-    "result_layouts",
-}
+    "called_computations", "custom_call_schedule", "error_message", "has_side_effect", "operand_layouts",
+    "output_operand_aliases", "result_layouts",
+}  # fmt: skip
 """Where arrays lie, and when: each target says itself what its operands mean."""
 
 
@@ -258,6 +248,3 @@ def _lu_of_xla(at: Site, config: Config, x: V) -> tuple[V, V, V]:
 @_target("LuPivotsToPermutation", "cu_lu_pivots_to_permutation", "hip_lu_pivots_to_permutation")
 def _permutation(at: Site, config: Config, pivots: V) -> V:
     return cast(permutation_of(pivots.add(1), at.dims[-1]), dtypes.int32)
-
-
-__all__ = ["custom_call"]

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
-from planish.stablehlo.registry import Function, lowering
+from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site, together
 
 Binary = Callable[[Site, V, V], V]
 
 
-def _unary(change: Callable[[V], V]) -> Function:
-    def lower(at: Site, x: V, *, result_accuracy: Any = None) -> V:
-        return change(x)
-
-    return lower
+def _unary(change: Callable[[V], V], at: Site, x: V, *, result_accuracy: Any = None) -> V:
+    return change(x)
 
 
 def sign(x: V) -> V:
@@ -32,26 +30,6 @@ def half_away_from_zero(x: V) -> V:
     return far.select(whole.add(x.graph.full(x.dims, 1.0, x.dtype).copysign(x)), whole)
 
 
-def _logistic(x: V) -> V:
-    return x.neg().exp().add(1).reciprocal()
-
-
-def _magnitude(x: V) -> V:
-    return x.abs() if x.dtype.is_signed or not x.dtype.is_int else x
-
-
-def _negated(x: V) -> V:
-    return x if x.dtype.is_bool else x.neg()
-
-
-def _real(x: V) -> V:
-    return x.real() if x.dtype.is_complex else x
-
-
-def _imaginary(x: V) -> V:
-    return x.imag() if x.dtype.is_complex else x.graph.full(x.dims, 0, x.dtype)
-
-
 def _cube_root(x: V) -> V:
     """The principal root of complex numbers."""
     return x.pow(x.graph.full(x.dims, 1 / 3, x.dtype)) if x.dtype.is_complex else x.cbrt()
@@ -62,7 +40,7 @@ def _is_finite(x: V) -> V:
 
 
 _UNARY: Final[dict[str, Callable[[V], V]]] = {
-    "abs": _magnitude,
+    "abs": lambda x: x.abs() if x.dtype.is_signed or not x.dtype.is_int else x,
     "cbrt": _cube_root,
     "ceil": V.ceil,
     "cosine": V.cos,
@@ -70,15 +48,15 @@ _UNARY: Final[dict[str, Callable[[V], V]]] = {
     "exponential": V.exp,
     "exponential_minus_one": V.expm1,
     "floor": V.floor,
-    "imag": _imaginary,
+    "imag": lambda x: x.imag() if x.dtype.is_complex else x.graph.full(x.dims, 0, x.dtype),
     "is_finite": _is_finite,
     "log": V.log,
     "log_plus_one": V.log1p,
-    "logistic": _logistic,
-    "negate": _negated,
+    "logistic": lambda x: x.neg().exp().add(1).reciprocal(),
+    "negate": lambda x: x if x.dtype.is_bool else x.neg(),
     "not": V.not_,
     "popcnt": V.popcount,
-    "real": _real,
+    "real": lambda x: x.real() if x.dtype.is_complex else x,
     "round_nearest_afz": half_away_from_zero,
     "round_nearest_even": V.round,
     "rsqrt": V.rsqrt,
@@ -89,7 +67,7 @@ _UNARY: Final[dict[str, Callable[[V], V]]] = {
     "tanh": V.tanh,
 }
 for _name, _change in _UNARY.items():
-    lowering(f"stablehlo.{_name}", elementwise=True)(_unary(_change))
+    lowering(f"stablehlo.{_name}", elementwise=True)(partial(_unary, _change))
 
 
 # --- two operands -----------------------------------------------------------------------------------------
@@ -155,16 +133,13 @@ BINARY: Final[dict[str, Binary]] = {
 }
 
 
-def _binary(change: Binary) -> Function:
-    def lower(at: Site, x: V, y: V, *, result_accuracy: Any = None) -> V:
-        x, y = together(x, y)
-        return change(at, x, y)
-
-    return lower
+def _binary(change: Binary, at: Site, x: V, y: V, *, result_accuracy: Any = None) -> V:
+    x, y = together(x, y)
+    return change(at, x, y)
 
 
 for _name, _two in BINARY.items():
-    lowering(f"stablehlo.{_name}", elementwise=True)(_binary(_two))
+    lowering(f"stablehlo.{_name}", elementwise=True)(partial(_binary, _two))
 
 
 @lowering("stablehlo.complex", elementwise=True)
@@ -215,6 +190,3 @@ def clamp(at: Site, low: V, x: V, high: V) -> V:
 @lowering("stablehlo.map")
 def map_(at: Site, *operands: V, dimensions: tuple[int, ...] = ()) -> tuple[V, ...]:
     return at.each(at.regions[0], operands)
-
-
-__all__ = ["BINARY", "COMPARISONS", "divide", "remainder", "sign", "total_order"]

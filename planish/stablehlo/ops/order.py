@@ -10,7 +10,7 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.stablehlo.ops.elementwise import total_order
 from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site, cast
-from planish.stablehlo.syntax import Block, Operation, Value
+from planish.stablehlo.syntax import HloBlock, HloValue, Operation
 
 _ORDERS: Final = {"LT": False, "LE": False, "GT": True, "GE": True}
 
@@ -20,7 +20,7 @@ class _Key:
     """A comparison of one operand's elements, of which the same is computed on both sides."""
 
     place: int
-    value: Value
+    value: HloValue
     """What is computed of the first."""
     descending: bool
     total: bool
@@ -46,7 +46,7 @@ def sort(at: Site, *operands: V, dimension: int = -1, is_stable: bool = False) -
 def _key_values(at: Site, key: _Key, operands: tuple[V, ...]) -> V:
     """What is compared, for all elements at once."""
     block = at.regions[0]
-    shown = Block(
+    shown = HloBlock(
         block.args, [*_needed(block, key.value), Operation("stablehlo.return", [key.value], {}, [])]
     )
     args = [x for x in operands for _ in range(2)]
@@ -55,7 +55,7 @@ def _key_values(at: Site, key: _Key, operands: tuple[V, ...]) -> V:
     return total_order(made) if key.total and made.dtype.is_float else made
 
 
-def _needed(block: Block, value: Value) -> list[Operation]:
+def _needed(block: HloBlock, value: HloValue) -> list[Operation]:
     wanted: set[int] = set()
     pending = [value]
     while pending:
@@ -78,7 +78,7 @@ def _is_plain(at: Site, key: _Key) -> bool:
     return _canonical(key.value, source) and not key.descending
 
 
-def _canonical(value: Value, source: Value) -> bool:
+def _canonical(value: HloValue, source: HloValue) -> bool:
     """select(x != x, NaN, select(x == 0, 0, x))."""
     outer = value.op
     if outer is None or outer.name != "stablehlo.select":
@@ -97,7 +97,7 @@ def _canonical(value: Value, source: Value) -> bool:
     )
 
 
-def _compares(op: Operation | None, word: str, first: Value) -> bool:
+def _compares(op: Operation | None, word: str, first: HloValue) -> bool:
     return (
         op is not None
         and op.name == "stablehlo.compare"
@@ -109,12 +109,12 @@ def _compares(op: Operation | None, word: str, first: Value) -> bool:
 # --- what a comparator compares ---------------------------------------------------------------------------
 
 
-def _keys(block: Block) -> list[_Key] | None:
+def _keys(block: HloBlock) -> list[_Key] | None:
     """`x0 < y0 or (x0 == y0 and …)` as a list of keys."""
     return _lexicographic(block, block.end.operands[0])
 
 
-def _lexicographic(block: Block, value: Value) -> list[_Key] | None:
+def _lexicographic(block: HloBlock, value: HloValue) -> list[_Key] | None:
     op = value.op
     if op is None:
         return None
@@ -140,7 +140,7 @@ def _lexicographic(block: Block, value: Value) -> list[_Key] | None:
     return None
 
 
-def _key(block: Block, op: Operation | None) -> _Key | None:
+def _key(block: HloBlock, op: Operation | None) -> _Key | None:
     if op is None or op.name != "stablehlo.compare":
         return None
     word = op.attributes["comparison_direction"]
@@ -155,7 +155,7 @@ def _key(block: Block, op: Operation | None) -> _Key | None:
     return _Key(place // 2, left, descending, total)
 
 
-def _mirrored(block: Block, left: Value, right: Value) -> int | None:
+def _mirrored(block: HloBlock, left: HloValue, right: HloValue) -> int | None:
     """The number of the only argument that the left side is computed from, if the right side is the same of its partner."""
     found: set[int] = set()
     if not _alike(block, left, right, found) or len(found) != 1:
@@ -163,7 +163,7 @@ def _mirrored(block: Block, left: Value, right: Value) -> int | None:
     return found.pop()
 
 
-def _alike(block: Block, one: Value, other: Value, seen: set[int]) -> bool:
+def _alike(block: HloBlock, one: HloValue, other: HloValue, seen: set[int]) -> bool:
     if one in block.args or other in block.args:
         if one not in block.args or other not in block.args:
             return False
@@ -192,13 +192,13 @@ def _is_tie(tie: Operation, order: Operation | None) -> bool:
     )
 
 
-def _same_pair(one: list[Value], other: list[Value]) -> bool:
+def _same_pair(one: list[HloValue], other: list[HloValue]) -> bool:
     return all(_same(a, b) for a, b in zip(one, other, strict=True)) or all(
         _same(a, b) for a, b in zip(one, other[::-1], strict=True)
     )
 
 
-def _same(one: Value, other: Value) -> bool:
+def _same(one: HloValue, other: HloValue) -> bool:
     if one is other or one.op is None or other.op is None:
         return one is other
     mine, theirs = one.op, other.op

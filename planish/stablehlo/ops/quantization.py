@@ -10,46 +10,28 @@ import numpy as np
 from planish.ptir.graph_value import GraphValue as V
 from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site
-from planish.stablehlo.syntax import Operation, QuantizedElement, Tensor, Value
+from planish.stablehlo.syntax import HloTensorType, HloValue, Operation, QuantizedElement
 
-_AS_THEY_ARE: Final = frozenset(
-    [
-        "func.call",
-        "func.return",
-        "stablehlo.return",
-        "stablehlo.constant",
-        "stablehlo.uniform_quantize",
-        "stablehlo.uniform_dequantize",
-        "stablehlo.bitcast_convert",
-        "stablehlo.broadcast_in_dim",
-        "stablehlo.case",
-        "stablehlo.concatenate",
-        "stablehlo.custom_call",
-        "stablehlo.dynamic_slice",
-        "stablehlo.dynamic_update_slice",
-        "stablehlo.gather",
-        "stablehlo.get_tuple_element",
-        "stablehlo.if",
-        "stablehlo.optimization_barrier",
-        "stablehlo.pad",
-        "stablehlo.reshape",
-        "stablehlo.reverse",
-        "stablehlo.select",
-        "stablehlo.slice",
-        "stablehlo.transpose",
-        "stablehlo.tuple",
-        "stablehlo.while",
-        "check.expect_eq",
-        "check.expect_eq_const",
-    ]
-)
+_AS_THEY_ARE: Final = frozenset([
+    "func.call", "func.return", "stablehlo.return", "stablehlo.constant", "stablehlo.uniform_quantize",
+    "stablehlo.uniform_dequantize", "stablehlo.bitcast_convert", "stablehlo.broadcast_in_dim", "stablehlo.case",
+    "stablehlo.concatenate", "stablehlo.custom_call", "stablehlo.dynamic_slice",
+    "stablehlo.dynamic_update_slice", "stablehlo.gather", "stablehlo.get_tuple_element", "stablehlo.if",
+    "stablehlo.optimization_barrier", "stablehlo.pad", "stablehlo.reshape", "stablehlo.reverse",
+    "stablehlo.select", "stablehlo.slice", "stablehlo.transpose", "stablehlo.tuple", "stablehlo.while",
+    "check.expect_eq", "check.expect_eq_const",
+])  # fmt: skip
 """Operations that move integers, whatever these stand for."""
 
 
-def element_of(value: Value) -> QuantizedElement | None:
+def element_of(value: HloValue) -> QuantizedElement | None:
     """How a value is quantised."""
     type = value.type
-    return type.element if isinstance(type, Tensor) and isinstance(type.element, QuantizedElement) else None
+    return (
+        type.element
+        if isinstance(type, HloTensorType) and isinstance(type.element, QuantizedElement)
+        else None
+    )
 
 
 def is_computed(op: Operation) -> bool:
@@ -60,11 +42,11 @@ def is_computed(op: Operation) -> bool:
 def expressed(op: Operation) -> Operation:
     """The same operation on the numbers that are meant."""
 
-    def plain(value: Value) -> Value:
+    def plain(value: HloValue) -> HloValue:
         element = element_of(value)
-        if element is None or not isinstance(value.type, Tensor):
+        if element is None or not isinstance(value.type, HloTensorType):
             return value
-        return Value(value.name, Tensor(value.type.dims, element.expressed, value.type.bounds))
+        return HloValue(value.name, HloTensorType(value.type.dims, element.expressed, value.type.bounds))
 
     return replace(op, operands=[plain(v) for v in op.operands], results=[plain(v) for v in op.results])
 
@@ -75,7 +57,7 @@ def uniform_quantize(at: Site, x: V) -> V:
     if not isinstance(element, QuantizedElement):
         at.refuse("its result is not quantised")
     source = at.op.operands[0].type
-    if isinstance(source, Tensor) and isinstance(source.element, QuantizedElement):
+    if isinstance(source, HloTensorType) and isinstance(source.element, QuantizedElement):
         x = dequantized(x, source.element)
     return quantized(x, element)
 
@@ -93,7 +75,7 @@ def quantized(x: V, element: QuantizedElement) -> V:
 @lowering("stablehlo.uniform_dequantize")
 def uniform_dequantize(at: Site, x: V) -> V:
     source = at.op.operands[0].type
-    if not isinstance(source, Tensor) or not isinstance(source.element, QuantizedElement):
+    if not isinstance(source, HloTensorType) or not isinstance(source.element, QuantizedElement):
         at.refuse("its operand is not quantised")
     return dequantized(x, source.element)
 

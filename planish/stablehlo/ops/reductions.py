@@ -10,7 +10,7 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.stablehlo.bodies import is_identity, kind_of
 from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site, cast, spread
-from planish.stablehlo.syntax import Block, Value
+from planish.stablehlo.syntax import HloBlock, HloValue
 
 REDUCE: Final[dict[str, Callable[..., V]]] = {
     "sum": V.reduce_sum,
@@ -44,7 +44,7 @@ def reduce(at: Site, *operands: V, dimensions: Sequence[int]) -> tuple[V, ...]:
 
 
 def _folded(
-    at: Site, inputs: Sequence[V], starts: Sequence[V], block: Block, axes: list[int]
+    at: Site, inputs: Sequence[V], starts: Sequence[V], block: HloBlock, axes: list[int]
 ) -> tuple[V, ...]:
     """Halves combined with each other until one element is left: the body is associative."""
     kept = [axis for axis in range(inputs[0].rank) if axis not in axes]
@@ -75,7 +75,7 @@ def _part(x: V, low: int, high: int) -> V:
 # --- the place of an extreme ------------------------------------------------------------------------------
 
 
-def _arg_extreme(at: Site, inputs: Sequence[V], block: Block, axes: Sequence[int]) -> tuple[V, ...] | None:
+def _arg_extreme(at: Site, inputs: Sequence[V], block: HloBlock, axes: Sequence[int]) -> tuple[V, ...] | None:
     """(value, number) pairs of which the larger value wins, NaN before all, then the lower number: argmax of counted values."""
     if len(inputs) != 2 or len(axes) != 1 or not inputs[1].dtype.is_int or inputs[0].dtype.is_complex:
         return None
@@ -94,7 +94,7 @@ def _arg_extreme(at: Site, inputs: Sequence[V], block: Block, axes: Sequence[int
     return cast(found, inputs[0].dtype), cast(place, inputs[1].dtype)
 
 
-def _picks(block: Block) -> bool | None:
+def _picks(block: HloBlock) -> bool | None:
     """Whether a body takes the pair with the larger (True) or smaller (False) value, the lower number among equals.
 
     x wins if x > y or x is NaN, or if x == y and its number is lower: as `jax.numpy.argmax` writes it.
@@ -103,7 +103,7 @@ def _picks(block: Block) -> bool | None:
         return None
     x, i, y, j = block.args
     names = {x: "x", y: "y", i: "i", j: "j"}
-    terms: dict[Value, str] = dict(names)
+    terms: dict[HloValue, str] = dict(names)
     for op in block.body:
         operands = [terms.get(v, "?") for v in op.operands]
         word = op.name.removeprefix("stablehlo.")

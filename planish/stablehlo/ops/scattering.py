@@ -13,7 +13,7 @@ from planish.stablehlo.bodies import kind_of
 from planish.stablehlo.ops.gathering import Numbers, _batching, aligned, components
 from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site, cast
-from planish.stablehlo.syntax import Block
+from planish.stablehlo.syntax import HloBlock
 
 _KINDS: Final = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "second": "replace"}
 _OF_BOOLS: Final = {"or": "max", "and": "min", "second": "replace"}
@@ -75,7 +75,7 @@ def _everywhere(at: Site, inputs: Sequence[V], new: Sequence[V], batch: Sequence
 
 def combine_at(
     at: Site,
-    block: Block,
+    block: HloBlock,
     inputs: Sequence[V],
     updates: Sequence[V],
     places: Sequence[V],
@@ -105,7 +105,7 @@ def combine_at(
 
 def _one_by_one(
     at: Site,
-    block: Block,
+    block: HloBlock,
     inputs: Sequence[V],
     updates: Sequence[V],
     places: Sequence[V],

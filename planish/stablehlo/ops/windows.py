@@ -166,6 +166,3 @@ def _positions(at: Site, offset: Ints, sizes: Ints, strides: Ints, low: Ints, di
         inside = inside.and_(at_axis.ge(0)).and_(at_axis.lt(size))
         number = number.mul(size).add(at_axis)
     return number, inside
-
-
-__all__ = ["padded", "window_part"]

@@ -24,24 +24,7 @@ from planish.torch.ops import (
 )
 
 __all__ = [
-    "attention",
-    "conversion",
-    "convolution",
-    "creation",
-    "distances",
-    "fourier",
-    "indexing",
-    "linalg",
-    "linear",
-    "normalization",
-    "order",
-    "pointwise",
-    "polynomials",
-    "pooling",
-    "reductions",
-    "sampling",
-    "segments",
-    "shapes",
-    "special",
-    "symmetric",
-]
+    "attention", "conversion", "convolution", "creation", "distances", "fourier", "indexing", "linalg",
+    "linear", "normalization", "order", "pointwise", "polynomials", "pooling", "reductions", "sampling",
+    "segments", "shapes", "special", "symmetric",
+]  # fmt: skip

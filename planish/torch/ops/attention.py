@@ -12,12 +12,12 @@ from planish.ptir.library import activations
 from planish.ptir.library.attention import attention, attention_back, attention_rows
 from planish.ptir.library.normalize import layer_norm
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, cast, spread, wide_kind
+from planish.torch.site import FxSite, cast, spread, wide_kind
 
 
 @lowering("aten._scaled_dot_product_flash_attention_for_cpu")
 def flash_attention(
-    at: NodeSite,
+    at: FxSite,
     query: V,
     key: V,
     value: V,
@@ -34,7 +34,7 @@ def flash_attention(
     return found, cast(whole, at.kind(at.fakes[1].dtype))
 
 
-def _alone(at: NodeSite, found: V) -> tuple[V | None, ...]:
+def _alone(at: FxSite, found: V) -> tuple[V | None, ...]:
     """A result that nobody wants another one beside; those are what a GPU's derivative starts from, which is torch's."""
     wanted = [user.args[1] for user in at.node.users if user.target is operator.getitem]
     if len(wanted) != len(at.node.users) or any(number != 0 for number in wanted):
@@ -48,12 +48,7 @@ def _alone(at: NodeSite, found: V) -> tuple[V | None, ...]:
 
 
 def _on_gpu(
-    at: NodeSite,
-    operands: tuple[V, V, V],
-    bias: V | None,
-    dropout: float,
-    is_causal: bool,
-    scale: float | None,
+    at: FxSite, operands: tuple[V, V, V], bias: V | None, dropout: float, is_causal: bool, scale: float | None
 ) -> tuple[V | None, ...]:
     query, key, value = operands
     if dropout:
@@ -63,7 +58,7 @@ def _on_gpu(
 
 @lowering("aten._scaled_dot_product_flash_attention")
 def flash_attention_on_gpu(
-    at: NodeSite,
+    at: FxSite,
     query: V,
     key: V,
     value: V,
@@ -79,7 +74,7 @@ def flash_attention_on_gpu(
 
 @lowering("aten._scaled_dot_product_cudnn_attention", "aten._scaled_dot_product_efficient_attention")
 def biased_attention_on_gpu(
-    at: NodeSite,
+    at: FxSite,
     query: V,
     key: V,
     value: V,
@@ -96,7 +91,7 @@ def biased_attention_on_gpu(
 
 @lowering("aten._scaled_dot_product_flash_attention_for_cpu_backward")
 def flash_attention_backward(
-    at: NodeSite,
+    at: FxSite,
     gradient: V,
     query: V,
     key: V,
@@ -119,7 +114,7 @@ def flash_attention_backward(
 # --- layers that torch.nn runs as one op ------------------------------------------------------------------
 
 
-def _heads(at: NodeSite, query: V, key: V, value: V, heads: int, weight: V, bias: V, width: int) -> V:
+def _heads(at: FxSite, query: V, key: V, value: V, heads: int, weight: V, bias: V, width: int) -> V:
     """Projections, attention per head, heads side by side again: (batch, length, width)."""
 
     def projected(x: V, number: int) -> V:
@@ -141,7 +136,7 @@ def _linear(x: V, weight: V, bias: V) -> V:
 
 @lowering("aten._native_multi_head_attention")
 def native_multi_head_attention(
-    at: NodeSite,
+    at: FxSite,
     query: V,
     key: V,
     value: V,
@@ -166,7 +161,7 @@ def native_multi_head_attention(
 
 @lowering("aten._transformer_encoder_layer_fwd")
 def transformer_encoder_layer(
-    at: NodeSite,
+    at: FxSite,
     src: V,
     embed_dim: int,
     num_heads: int,

@@ -9,12 +9,12 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, cast
+from planish.torch.site import FxSite, cast
 
 
 @lowering("aten._to_copy")
 def to_copy(
-    at: NodeSite,
+    at: FxSite,
     x: V,
     *,
     dtype: Any = None,
@@ -30,12 +30,12 @@ def to_copy(
 
 
 @lowering("prims.convert_element_type")
-def convert_element_type(at: NodeSite, x: V, dtype: Any) -> V:
+def convert_element_type(at: FxSite, x: V, dtype: Any) -> V:
     return cast(x, at.dtype)
 
 
 @lowering("aten.view.dtype")
-def view_dtype(at: NodeSite, x: V, dtype: Any) -> V:
+def view_dtype(at: FxSite, x: V, dtype: Any) -> V:
     own = at.dtype
     if own is x.dtype:
         return x
@@ -59,8 +59,9 @@ def view_dtype(at: NodeSite, x: V, dtype: Any) -> V:
     "aten.contiguous",
     "prims.clone",
     "prims.view_of",
+    "aten.resolve_neg",
 )
-def same(at: NodeSite, x: V, *, memory_format: Any = None) -> V:
+def same(at: FxSite, x: V, *, memory_format: Any = None) -> V:
     return x
 
 
@@ -68,7 +69,7 @@ def same(at: NodeSite, x: V, *, memory_format: Any = None) -> V:
 
 
 @lowering("aten.complex")
-def complex_(at: NodeSite, x: V, y: V) -> V:
+def complex_(at: FxSite, x: V, y: V) -> V:
     part = _part_of(at.dtype)
     left, right = at.together(x, y, dtype=part)
     return left.complex(right)
@@ -79,18 +80,18 @@ def _part_of(dtype: DType) -> DType:
 
 
 @lowering("aten.polar")
-def polar(at: NodeSite, x: V, y: V) -> V:
+def polar(at: FxSite, x: V, y: V) -> V:
     radius, angle = at.together(x, y, dtype=_part_of(at.dtype))
     return radius.mul(angle.cos()).complex(radius.mul(angle.sin()))
 
 
 @lowering("aten.real", "prims.real")
-def real(at: NodeSite, x: V) -> V:
+def real(at: FxSite, x: V) -> V:
     return x.real() if x.dtype.is_complex else x
 
 
 @lowering("aten.imag", "prims.imag")
-def imag(at: NodeSite, x: V) -> V:
+def imag(at: FxSite, x: V) -> V:
     return x.imag()
 
 
@@ -102,24 +103,19 @@ def imag(at: NodeSite, x: V) -> V:
     "aten.resolve_conj",
     "prims.conj_physical",
 )
-def conj(at: NodeSite, x: V) -> V:
+def conj(at: FxSite, x: V) -> V:
     if str(at.node.target).startswith("aten.resolve"):
         return x
     return x.conj() if x.dtype.is_complex else x
 
 
 @lowering("aten._neg_view")
-def neg_view(at: NodeSite, x: V) -> V:
+def neg_view(at: FxSite, x: V) -> V:
     return x.neg()
 
 
-@lowering("aten.resolve_neg")
-def resolve_neg(at: NodeSite, x: V) -> V:
-    return x
-
-
 @lowering("aten.angle")
-def angle(at: NodeSite, x: V) -> V:
+def angle(at: FxSite, x: V) -> V:
     if x.dtype.is_complex:
         return x.imag().atan2(x.real())
     value = cast(x, at.dtype)
@@ -128,11 +124,11 @@ def angle(at: NodeSite, x: V) -> V:
 
 
 @lowering("aten.view_as_real")
-def view_as_real(at: NodeSite, x: V) -> V:
+def view_as_real(at: FxSite, x: V) -> V:
     return x.real().expand_dims(-1).concat([x.imag().expand_dims(-1)], -1)
 
 
 @lowering("aten.view_as_complex")
-def view_as_complex(at: NodeSite, x: V) -> V:
+def view_as_complex(at: FxSite, x: V) -> V:
     first, second = (x[..., number] for number in range(2))
     return first.complex(second)

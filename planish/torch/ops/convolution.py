@@ -10,12 +10,12 @@ from planish import dtypes
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, shortened, sizes, spread
+from planish.torch.site import FxSite, shortened, sizes, spread
 
 _SPACE = "XYZ"
 
 
-def _as_read(at: NodeSite, groups: int, *operands: V) -> list[V]:
+def _as_read(at: FxSite, groups: int, *operands: V) -> list[V]:
     """Operands as torch lets cuDNN read them. Channels that meet no other are not multiplied by tensor cores."""
     alone = groups > 1 and operands[-1].dims[1] == 1
     return list(operands) if alone else shortened(at, getattr(cudnn, "conv", cudnn), *operands)
@@ -57,7 +57,7 @@ def _turned(weight: V, groups: int) -> V:
 
 
 def transposed_convolution(
-    at: NodeSite,
+    at: FxSite,
     x: V,
     weight: V,
     stride: Sequence[int],
@@ -77,7 +77,7 @@ def transposed_convolution(
 
 @lowering("aten.convolution")
 def convolution(
-    at: NodeSite,
+    at: FxSite,
     x: V,
     weight: V,
     bias: V | None,
@@ -103,7 +103,7 @@ def convolution(
 
 @lowering("aten.convolution_backward")
 def convolution_backward(
-    at: NodeSite,
+    at: FxSite,
     gradient: V,
     x: V,
     weight: V,
@@ -146,7 +146,7 @@ def _fitted(found: V, like: V) -> V:
 
 
 def _by_input(
-    at: NodeSite,
+    at: FxSite,
     gradient: V,
     x: V,
     weight: V,
@@ -166,7 +166,7 @@ def _by_input(
 
 
 def _by_weight(
-    at: NodeSite,
+    at: FxSite,
     x: V,
     gradient: V,
     weight: V,

@@ -10,11 +10,11 @@ from planish import dtypes
 from planish.ptir.dims import Dim, DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, Operand, cast, plain
+from planish.torch.site import FxSite, Operand, cast, plain
 
 
 @lowering("aten.full")
-def full(at: NodeSite, size: Sequence[DimLike], fill_value: Operand, **how: Any) -> V:
+def full(at: FxSite, size: Sequence[DimLike], fill_value: Operand, **how: Any) -> V:
     _only_placement(at, how)
     if isinstance(fill_value, V):
         return cast(fill_value, at.dtype).reshape(()).broadcast_to(tuple(size))
@@ -22,18 +22,18 @@ def full(at: NodeSite, size: Sequence[DimLike], fill_value: Operand, **how: Any)
 
 
 @lowering("aten.full_like", "aten.new_full")
-def full_like(at: NodeSite, x: V, *given: Any, **how: Any) -> V:
+def full_like(at: FxSite, x: V, *given: Any, **how: Any) -> V:
     _only_placement(at, how)
     size, number = given if len(given) == 2 else (x.dims, given[0])
     return full(at, size, number)
 
 
 def _filled(number: int) -> Any:
-    def sized(at: NodeSite, size: Sequence[DimLike], **how: Any) -> V:
+    def sized(at: FxSite, size: Sequence[DimLike], **how: Any) -> V:
         _only_placement(at, how)
         return at.full(size, number)
 
-    def like(at: NodeSite, x: V, size: Sequence[DimLike] | None = None, **how: Any) -> V:
+    def like(at: FxSite, x: V, size: Sequence[DimLike] | None = None, **how: Any) -> V:
         _only_placement(at, how)
         return at.full(x.dims if size is None else size, number)
 
@@ -47,7 +47,7 @@ for _name, _number in (("_efficientzerotensor", 0), ("zeros", 0), ("ones", 1), (
 
 
 @lowering("aten.empty_strided", "aten.new_empty_strided", "aten.empty_permuted")
-def empty_strided(at: NodeSite, *given: Any, **how: Any) -> V:
+def empty_strided(at: FxSite, *given: Any, **how: Any) -> V:
     """What is in it nobody may ask: zeros."""
     _only_placement(at, how)
     size = given[1] if isinstance(given[0], V) else given[0]
@@ -55,18 +55,18 @@ def empty_strided(at: NodeSite, *given: Any, **how: Any) -> V:
 
 
 @lowering("aten.scalar_tensor")
-def scalar_tensor(at: NodeSite, s: Any, **how: Any) -> V:
+def scalar_tensor(at: FxSite, s: Any, **how: Any) -> V:
     _only_placement(at, how)
     return at.full((), s)
 
 
 @lowering("aten.fill")
-def fill(at: NodeSite, x: V, value: Operand) -> V:
+def fill(at: FxSite, x: V, value: Operand) -> V:
     return at.of(value, at.dtype).reshape(()).broadcast_to(x.dims)
 
 
 @lowering("aten.arange")
-def arange(at: NodeSite, *given: Any, **how: Any) -> V:
+def arange(at: FxSite, *given: Any, **how: Any) -> V:
     _only_placement(at, how)
     start, end, step = (0, *given, 1) if len(given) == 1 else (*given, 1)[:3]
     if all(isinstance(x, int | Dim) for x in (start, end, step)):
@@ -76,12 +76,12 @@ def arange(at: NodeSite, *given: Any, **how: Any) -> V:
 
 @lowering("prims.iota")
 def iota(
-    at: NodeSite, length: DimLike, *, start: int, step: int, dtype: Any, device: Any, requires_grad: bool
+    at: FxSite, length: DimLike, *, start: int, step: int, dtype: Any, device: Any, requires_grad: bool
 ) -> V:
     return _counted(at, length, start, step)
 
 
-def _counted(at: NodeSite, length: DimLike, start: Any, step: Any) -> V:
+def _counted(at: FxSite, length: DimLike, start: Any, step: Any) -> V:
     own = at.dtype
     if own.is_float:
         wide = dtypes.float64
@@ -93,7 +93,7 @@ def _counted(at: NodeSite, length: DimLike, start: Any, step: Any) -> V:
 
 
 @lowering("aten.eye")
-def eye(at: NodeSite, n: DimLike, m: DimLike | None = None, **how: Any) -> V:
+def eye(at: FxSite, n: DimLike, m: DimLike | None = None, **how: Any) -> V:
     _only_placement(at, how)
     dims = (n, n if m is None else m)
     rows, columns = (at.graph.iota(dims, axis, dtypes.int64) for axis in range(2))
@@ -103,7 +103,7 @@ def eye(at: NodeSite, n: DimLike, m: DimLike | None = None, **how: Any) -> V:
 _PLACEMENT = frozenset({"dtype", "layout", "device", "pin_memory", "memory_format", "requires_grad"})
 
 
-def _only_placement(at: NodeSite, how: dict[str, Any]) -> None:
+def _only_placement(at: FxSite, how: dict[str, Any]) -> None:
     """Where and how it is stored follows from the result that torch expects; anything else must be understood."""
     unread = how.keys() - _PLACEMENT
     if unread:

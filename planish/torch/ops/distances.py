@@ -11,7 +11,7 @@ from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.shaping import broadcast_dims
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, cast, sizes, spread
+from planish.torch.site import FxSite, cast, sizes, spread
 
 
 def _norm(apart: V, p: float, axis: int) -> V:
@@ -35,7 +35,7 @@ def _differences(x: V, y: V) -> V:
 
 
 @lowering("aten._cdist_forward")
-def cdist_forward(at: NodeSite, x: V, y: V, p: float, compute_mode: int | None = None) -> V:
+def cdist_forward(at: FxSite, x: V, y: V, p: float, compute_mode: int | None = None) -> V:
     apart = _differences(x, y)
     if 0 in apart.dims:
         return at.full(apart.dims[:-1], 0.0)
@@ -60,20 +60,20 @@ def _by_difference(apart: V, gradient: V, distance: V, p: float) -> V:
 
 
 @lowering("aten._cdist_backward")
-def cdist_backward(at: NodeSite, gradient: V, x: V, y: V, p: float, cdist: V) -> V:
+def cdist_backward(at: FxSite, gradient: V, x: V, y: V, p: float, cdist: V) -> V:
     apart = _differences(x, y)
     if 0 in apart.dims:
         return at.full(x.dims, 0.0)
     return _by_difference(apart, gradient, cdist, p).reduce_sum([apart.rank - 2])
 
 
-def _pairs(at: NodeSite, x: V) -> tuple[V, V]:
+def _pairs(at: FxSite, x: V) -> tuple[V, V]:
     first, second = np.triu_indices(sizes(at, x)[0], 1)
     return at.graph.constant(first.astype(np.int64)), at.graph.constant(second.astype(np.int64))
 
 
 @lowering("aten._pdist_forward")
-def pdist_forward(at: NodeSite, x: V, p: float = 2.0) -> V:
+def pdist_forward(at: FxSite, x: V, p: float = 2.0) -> V:
     first, second = _pairs(at, x)
     if first.dims == (0,):
         return at.full((0,), 0.0)
@@ -81,7 +81,7 @@ def pdist_forward(at: NodeSite, x: V, p: float = 2.0) -> V:
 
 
 @lowering("aten._pdist_backward")
-def pdist_backward(at: NodeSite, gradient: V, x: V, p: float, pdist: V) -> V:
+def pdist_backward(at: FxSite, gradient: V, x: V, p: float, pdist: V) -> V:
     first, second = _pairs(at, x)
     if first.dims == (0,):
         return at.full(x.dims, 0.0)
@@ -92,7 +92,7 @@ def pdist_backward(at: NodeSite, gradient: V, x: V, p: float, pdist: V) -> V:
 
 @lowering("aten._trilinear")
 def trilinear(
-    at: NodeSite,
+    at: FxSite,
     first: V,
     second: V,
     third: V,
@@ -114,7 +114,7 @@ def trilinear(
 
 @lowering("aten.histogram.bin_ct")
 def histogram(
-    at: NodeSite,
+    at: FxSite,
     x: V,
     bins: int = 100,
     *,
@@ -140,7 +140,7 @@ def histogram(
     return found, edges
 
 
-def _ends(at: NodeSite, flat: V, range: Sequence[float] | None) -> tuple[V, V]:
+def _ends(at: FxSite, flat: V, range: Sequence[float] | None) -> tuple[V, V]:
     if range is not None and range[0] != range[1]:
         return at.full((), range[0], flat.dtype), at.full((), range[1], flat.dtype)
     low, high = flat.reduce_min(), flat.reduce_max()

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, axis_of, cast, sizes
+from planish.torch.site import FxSite, axis_of, cast, sizes
 
 
-def _scale(at: NodeSite, count: int, normalization: int) -> float:
+def _scale(at: FxSite, count: int, normalization: int) -> float:
     """0: as it is, 1: by the root of the count, 2: by the count."""
     return {0: 1.0, 1: 1 / math.sqrt(count), 2: 1 / count}[normalization]
 
@@ -20,7 +20,7 @@ def _scaled(x: V, scale: float) -> V:
 
 
 @lowering("aten._fft_r2c")
-def r2c(at: NodeSite, x: V, dim: Sequence[int], normalization: int, onesided: bool) -> V:
+def r2c(at: FxSite, x: V, dim: Sequence[int], normalization: int, onesided: bool) -> V:
     axes = [axis_of(axis, x.rank) for axis in dim]
     count = math.prod(sizes(at, x)[axis] for axis in axes)
     if onesided:
@@ -31,7 +31,7 @@ def r2c(at: NodeSite, x: V, dim: Sequence[int], normalization: int, onesided: bo
 
 
 @lowering("aten._fft_c2r")
-def c2r(at: NodeSite, x: V, dim: Sequence[int], normalization: int, last_dim_size: int) -> V:
+def c2r(at: FxSite, x: V, dim: Sequence[int], normalization: int, last_dim_size: int) -> V:
     axes = [axis_of(axis, x.rank) for axis in dim]
     count = math.prod([sizes(at, x)[axis] for axis in axes[:-1]]) * last_dim_size
     found = x.irfft(last_dim_size, axes)
@@ -40,7 +40,7 @@ def c2r(at: NodeSite, x: V, dim: Sequence[int], normalization: int, last_dim_siz
 
 
 @lowering("aten._fft_c2c")
-def c2c(at: NodeSite, x: V, dim: Sequence[int], normalization: int, forward: bool) -> V:
+def c2c(at: FxSite, x: V, dim: Sequence[int], normalization: int, forward: bool) -> V:
     axes = [axis_of(axis, x.rank) for axis in dim]
     if not axes:
         return x

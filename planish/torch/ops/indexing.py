@@ -12,7 +12,7 @@ from planish.ptir.library.common import gather as gather_at
 from planish.ptir.library.common import move_axis
 from planish.ptir.library.shaping import broadcast_dims
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, Operand, axis_of, cast, spread
+from planish.torch.site import FxSite, Operand, axis_of, cast, spread
 from planish.torch.site import sizes as sizes_of
 
 
@@ -22,7 +22,7 @@ def _from_front(index: V, size: Any) -> V:
     return wide.lt(0).select(wide.add(size), wide) if isinstance(size, int) else wide
 
 
-def _placed(at: NodeSite, x: V, indices: Sequence[V | None]) -> tuple[list[V], list[int]]:
+def _placed(at: FxSite, x: V, indices: Sequence[V | None]) -> tuple[list[V], list[int]]:
     """The given index tensors in one shape, and the axes they are for."""
     axes: list[int] = []
     given: list[V] = []
@@ -43,7 +43,7 @@ def _front_place(axes: Sequence[int]) -> int:
 
 
 @lowering("aten.index", "aten._unsafe_index")
-def index(at: NodeSite, x: V, indices: Sequence[V | None]) -> V:
+def index(at: FxSite, x: V, indices: Sequence[V | None]) -> V:
     given, axes = _placed(at, x, indices)
     if not given:
         return x
@@ -55,7 +55,7 @@ def index(at: NodeSite, x: V, indices: Sequence[V | None]) -> V:
 
 
 @lowering("aten._unsafe_masked_index")
-def unsafe_masked_index(at: NodeSite, x: V, mask: V, indices: Sequence[V | None], fill: Any) -> V:
+def unsafe_masked_index(at: FxSite, x: V, mask: V, indices: Sequence[V | None], fill: Any) -> V:
     found = index(at, x, [None if i is None else _clamped(i, x.dims[n]) for n, i in enumerate(indices)])
     return spread(mask, found.dims).select(found, at.full(found.dims, fill, found.dtype))
 
@@ -66,7 +66,7 @@ def _clamped(index: V, size: Any) -> V:
 
 
 @lowering("aten._unsafe_masked_index_put_accumulate")
-def unsafe_masked_index_put(at: NodeSite, x: V, mask: V, indices: Sequence[V | None], values: V) -> V:
+def unsafe_masked_index_put(at: FxSite, x: V, mask: V, indices: Sequence[V | None], values: V) -> V:
     kept = spread(mask, values.dims).select(values, at.full(values.dims, 0, values.dtype))
     return index_put(
         at, x, [None if i is None else _clamped(i, x.dims[n]) for n, i in enumerate(indices)], kept, True
@@ -74,7 +74,7 @@ def unsafe_masked_index_put(at: NodeSite, x: V, mask: V, indices: Sequence[V | N
 
 
 @lowering("aten.index_put", "aten._unsafe_index_put")
-def index_put(at: NodeSite, x: V, indices: Sequence[V | None], values: V, accumulate: bool = False) -> V:
+def index_put(at: FxSite, x: V, indices: Sequence[V | None], values: V, accumulate: bool = False) -> V:
     kind = "add" if accumulate else "replace"
     given_masks = [i for i in indices if i is not None]
     if len(given_masks) == 1 and given_masks[0].dtype.is_bool and values.type.size == 1:
@@ -105,7 +105,7 @@ def _scattered(x: V, updates: V, indices: Sequence[V], axes: Sequence[int], kind
 
 
 @lowering("aten.index_select")
-def index_select(at: NodeSite, x: V, dim: int, index: V) -> V:
+def index_select(at: FxSite, x: V, dim: int, index: V) -> V:
     if not x.rank:
         return x
     line = cast(index, dtypes.int64).reshape((index.type.size,))
@@ -114,7 +114,7 @@ def index_select(at: NodeSite, x: V, dim: int, index: V) -> V:
 
 @lowering("aten.embedding")
 def embedding(
-    at: NodeSite,
+    at: FxSite,
     weight: V,
     indices: V,
     padding_idx: int = -1,
@@ -126,7 +126,7 @@ def embedding(
 
 @lowering("aten.embedding_dense_backward")
 def embedding_dense_backward(
-    at: NodeSite, gradient: V, indices: V, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+    at: FxSite, gradient: V, indices: V, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> V:
     if scale_grad_by_freq:
         raise at.refuse("scaled by frequency")
@@ -142,13 +142,13 @@ def embedding_dense_backward(
     return cast(found, rows.dtype)
 
 
-def _rows(at: NodeSite, x: V, dim: int, index: V) -> tuple[V, V, int]:
+def _rows(at: FxSite, x: V, dim: int, index: V) -> tuple[V, V, int]:
     axis = axis_of(dim, x.rank)
     return x, cast(index, dtypes.int64).reshape((index.type.size,)), axis
 
 
 @lowering("aten.index_add")
-def index_add(at: NodeSite, x: V, dim: int, index: V, source: V, *, alpha: Any = 1) -> V:
+def index_add(at: FxSite, x: V, dim: int, index: V, source: V, *, alpha: Any = 1) -> V:
     scaled = cast(source, x.dtype)
     scaled = scaled if alpha == 1 else scaled.mul(alpha)
     if not x.rank:
@@ -158,7 +158,7 @@ def index_add(at: NodeSite, x: V, dim: int, index: V, source: V, *, alpha: Any =
 
 
 @lowering("aten.index_copy")
-def index_copy(at: NodeSite, x: V, dim: int, index: V, source: V) -> V:
+def index_copy(at: FxSite, x: V, dim: int, index: V, source: V) -> V:
     if not x.rank:
         return source.reshape(())
     _, line, axis = _rows(at, x, dim, index)
@@ -166,7 +166,7 @@ def index_copy(at: NodeSite, x: V, dim: int, index: V, source: V) -> V:
 
 
 @lowering("aten.index_fill")
-def index_fill(at: NodeSite, x: V, dim: int, index: V, value: Operand) -> V:
+def index_fill(at: FxSite, x: V, dim: int, index: V, value: Operand) -> V:
     filled = at.of(value, x.dtype)
     if not x.rank:
         return filled
@@ -179,7 +179,7 @@ def index_fill(at: NodeSite, x: V, dim: int, index: V, value: Operand) -> V:
 # --- along an axis ----------------------------------------------------------------------------------------
 
 
-def _along(at: NodeSite, index: V, axis: int) -> list[V]:
+def _along(at: FxSite, index: V, axis: int) -> list[V]:
     wide = cast(index, dtypes.int64)
     return [
         wide if place == axis else at.graph.iota(index.dims, place, dtypes.int64)
@@ -188,7 +188,7 @@ def _along(at: NodeSite, index: V, axis: int) -> list[V]:
 
 
 @lowering("aten.gather")
-def gather(at: NodeSite, x: V, dim: int, index: V, *, sparse_grad: bool = False) -> V:
+def gather(at: FxSite, x: V, dim: int, index: V, *, sparse_grad: bool = False) -> V:
     if not x.rank or not index.rank:
         return (
             spread(x, index.dims)
@@ -203,7 +203,7 @@ def _window(updates: V, index: V) -> V:
     return updates if updates.dims == index.dims else updates.slice([0] * index.rank, index.dims)
 
 
-def scatter_along(at: NodeSite, x: V, dim: int, index: V, source: Operand, kind: str) -> V:
+def scatter_along(at: FxSite, x: V, dim: int, index: V, source: Operand, kind: str) -> V:
     """Elements of a source to the places that an index names along an axis."""
     if not x.rank:
         flat = scatter_along(at, x.reshape((1,)), 0, index.reshape((index.type.size,)), _flat(source), kind)
@@ -225,13 +225,13 @@ def _flat(source: Operand) -> Operand:
 
 
 @lowering("aten.scatter")
-def scatter(at: NodeSite, x: V, dim: int, index: V, src: Operand, *, reduce: str | None = None) -> V:
+def scatter(at: FxSite, x: V, dim: int, index: V, src: Operand, *, reduce: str | None = None) -> V:
     kind = {None: "replace", "add": "add", "multiply": "mul"}[reduce]
     return scatter_along(at, x, dim, index, src, kind)
 
 
 @lowering("aten.scatter_add")
-def scatter_add(at: NodeSite, x: V, dim: int, index: V, src: V) -> V:
+def scatter_add(at: FxSite, x: V, dim: int, index: V, src: V) -> V:
     return scatter_along(at, x, dim, index, src, "add")
 
 
@@ -246,7 +246,7 @@ _REDUCTIONS = {
 
 @lowering("aten.scatter_reduce")
 def scatter_reduce(
-    at: NodeSite, x: V, dim: int, index: V, src: V, reduce: str, *, include_self: bool = True
+    at: FxSite, x: V, dim: int, index: V, src: V, reduce: str, *, include_self: bool = True
 ) -> V:
     kind, neutral = _REDUCTIONS[reduce]
     start = x
@@ -276,7 +276,7 @@ def _highest(x: V) -> Any:
 
 @lowering("aten.index_reduce")
 def index_reduce(
-    at: NodeSite, x: V, dim: int, index: V, source: V, reduce: str, *, include_self: bool = True
+    at: FxSite, x: V, dim: int, index: V, source: V, reduce: str, *, include_self: bool = True
 ) -> V:
     if not x.rank:
         line = (index.type.size,)
@@ -296,13 +296,13 @@ def index_reduce(
 
 
 @lowering("aten.take")
-def take(at: NodeSite, x: V, index: V) -> V:
+def take(at: FxSite, x: V, index: V) -> V:
     flat = x.reshape((x.type.size,))
     return gather_at(flat, [_from_front(index, flat.dims[0])], [0])
 
 
 @lowering("aten.put")
-def put(at: NodeSite, x: V, index: V, source: V, accumulate: bool = False) -> V:
+def put(at: FxSite, x: V, index: V, source: V, accumulate: bool = False) -> V:
     flat = x.reshape((x.type.size,))
     line = _from_front(index, flat.dims[0]).reshape((index.type.size,))
     updates = cast(source, x.dtype).reshape((index.type.size,))
@@ -310,7 +310,7 @@ def put(at: NodeSite, x: V, index: V, source: V, accumulate: bool = False) -> V:
 
 
 @lowering("aten.masked_scatter")
-def masked_scatter(at: NodeSite, x: V, mask: V, source: V) -> V:
+def masked_scatter(at: FxSite, x: V, mask: V, source: V) -> V:
     """Where the mask holds, the elements of the source one after the other."""
     dims = broadcast_dims(x.dims, mask.dims)
     own, wanted = spread(x, dims), spread(mask, dims)
@@ -321,7 +321,7 @@ def masked_scatter(at: NodeSite, x: V, mask: V, source: V) -> V:
 
 
 @lowering("aten.masked_scatter_backward")
-def masked_scatter_backward(at: NodeSite, gradient: V, mask: V, sizes: Sequence[int]) -> V:
+def masked_scatter_backward(at: FxSite, gradient: V, mask: V, sizes: Sequence[int]) -> V:
     """The elements where the mask holds, one after the other, and zeros behind them."""
     wanted = spread(cast(mask, dtypes.bool_), gradient.dims).reshape((gradient.type.size,))
     count = math.prod(sizes)
@@ -333,7 +333,7 @@ def masked_scatter_backward(at: NodeSite, gradient: V, mask: V, sizes: Sequence[
 
 
 @lowering("aten.nonzero_static")
-def nonzero_static(at: NodeSite, x: V, *, size: int, fill_value: int = -1) -> V:
+def nonzero_static(at: FxSite, x: V, *, size: int, fill_value: int = -1) -> V:
     flat = cast(x, dtypes.bool_)
     room = max(size, 1)
     places, count = flat.reshape((1,)).nonzero(room) if not x.rank else flat.nonzero(room)
@@ -348,7 +348,7 @@ def nonzero_static(at: NodeSite, x: V, *, size: int, fill_value: int = -1) -> V:
 # --- bags of embeddings -----------------------------------------------------------------------------------
 
 
-def _bags(at: NodeSite, indices: V, offsets: V, include_last_offset: bool) -> tuple[V, int]:
+def _bags(at: FxSite, indices: V, offsets: V, include_last_offset: bool) -> tuple[V, int]:
     """Which bag each index belongs to, and how many bags there are."""
     starts = cast(offsets, dtypes.int64)
     bags = sizes_of(at, starts)[0] - (1 if include_last_offset else 0)
@@ -361,7 +361,7 @@ def _bags(at: NodeSite, indices: V, offsets: V, include_last_offset: bool) -> tu
 
 @lowering("aten._embedding_bag", "aten._embedding_bag_forward_only")
 def embedding_bag(
-    at: NodeSite,
+    at: FxSite,
     weight: V,
     indices: V,
     offsets: V,
@@ -396,7 +396,7 @@ def embedding_bag(
 
 
 @lowering("aten._embedding_bag_backward", "aten._embedding_bag_dense_backward")
-def embedding_bag_backward(at: NodeSite, gradient: V, indices: V, *given: Any, **named: Any) -> V:
+def embedding_bag_backward(at: FxSite, gradient: V, indices: V, *given: Any, **named: Any) -> V:
     """Each row of the table gets the gradients of the bags that it is in."""
     names = ["offset2bag", "bag_size", "maximum_indices", "num_weights", "scale_grad_by_freq", "mode"]
     is_dense = "dense" in str(at.node.target)

@@ -15,11 +15,11 @@ from planish.ptir.library.factorizations import (
 )
 from planish.ptir.library.shaping import broadcast_dims, diagonal, eye, roll, tril, triu
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, cast, sizes, spread
+from planish.torch.site import FxSite, cast, sizes, spread
 
 
 @lowering("aten.linalg_cholesky_ex")
-def linalg_cholesky_ex(at: NodeSite, x: V, *, upper: bool = False, check_errors: bool = False) -> tuple[V, V]:
+def linalg_cholesky_ex(at: FxSite, x: V, *, upper: bool = False, check_errors: bool = False) -> tuple[V, V]:
     """Where there is none, the factor is not a number: torch counts the minor, which we tell as 1."""
     lower = x.cholesky()
     bad = lower.real().is_nan() if lower.dtype.is_complex else lower.is_nan()
@@ -28,12 +28,12 @@ def linalg_cholesky_ex(at: NodeSite, x: V, *, upper: bool = False, check_errors:
 
 
 @lowering("aten.cholesky")
-def cholesky(at: NodeSite, x: V, upper: bool = False) -> V:
+def cholesky(at: FxSite, x: V, upper: bool = False) -> V:
     return linalg_cholesky_ex(at, x, upper=upper)[0]
 
 
 @lowering("aten.cholesky_solve")
-def cholesky_solve(at: NodeSite, x: V, factor: V, upper: bool = False) -> V:
+def cholesky_solve(at: FxSite, x: V, factor: V, upper: bool = False) -> V:
     own, given = _batched(at, factor, x)
     lower = conjugate_transpose(own) if upper else own
     half = lower.triangular_solve(given)
@@ -41,7 +41,7 @@ def cholesky_solve(at: NodeSite, x: V, factor: V, upper: bool = False) -> V:
 
 
 @lowering("aten.cholesky_inverse")
-def cholesky_inverse(at: NodeSite, x: V, upper: bool = False) -> V:
+def cholesky_inverse(at: FxSite, x: V, upper: bool = False) -> V:
     return cholesky_solve(at, _unit(x, x.dims[-1]), x, upper)
 
 
@@ -50,14 +50,14 @@ def _unit(x: V, count: object) -> V:
     return spread(one, (*x.dims[:-2], *one.dims))
 
 
-def _batched(at: NodeSite, x: V, y: V) -> tuple[V, V]:
+def _batched(at: FxSite, x: V, y: V) -> tuple[V, V]:
     """Matrices with one batch shape."""
     lead = broadcast_dims(x.dims[:-2], y.dims[:-2])
     return spread(x, (*lead, *x.dims[-2:])), spread(y, (*lead, *y.dims[-2:]))
 
 
 @lowering("aten.linalg_qr")
-def linalg_qr(at: NodeSite, x: V, mode: str = "reduced") -> tuple[V, V]:
+def linalg_qr(at: FxSite, x: V, mode: str = "reduced") -> tuple[V, V]:
     q, r = x.qr(mode == "complete")
     if mode == "r":
         return at.full((0,), 0, x.dtype), r
@@ -65,12 +65,12 @@ def linalg_qr(at: NodeSite, x: V, mode: str = "reduced") -> tuple[V, V]:
 
 
 @lowering("aten.geqrf")
-def geqrf(at: NodeSite, x: V) -> tuple[V, V]:
+def geqrf(at: FxSite, x: V) -> tuple[V, V]:
     return householder(x)
 
 
 @lowering("aten.ormqr")
-def ormqr(at: NodeSite, x: V, tau: V, other: V, left: bool = True, transpose: bool = False) -> V:
+def ormqr(at: FxSite, x: V, tau: V, other: V, left: bool = True, transpose: bool = False) -> V:
     """The whole orthogonal matrix that reflections stand for, times another or another times it."""
     rows, columns = sizes(at, x)[-2:]
     square = x.pad([0] * x.rank, [0] * (x.rank - 1) + [rows - columns]) if columns < rows else x[..., :rows]
@@ -81,7 +81,7 @@ def ormqr(at: NodeSite, x: V, tau: V, other: V, left: bool = True, transpose: bo
 
 @lowering("aten._linalg_svd")
 def linalg_svd(
-    at: NodeSite, x: V, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None
+    at: FxSite, x: V, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None
 ) -> tuple[V, V, V]:
     if not compute_uv:
         nothing = at.full((0,), 0, x.dtype)
@@ -91,25 +91,25 @@ def linalg_svd(
 
 
 @lowering("aten._linalg_eigh")
-def linalg_eigh(at: NodeSite, x: V, triangle: str = "L", compute_v: bool = True) -> tuple[V, V]:
+def linalg_eigh(at: FxSite, x: V, triangle: str = "L", compute_v: bool = True) -> tuple[V, V]:
     values, vectors = x.eigh(triangle.upper() == "L")
     return values, vectors if compute_v else at.full((0,), 0, x.dtype)
 
 
 @lowering("aten.linalg_eig")
-def linalg_eig(at: NodeSite, x: V) -> tuple[V, V]:
+def linalg_eig(at: FxSite, x: V) -> tuple[V, V]:
     values, vectors = at.graph.custom_call(EIG, [x], eig_types(x.dtype, x.dims))
     return values, vectors
 
 
 @lowering("aten._linalg_eigvals")
-def linalg_eigvals(at: NodeSite, x: V) -> V:
+def linalg_eigvals(at: FxSite, x: V) -> V:
     return linalg_eig(at, x)[0]
 
 
 @lowering("aten.linalg_solve_triangular")
 def linalg_solve_triangular(
-    at: NodeSite, x: V, rhs: V, *, upper: bool, left: bool = True, unitriangular: bool = False
+    at: FxSite, x: V, rhs: V, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> V:
     own, given = _batched(at, x, rhs)
     return own.triangular_solve(given, left, not upper, unit_diagonal=unitriangular)
@@ -117,7 +117,7 @@ def linalg_solve_triangular(
 
 @lowering("aten.triangular_solve")
 def triangular_solve(
-    at: NodeSite, rhs: V, x: V, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    at: FxSite, rhs: V, x: V, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[V, V]:
     own, given = _batched(at, x, rhs)
     found = own.triangular_solve(given, True, not upper, "transpose" if transpose else "none", unitriangular)
@@ -138,7 +138,7 @@ def _permuted(x: V, permutation: V) -> V:
 
 @lowering("aten._linalg_solve_ex")
 def linalg_solve_ex(
-    at: NodeSite, x: V, rhs: V, *, left: bool = True, check_errors: bool = False
+    at: FxSite, x: V, rhs: V, *, left: bool = True, check_errors: bool = False
 ) -> tuple[V, V, V, V]:
     vector = rhs.rank == 1 or (x.rank - 1 == rhs.rank and rhs.dims == x.dims[:-1])
     columns = rhs.expand_dims(rhs.rank) if vector else rhs
@@ -154,7 +154,7 @@ def linalg_solve_ex(
 
 
 @lowering("aten.linalg_inv_ex")
-def linalg_inv_ex(at: NodeSite, x: V, *, check_errors: bool = False) -> tuple[V, V]:
+def linalg_inv_ex(at: FxSite, x: V, *, check_errors: bool = False) -> tuple[V, V]:
     packed, permutation = x.lu()
     found = _solved(packed, permutation, _unit(x, x.dims[-1]))
     return found, diagonal(packed).eq(0).reduce_or([x.rank - 2]).cast(dtypes.int32)
@@ -162,7 +162,7 @@ def linalg_inv_ex(at: NodeSite, x: V, *, check_errors: bool = False) -> tuple[V,
 
 @lowering("aten.linalg_lu_factor_ex")
 def linalg_lu_factor_ex(
-    at: NodeSite, x: V, *, pivot: bool = True, check_errors: bool = False
+    at: FxSite, x: V, *, pivot: bool = True, check_errors: bool = False
 ) -> tuple[V, V, V]:
     if not pivot:
         raise at.refuse("without pivots")
@@ -173,7 +173,7 @@ def linalg_lu_factor_ex(
 
 
 @lowering("aten.linalg_lu")
-def linalg_lu(at: NodeSite, x: V, *, pivot: bool = True) -> tuple[V, V, V]:
+def linalg_lu(at: FxSite, x: V, *, pivot: bool = True) -> tuple[V, V, V]:
     if not pivot:
         raise at.refuse("without pivots")
     packed, permutation = x.lu()
@@ -188,7 +188,7 @@ def linalg_lu(at: NodeSite, x: V, *, pivot: bool = True) -> tuple[V, V, V]:
     return cast(line.eq(moved), x.dtype), lower, upper
 
 
-def _signed(at: NodeSite, x: V) -> tuple[V, V, V, V]:
+def _signed(at: FxSite, x: V) -> tuple[V, V, V, V]:
     """The factors of x, the product of signs, the diagonal."""
     packed, permutation = x.lu()
     count = sizes(at, permutation)[-1]
@@ -206,20 +206,20 @@ def _signed(at: NodeSite, x: V) -> tuple[V, V, V, V]:
 
 
 @lowering("aten._linalg_det")
-def linalg_det(at: NodeSite, x: V) -> tuple[V, V, V]:
+def linalg_det(at: FxSite, x: V) -> tuple[V, V, V]:
     packed, permutation, sign, line = _signed(at, x)
     return sign.mul(line.reduce_prod([line.rank - 1])), packed, pivots_of(permutation)
 
 
 @lowering("aten._linalg_slogdet")
-def linalg_slogdet(at: NodeSite, x: V) -> tuple[V, V, V, V]:
+def linalg_slogdet(at: FxSite, x: V) -> tuple[V, V, V, V]:
     packed, permutation, sign, line = _signed(at, x)
     magnitude = line.abs().log().reduce_sum([line.rank - 1])
     return sign.mul(line.sign().reduce_prod([line.rank - 1])), magnitude, packed, pivots_of(permutation)
 
 
 @lowering("aten.linalg_cross")
-def linalg_cross(at: NodeSite, x: V, y: V, *, dim: int = -1) -> V:
+def linalg_cross(at: FxSite, x: V, y: V, *, dim: int = -1) -> V:
     left, right = at.together(x, y)
     axis = dim % left.rank
 
@@ -234,7 +234,7 @@ def linalg_cross(at: NodeSite, x: V, y: V, *, dim: int = -1) -> V:
 
 @lowering("aten.lu_unpack")
 def lu_unpack(
-    at: NodeSite, packed: V, pivots: V, unpack_data: bool = True, unpack_pivots: bool = True
+    at: FxSite, packed: V, pivots: V, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[V, V, V]:
     rows, columns = sizes(at, packed)[-2:]
     size = min(rows, columns)
@@ -249,7 +249,7 @@ def lu_unpack(
     return permuted, lower, upper
 
 
-def _matrix_of(at: NodeSite, order: V, like: V) -> V:
+def _matrix_of(at: FxSite, order: V, like: V) -> V:
     """P with P·L·U = x, of the order of rows."""
     dims = (*order.dims, order.dims[-1])
     line = at.graph.iota(dims, order.rank - 1, dtypes.int64)
@@ -258,7 +258,7 @@ def _matrix_of(at: NodeSite, order: V, like: V) -> V:
 
 @lowering("aten.linalg_lu_solve")
 def linalg_lu_solve(
-    at: NodeSite, packed: V, pivots: V, rhs: V, *, left: bool = True, adjoint: bool = False
+    at: FxSite, packed: V, pivots: V, rhs: V, *, left: bool = True, adjoint: bool = False
 ) -> V:
     """P·L·U·x = rhs, of the adjoint from the other end; x·A = rhs is Aᴴ·xᴴ = rhsᴴ."""
     own, given = _batched(at, packed, rhs)
@@ -277,7 +277,7 @@ def linalg_lu_solve(
 
 @lowering("aten.linalg_pinv.atol_rtol_tensor")
 def linalg_pinv(
-    at: NodeSite, x: V, *, atol: V | None = None, rtol: V | None = None, hermitian: bool = False
+    at: FxSite, x: V, *, atol: V | None = None, rtol: V | None = None, hermitian: bool = False
 ) -> V:
     """V · diag(1/s) · Uᴴ without the singular values that count as 0."""
     if hermitian:
@@ -304,7 +304,7 @@ def linalg_pinv(
 
 
 @lowering("aten.linalg_matrix_exp")
-def linalg_matrix_exp(at: NodeSite, x: V) -> V:
+def linalg_matrix_exp(at: FxSite, x: V) -> V:
     """A series of the matrix scaled below norm 1, squared again as often as it was halved."""
     if 0 in x.dims:
         return x
@@ -330,5 +330,5 @@ def linalg_matrix_exp(at: NodeSite, x: V) -> V:
 
 
 @lowering("aten.linalg_householder_product")
-def linalg_householder_product(at: NodeSite, x: V, tau: V) -> V:
+def linalg_householder_product(at: FxSite, x: V, tau: V) -> V:
     return householder_product(x, tau)

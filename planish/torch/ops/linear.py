@@ -11,7 +11,7 @@ from planish.dtypes import DType
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, cast, shortened, spread, wide_kind
+from planish.torch.site import FxSite, cast, shortened, spread, wide_kind
 
 
 def product(x: V, y: V, out: DType | None = None) -> V:
@@ -19,14 +19,14 @@ def product(x: V, y: V, out: DType | None = None) -> V:
     return x.matmul(y, _sums(x.dtype, out))
 
 
-def alike(at: NodeSite, *operands: V) -> None:
+def alike(at: FxSite, *operands: V) -> None:
     """Products of several dtypes are a mistake that torch tells when it runs, not when it captures a graph."""
     kinds = {x.dtype for x in operands}
     if len(kinds) > 1:
         raise at.refuse(f"operands of {' and '.join(sorted(map(str, kinds)))}")
 
 
-def _matrices(at: NodeSite, x: V, y: V, out: DType | None = None) -> V:
+def _matrices(at: FxSite, x: V, y: V, out: DType | None = None) -> V:
     """The same of operands as torch lets cuBLAS read them."""
     alike(at, x, y)
     left, right = shortened(at, cuda.matmul, x, y)
@@ -41,35 +41,30 @@ def _sums(dtype: DType, out: DType | None) -> ops.DotAttrs:
     return ops.DotAttrs(wide, own)
 
 
-@lowering("aten.mm")
-def mm(at: NodeSite, x: V, y: V, out_dtype: Any = None) -> V:
-    return _matrices(at, x, y, at.dtype)
-
-
-@lowering("aten.bmm")
-def bmm(at: NodeSite, x: V, y: V, out_dtype: Any = None) -> V:
+@lowering("aten.mm", "aten.bmm")
+def mm(at: FxSite, x: V, y: V, out_dtype: Any = None) -> V:
     return _matrices(at, x, y, at.dtype)
 
 
 @lowering("aten.dot")
-def dot(at: NodeSite, x: V, y: V) -> V:
+def dot(at: FxSite, x: V, y: V) -> V:
     alike(at, x, y)
     return x.dot_general(y, ops.DotDims((), (0,), (0,)), _sums(x.dtype, None))
 
 
 @lowering("aten.vdot")
-def vdot(at: NodeSite, x: V, y: V) -> V:
+def vdot(at: FxSite, x: V, y: V) -> V:
     return dot(at, x.conj() if x.dtype.is_complex else x, y)
 
 
 @lowering("aten.mv")
-def mv(at: NodeSite, x: V, vec: V) -> V:
+def mv(at: FxSite, x: V, vec: V) -> V:
     alike(at, x, vec)
     return x.dot_general(vec, ops.DotDims((), (1,), (0,)), _sums(x.dtype, None))
 
 
 @lowering("aten.linear")
-def linear(at: NodeSite, x: V, weight: V, bias: V | None = None) -> V:
+def linear(at: FxSite, x: V, weight: V, bias: V | None = None) -> V:
     alike(at, x, weight)
     sums = _sums(x.dtype, x.dtype if bias is None else wide_kind(x.dtype))
     x, weight = shortened(at, cuda.matmul, x, weight)
@@ -78,17 +73,17 @@ def linear(at: NodeSite, x: V, weight: V, bias: V | None = None) -> V:
 
 
 @lowering("aten.addmm", "aten.baddbmm")
-def addmm(at: NodeSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) -> V:
+def addmm(at: FxSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) -> V:
     return plus(at, bias, _matrices(at, x, y, wide_kind(x.dtype)), beta, alpha)
 
 
 @lowering("aten.addmv")
-def addmv(at: NodeSite, bias: V, x: V, vec: V, *, beta: Any = 1, alpha: Any = 1) -> V:
+def addmv(at: FxSite, bias: V, x: V, vec: V, *, beta: Any = 1, alpha: Any = 1) -> V:
     return plus(at, bias, mv(at, x, vec), beta, alpha)
 
 
 @lowering("aten.addr")
-def addr(at: NodeSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) -> V:
+def addr(at: FxSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) -> V:
     rows, columns = cast(x, at.dtype), cast(y, at.dtype)
     dims = (rows.dims[0], columns.dims[0])
     outer = rows.expand_dims(1).broadcast_to(dims)
@@ -97,17 +92,17 @@ def addr(at: NodeSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) ->
 
 
 @lowering("aten.addbmm")
-def addbmm(at: NodeSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) -> V:
+def addbmm(at: FxSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) -> V:
     total = x.dot_general(y, ops.DotDims((), (0, 2), (0, 1)), _sums(x.dtype, None))
     return plus(at, bias, total, beta, alpha)
 
 
-def plus(at: NodeSite, bias: V, found: V, beta: Any, alpha: Any) -> V:
+def plus(at: FxSite, bias: V, found: V, beta: Any, alpha: Any) -> V:
     """beta·bias + alpha·found; what beta = 0 takes is not even looked at. Sums of narrow floats are rounded once, when all is added."""
     return cast(_plus(at, bias, cast(found, wide_kind(at.dtype)), beta, alpha), at.dtype)
 
 
-def _plus(at: NodeSite, bias: V, found: V, beta: Any, alpha: Any) -> V:
+def _plus(at: FxSite, bias: V, found: V, beta: Any, alpha: Any) -> V:
     if found.dtype.is_bool:
         return found if not beta else cast(bias, found.dtype).broadcast_to(found.dims).or_(found)
     if alpha != 1:

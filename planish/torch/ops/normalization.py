@@ -9,7 +9,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, cast, sizes, spread
+from planish.torch.site import FxSite, cast, sizes, spread
 
 
 def _wide(dtype: DType) -> DType:
@@ -26,7 +26,7 @@ def _standard(x: V, axes: Sequence[int], count: int, eps: float) -> tuple[V, V, 
 
 @lowering("aten.native_layer_norm")
 def native_layer_norm(
-    at: NodeSite, x: V, normalized_shape: Sequence[int], weight: V | None, bias: V | None, eps: float
+    at: FxSite, x: V, normalized_shape: Sequence[int], weight: V | None, bias: V | None, eps: float
 ) -> tuple[V, V, V]:
     wide = cast(x, _wide(x.dtype))
     axes = list(range(x.rank - len(normalized_shape), x.rank))
@@ -41,7 +41,7 @@ def native_layer_norm(
 
 @lowering("aten.native_group_norm")
 def native_group_norm(
-    at: NodeSite,
+    at: FxSite,
     x: V,
     weight: V | None,
     bias: V | None,
@@ -70,7 +70,7 @@ def native_group_norm(
 
 @lowering("aten._fused_rms_norm")
 def fused_rms_norm(
-    at: NodeSite, x: V, normalized_shape: Sequence[int], weight: V | None, eps: float | None
+    at: FxSite, x: V, normalized_shape: Sequence[int], weight: V | None, eps: float | None
 ) -> tuple[V, V]:
     wide = cast(x, _wide(x.dtype))
     axes = list(range(x.rank - len(normalized_shape), x.rank))

@@ -10,7 +10,7 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import take_along_axis
 from planish.ptir.library.order import searchsorted as search
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, Operand, axis_of, cast, sizes
+from planish.torch.site import FxSite, Operand, axis_of, cast, sizes
 
 
 def _ranked(x: V) -> V:
@@ -19,7 +19,7 @@ def _ranked(x: V) -> V:
 
 @lowering("aten.sort")
 def sort(
-    at: NodeSite, x: V, *given: Any, stable: Any = None, dim: int = -1, descending: bool = False
+    at: FxSite, x: V, *given: Any, stable: Any = None, dim: int = -1, descending: bool = False
 ) -> tuple[V, V]:
     """NaN counts as the largest; equals stay in order."""
     if given and isinstance(given[0], bool | None):
@@ -36,14 +36,12 @@ def sort(
 
 
 @lowering("aten.argsort")
-def argsort(
-    at: NodeSite, x: V, *given: Any, stable: Any = None, dim: int = -1, descending: bool = False
-) -> V:
+def argsort(at: FxSite, x: V, *given: Any, stable: Any = None, dim: int = -1, descending: bool = False) -> V:
     return sort(at, x, *given, stable=stable, dim=dim, descending=descending)[1]
 
 
 @lowering("aten.topk")
-def topk(at: NodeSite, x: V, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[V, V]:
+def topk(at: FxSite, x: V, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[V, V]:
     if not x.rank:
         return x.reshape(() if k else (0,)), at.full((), 0, dtypes.int64)
     axis = axis_of(dim, x.rank)
@@ -52,7 +50,7 @@ def topk(at: NodeSite, x: V, k: int, dim: int = -1, largest: bool = True, sorted
 
 
 @lowering("aten.kthvalue")
-def kthvalue(at: NodeSite, x: V, k: int, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
+def kthvalue(at: FxSite, x: V, k: int, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
     values, places = sort(at, x, dim=dim)
     if not x.rank:
         return values, places
@@ -67,14 +65,14 @@ def _at(x: V, dim: int, place: int, keepdim: bool) -> V:
     return part if keepdim else part.squeeze([axis])
 
 
-Find = Callable[[NodeSite, V, int], tuple[V, V]]
+Find = Callable[[FxSite, V, int], tuple[V, V]]
 """What finds a value along an axis, and its place; the axis stays."""
 
 
 def _found_along(find: Find) -> Callable[..., tuple[V, V]]:
     """The lowering of such a function: a number is found at place 0, and the axis goes unless it is to stay."""
 
-    def found(at: NodeSite, x: V, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
+    def found(at: FxSite, x: V, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
         if not x.rank:
             return x, at.full((), 0, dtypes.int64)
         axis = axis_of(dim, x.rank)
@@ -86,7 +84,7 @@ def _found_along(find: Find) -> Callable[..., tuple[V, V]]:
 
 @lowering("aten.median.dim")
 @_found_along
-def median_dim(at: NodeSite, x: V, axis: int) -> tuple[V, V]:
+def median_dim(at: FxSite, x: V, axis: int) -> tuple[V, V]:
     """The lower of the two in the middle; the first NaN where there is one."""
     count = sizes(at, x)[axis]
     value, place = (_at(found, axis, (count - 1) // 2, True) for found in sort(at, x, dim=axis))
@@ -101,7 +99,7 @@ def median_dim(at: NodeSite, x: V, axis: int) -> tuple[V, V]:
 
 @lowering("aten.nanmedian.dim")
 @_found_along
-def nanmedian_dim(at: NodeSite, x: V, axis: int) -> tuple[V, V]:
+def nanmedian_dim(at: FxSite, x: V, axis: int) -> tuple[V, V]:
     values, places = sort(at, x, dim=axis)
     seen = values.is_nan().not_() if x.dtype.is_float else at.full(x.dims, True, dtypes.bool_)
     middle = seen.cast(dtypes.int64).reduce_sum([axis], True).sub(1).max(0).floor_div(2)
@@ -109,18 +107,18 @@ def nanmedian_dim(at: NodeSite, x: V, axis: int) -> tuple[V, V]:
 
 
 @lowering("aten.median.default")
-def median(at: NodeSite, x: V) -> V:
+def median(at: FxSite, x: V) -> V:
     return median_dim(at, x.reshape((x.type.size,)), 0)[0]
 
 
 @lowering("aten.nanmedian.default")
-def nanmedian(at: NodeSite, x: V) -> V:
+def nanmedian(at: FxSite, x: V) -> V:
     return nanmedian_dim(at, x.reshape((x.type.size,)), 0)[0]
 
 
 @lowering("aten.mode")
 @_found_along
-def mode(at: NodeSite, x: V, axis: int) -> tuple[V, V]:
+def mode(at: FxSite, x: V, axis: int) -> tuple[V, V]:
     """The most frequent, the smallest of those; the last place it stands at."""
     values, _ = sort(at, x, dim=axis)
     size = sizes(at, x)[axis]
@@ -137,7 +135,7 @@ def mode(at: NodeSite, x: V, axis: int) -> tuple[V, V]:
 
 @lowering("aten.searchsorted")
 def searchsorted(
-    at: NodeSite,
+    at: FxSite,
     line: V,
     wanted: Operand,
     *,
@@ -168,12 +166,12 @@ def searchsorted(
 
 
 @lowering("aten.bucketize")
-def bucketize(at: NodeSite, x: Operand, boundaries: V, *, out_int32: bool = False, right: bool = False) -> V:
+def bucketize(at: FxSite, x: Operand, boundaries: V, *, out_int32: bool = False, right: bool = False) -> V:
     return searchsorted(at, boundaries, x, out_int32=out_int32, right=right)
 
 
 @lowering("aten.histc")
-def histc(at: NodeSite, x: V, bins: int = 100, min: float = 0, max: float = 0) -> V:
+def histc(at: FxSite, x: V, bins: int = 100, min: float = 0, max: float = 0) -> V:
     flat = x.reshape((x.type.size,))
     if min == max:
         low, high = flat.reduce_min(), flat.reduce_max()

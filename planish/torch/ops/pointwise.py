@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from planish import dtypes
@@ -10,116 +12,89 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations
 from planish.ptir.library.cumulative import logaddexp
 from planish.ptir.library.shaping import broadcast_dims
-from planish.torch.registry import Lowering, lowering
-from planish.torch.site import NodeSite, Operand, cast, spread, wide_kind
+from planish.torch.registry import lowering
+from planish.torch.site import FxSite, Operand, cast, spread, wide_kind
 
-_UNARY: Final = [
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "cos",
-    "cosh",
-    "digamma",
-    "erf",
-    "erfc",
-    "erfinv",
-    "exp",
-    "exp2",
-    "expm1",
-    "lgamma",
-    "log",
-    "log1p",
-    "log2",
-    "reciprocal",
-    "rsqrt",
-    "sin",
-    "sinh",
-    "sqrt",
-    "tan",
-    "tanh",
-    "neg",
-]
+_UNARY: Final = (
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "digamma", "erf", "erfc", "erfinv", "exp", "exp2",
+    "expm1", "lgamma", "log", "log1p", "log2", "neg", "reciprocal", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh",
+)  # fmt: skip
 """Computed in the dtype of the result."""
 _ROUNDING: Final = ("floor", "ceil", "trunc")
 _BINARY: Final = {
     "maximum": "max", "minimum": "min", "atan2": "atan2", "hypot": "hypot", "copysign": "copysign",
     "nextafter": "nextafter", "bitwise_and": "and_", "bitwise_or": "or_", "bitwise_xor": "xor",
+    "remainder": "floor_mod", "fmod": "trunc_mod",
 }  # fmt: skip
 _COMPARE: Final = ("eq", "ne", "lt", "le", "gt", "ge")
-_LIBRARY: Final = {
-    "relu": "relu",
-    "sigmoid": "sigmoid",
-    "silu": "silu",
-    "log_sigmoid": "log_sigmoid",
-    "mish": "mish",
-}
+_LIBRARY: Final = ("relu", "sigmoid", "silu", "log_sigmoid", "mish")
+
+_FORMULAS: Final[dict[str, Callable[[FxSite, V], V]]] = {
+    "aten.abs prims.abs": lambda at, x: x if x.dtype.is_bool or x.dtype.is_unsigned else cast(x.abs(), at.dtype),
+    "aten.bitwise_not prims.bitwise_not": lambda at, x: x.not_(),
+    "aten.frac": lambda at, x: x.sub(x.trunc()),
+    "aten.log10 prims.log10": lambda at, x: at.of(x, at.dtype).log().mul(1 / math.log(10)),
+    "aten.logical_not": lambda at, x: cast(x, dtypes.bool_).not_(),
+    "aten.square": lambda at, x: x.mul(x),
+    "prims.isfinite": lambda at, x: x.is_finite() if _may_be_endless(x) else at.full(x.dims, True),
+}  # fmt: skip
 
 
-def _unary(method: str) -> Lowering:
-    def lower(at: NodeSite, x: Operand) -> V:
-        found: V = getattr(at.of(x, at.dtype), method)()
-        return found
-
-    return lower
+def _unary(method: str, at: FxSite, x: Operand) -> V:
+    found: V = getattr(at.of(x, at.dtype), method)()
+    return found
 
 
-def _rounding(method: str) -> Lowering:
-    def lower(at: NodeSite, x: V) -> V:
-        return getattr(x, method)() if x.dtype.is_float else x
-
-    return lower
+def _rounding(method: str, at: FxSite, x: V) -> V:
+    return getattr(x, method)() if x.dtype.is_float else x
 
 
-def _binary(method: str) -> Lowering:
-    def lower(at: NodeSite, x: Operand, y: Operand) -> V:
-        left, right = at.together(x, y)
-        found: V = getattr(left, method)(right)
-        return found
-
-    return lower
+def _binary(method: str, at: FxSite, x: Operand, y: Operand) -> V:
+    left, right = at.together(x, y)
+    found: V = getattr(left, method)(right)
+    return found
 
 
-def _compare(method: str) -> Lowering:
-    def lower(at: NodeSite, x: Operand, y: Operand) -> V:
-        left, right = at.promoted(x, y)
-        found: V = getattr(left, method)(right)
-        return found
-
-    return lower
+def _compare(method: str, at: FxSite, x: Operand, y: Operand) -> V:
+    left, right = at.promoted(x, y)
+    found: V = getattr(left, method)(right)
+    return found
 
 
-def _library(name: str) -> Lowering:
-    def lower(at: NodeSite, x: V) -> V:
-        """Narrow floats are computed wide, and rounded once, as torch does."""
-        own = at.dtype
-        found: V = getattr(activations, name)(cast(x, wide_kind(own)))
-        return cast(found, own)
-
-    return lower
+def _library(name: str, at: FxSite, x: V) -> V:
+    """Narrow floats are computed wide, and rounded once, as torch does."""
+    own = at.dtype
+    found: V = getattr(activations, name)(cast(x, wide_kind(own)))
+    return cast(found, own)
 
 
+def _may_be_endless(x: V) -> bool:
+    return x.dtype.is_float or x.dtype.is_complex
+
+
+for _names, _formula in _FORMULAS.items():
+    lowering(*_names.split())(_formula)
 for _name in _UNARY:
-    lowering(f"aten.{_name}", f"prims.{_name}")(_unary(_name))
+    lowering(f"aten.{_name}", f"prims.{_name}")(partial(_unary, _name))
 for _name in _ROUNDING:
-    lowering(f"aten.{_name}", f"prims.{_name}")(_rounding(_name))
+    lowering(f"aten.{_name}", f"prims.{_name}")(partial(_rounding, _name))
 for _name, _method in _BINARY.items():
-    lowering(f"aten.{_name}", f"prims.{_name}")(_binary(_method))
-lowering("prims.erf_inv")(_unary("erfinv"))
-lowering("prims.cbrt")(_unary("cbrt"))
+    lowering(f"aten.{_name}", f"prims.{_name}")(partial(_binary, _method))
+lowering("prims.erf_inv")(partial(_unary, "erfinv"))
+lowering("prims.cbrt")(partial(_unary, "cbrt"))
+lowering("aten.float_power")(partial(_binary, "pow"))
+lowering("aten.bitwise_left_shift", "aten.__lshift__", "prims.shift_left")(partial(_binary, "shl"))
 for _name in _COMPARE:
-    lowering(f"aten.{_name}", f"prims.{_name}")(_compare(_name))
-for _name, _method in _LIBRARY.items():
-    lowering(f"aten.{_name}")(_library(_method))
+    lowering(f"aten.{_name}", f"prims.{_name}")(partial(_compare, _name))
+for _name in _LIBRARY:
+    lowering(f"aten.{_name}")(partial(_library, _name))
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------
 
 
 @lowering("aten.add", "prims.add")
-def add(at: NodeSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
+def add(at: FxSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
     left, right = at.together(x, y)
     if alpha != 1:
         right = right.mul(alpha) if not right.dtype.is_bool else right.and_(bool(alpha))
@@ -127,25 +102,25 @@ def add(at: NodeSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
 
 
 @lowering("aten.mul", "prims.mul")
-def mul(at: NodeSite, x: Operand, y: Operand) -> V:
+def mul(at: FxSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y)
     return left.and_(right) if left.dtype.is_bool else left.mul(right)
 
 
 @lowering("aten.sub", "prims.sub")
-def sub(at: NodeSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
+def sub(at: FxSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
     left, right = at.together(x, y)
     return left.sub(right if alpha == 1 else right.mul(alpha))
 
 
 @lowering("aten.rsub")
-def rsub(at: NodeSite, x: Operand, y: Operand, alpha: Any = 1) -> V:
+def rsub(at: FxSite, x: Operand, y: Operand, alpha: Any = 1) -> V:
     left, right = at.together(x, y)
     return right.sub(left if alpha == 1 else left.mul(alpha))
 
 
 @lowering("aten.div", "aten.true_divide")
-def div(at: NodeSite, x: Operand, y: Operand, *, rounding_mode: str | None = None) -> V:
+def div(at: FxSite, x: Operand, y: Operand, *, rounding_mode: str | None = None) -> V:
     left, right = at.together(x, y)
     if rounding_mode is None:
         return left.div(right)
@@ -155,11 +130,11 @@ def div(at: NodeSite, x: Operand, y: Operand, *, rounding_mode: str | None = Non
 
 
 @lowering("aten.floor_divide")
-def floor_divide(at: NodeSite, x: Operand, y: Operand) -> V:
+def floor_divide(at: FxSite, x: Operand, y: Operand) -> V:
     return _floor_divided(at, *at.together(x, y))
 
 
-def _floor_divided(at: NodeSite, x: V, y: V) -> V:
+def _floor_divided(at: FxSite, x: V, y: V) -> V:
     """Through the remainder, which rounding cannot push over the next whole number; by zero it is the quotient."""
     if not x.dtype.is_float:
         return x.floor_div(y)
@@ -173,20 +148,8 @@ def _floor_divided(at: NodeSite, x: V, y: V) -> V:
     return y.eq(0).select(x.div(y), quotient.eq(0).select(zero, whole))
 
 
-@lowering("aten.remainder", "prims.remainder")
-def remainder(at: NodeSite, x: Operand, y: Operand) -> V:
-    left, right = at.together(x, y)
-    return left.floor_mod(right)
-
-
-@lowering("aten.fmod", "prims.fmod")
-def fmod(at: NodeSite, x: Operand, y: Operand) -> V:
-    left, right = at.together(x, y)
-    return left.trunc_mod(right)
-
-
 @lowering("aten.pow", "prims.pow")
-def pow(at: NodeSite, x: Operand, y: Operand) -> V:
+def pow(at: FxSite, x: Operand, y: Operand) -> V:
     own = at.dtype
     if isinstance(y, int | float) and not isinstance(y, bool) and isinstance(x, V) and not own.is_bool:
         known = _known_power(at, cast(x, own), y)
@@ -196,7 +159,7 @@ def pow(at: NodeSite, x: Operand, y: Operand) -> V:
     return left.pow(right)
 
 
-def _known_power(at: NodeSite, x: V, y: float) -> V | None:
+def _known_power(at: FxSite, x: V, y: float) -> V | None:
     """Powers that are cheaper as products and roots; torch computes them so too."""
     if y == 0:
         return at.full(x.dims, 1, x.dtype)
@@ -217,32 +180,19 @@ def _known_power(at: NodeSite, x: V, y: float) -> V | None:
     return x.mul(x).reciprocal() if y == -2 else None
 
 
-@lowering("aten.float_power")
-def float_power(at: NodeSite, x: Operand, y: Operand) -> V:
+def _without_nan(method: str, at: FxSite, x: V, y: V) -> V:
+    """The extreme of what is a number."""
     left, right = at.together(x, y)
-    return left.pow(right)
+    chosen: V = getattr(left, method)(right)
+    return left.is_nan().select(right, right.is_nan().select(left, chosen)) if left.dtype.is_float else chosen
 
 
-@lowering("aten.fmax", "prims.fmax")
-def fmax(at: NodeSite, x: V, y: V) -> V:
-    left, right = at.together(x, y)
-    return _without_nan(left, right, left.max(right))
-
-
-@lowering("aten.fmin", "prims.fmin")
-def fmin(at: NodeSite, x: V, y: V) -> V:
-    left, right = at.together(x, y)
-    return _without_nan(left, right, left.min(right))
-
-
-def _without_nan(x: V, y: V, chosen: V) -> V:
-    if not x.dtype.is_float:
-        return chosen
-    return x.is_nan().select(y, y.is_nan().select(x, chosen))
+lowering("aten.fmax", "prims.fmax")(partial(_without_nan, "max"))
+lowering("aten.fmin", "prims.fmin")(partial(_without_nan, "min"))
 
 
 @lowering("aten.gcd", "prims.gcd")
-def gcd(at: NodeSite, x: V, y: V) -> V:
+def gcd(at: FxSite, x: V, y: V) -> V:
     """Euclid, until every pair has ended."""
     left, right = at.together(x, y)
 
@@ -256,13 +206,8 @@ def gcd(at: NodeSite, x: V, y: V) -> V:
     return at.graph.while_loop(more, step, left.abs(), right.abs())[0]
 
 
-@lowering("aten.abs", "prims.abs")
-def abs(at: NodeSite, x: V) -> V:
-    return x if x.dtype.is_bool or x.dtype.is_unsigned else cast(x.abs(), at.dtype)
-
-
 @lowering("aten.sign", "prims.sign", "aten.sgn")
-def sign(at: NodeSite, x: V) -> V:
+def sign(at: FxSite, x: V) -> V:
     if x.dtype.is_bool:
         return x
     if x.dtype.is_float:  # of NaN it is 0
@@ -271,14 +216,14 @@ def sign(at: NodeSite, x: V) -> V:
 
 
 @lowering("aten.signbit", "prims.signbit")
-def signbit(at: NodeSite, x: V) -> V:
+def signbit(at: FxSite, x: V) -> V:
     if not x.dtype.is_float:
         return x.lt(0) if x.dtype.is_signed else at.full(x.dims, False)
     return at.full(x.dims, 1.0, x.dtype).copysign(x).lt(0)
 
 
 @lowering("aten.round", "prims.round")
-def round(at: NodeSite, x: V, *, decimals: int = 0) -> V:
+def round(at: FxSite, x: V, *, decimals: int = 0) -> V:
     if not x.dtype.is_float:
         return x
     if decimals == 0:
@@ -287,18 +232,8 @@ def round(at: NodeSite, x: V, *, decimals: int = 0) -> V:
     return x.mul(scale).round().div(scale) if decimals > 0 else x.div(scale).round().mul(scale)
 
 
-@lowering("aten.frac")
-def frac(at: NodeSite, x: V) -> V:
-    return x.sub(x.trunc())
-
-
-@lowering("aten.log10", "prims.log10")
-def log10(at: NodeSite, x: V) -> V:
-    return at.of(x, at.dtype).log().mul(1 / math.log(10))
-
-
 @lowering("aten.logaddexp")
-def log_add_exp(at: NodeSite, x: V, y: V) -> V:
+def log_add_exp(at: FxSite, x: V, y: V) -> V:
     left, right = at.together(x, y)
     if left.dtype.is_complex:
         raise at.refuse("of complex numbers")
@@ -306,18 +241,13 @@ def log_add_exp(at: NodeSite, x: V, y: V) -> V:
 
 
 @lowering("prims.fma")
-def fma(at: NodeSite, x: V, y: V, z: V) -> V:
+def fma(at: FxSite, x: V, y: V, z: V) -> V:
     a, b, c = at.together(x, y, z)
     return a.mul(b).add(c)
 
 
-@lowering("aten.square")
-def square(at: NodeSite, x: V) -> V:
-    return x.mul(x)
-
-
 @lowering("prims.frexp", "aten.frexp")
-def frexp(at: NodeSite, x: V) -> tuple[V, V]:
+def frexp(at: FxSite, x: V) -> tuple[V, V]:
     """Mantissa in [0.5, 1) and exponent, from the bits; subnormal numbers are scaled up first."""
     if x.dtype not in (dtypes.float32, dtypes.float64):
         raise at.refuse(f"of {x.dtype.name}")
@@ -337,69 +267,35 @@ def frexp(at: NodeSite, x: V) -> tuple[V, V]:
 # --- bits and truth ---------------------------------------------------------------------------------------
 
 
-@lowering("aten.bitwise_not", "prims.bitwise_not")
-def bitwise_not(at: NodeSite, x: V) -> V:
-    return x.not_()
-
-
-@lowering("aten.logical_not")
-def logical_not(at: NodeSite, x: V) -> V:
-    return cast(x, dtypes.bool_).not_()
-
-
-def _logical(method: str) -> Lowering:
-    def lower(at: NodeSite, x: Operand, y: Operand) -> V:
-        left, right = at.together(x, y, dtype=dtypes.bool_)
-        found: V = getattr(left, method)(right)
-        return found
-
-    return lower
+def _logical(method: str, at: FxSite, x: Operand, y: Operand) -> V:
+    left, right = at.together(x, y, dtype=dtypes.bool_)
+    found: V = getattr(left, method)(right)
+    return found
 
 
 for _name, _method in (("and", "and_"), ("or", "or_"), ("xor", "xor")):
-    lowering(f"aten.logical_{_name}")(_logical(_method))
-
-
-@lowering("aten.bitwise_left_shift", "aten.__lshift__", "prims.shift_left")
-def left_shift(at: NodeSite, x: Operand, y: Operand) -> V:
-    left, right = at.together(x, y)
-    return left.shl(right)
+    lowering(f"aten.logical_{_name}")(partial(_logical, _method))
 
 
 @lowering("aten.bitwise_right_shift", "aten.__rshift__", "prims.shift_right_arithmetic")
-def right_shift(at: NodeSite, x: Operand, y: Operand) -> V:
+def right_shift(at: FxSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y)
     return left.shr_arithmetic(right) if left.dtype.is_signed else left.shr_logical(right)
 
 
-def _class(method: str) -> Lowering:
-    def lower(at: NodeSite, x: V) -> V:
-        if not (x.dtype.is_float or x.dtype.is_complex):
-            return at.full(x.dims, False)
-        found: V = getattr(x, method)()
-        return found
-
-    return lower
+def _class(method: str, at: FxSite, x: V) -> V:
+    return getattr(x, method)() if _may_be_endless(x) else at.full(x.dims, False)
 
 
 for _name in ("nan", "inf"):
-    lowering(f"aten.is{_name}")(_class(f"is_{_name}"))
-
-
-@lowering("prims.isfinite")
-def isfinite(at: NodeSite, x: V) -> V:
-    return x.is_finite() if x.dtype.is_float or x.dtype.is_complex else at.full(x.dims, True)
+    lowering(f"aten.is{_name}")(partial(_class, f"is_{_name}"))
 
 
 # --- choice -----------------------------------------------------------------------------------------------
 
 
 @lowering("aten.where", "prims.where")
-def where(at: NodeSite, condition: V, x: Operand, y: Operand) -> V:
-    return choose(at, condition, x, y)
-
-
-def choose(at: NodeSite, condition: V, x: Operand, y: Operand) -> V:
+def choose(at: FxSite, condition: V, x: Operand, y: Operand) -> V:
     """x where the condition holds, else y, all in one shape."""
     left, right = at.of(x, at.dtype), at.of(y, at.dtype)
     dims = broadcast_dims(condition.dims, left.dims, right.dims)
@@ -407,8 +303,8 @@ def choose(at: NodeSite, condition: V, x: Operand, y: Operand) -> V:
     return picks.select(left, right)
 
 
-@lowering("aten.clamp")
-def clamp(at: NodeSite, x: V, min: Operand | None = None, max: Operand | None = None) -> V:
+@lowering("aten.clamp", "aten.clamp_min")
+def clamp(at: FxSite, x: V, min: Operand | None = None, max: Operand | None = None) -> V:
     found = cast(x, at.dtype)
     if min is not None:
         left, right = at.together(found, min)
@@ -419,16 +315,11 @@ def clamp(at: NodeSite, x: V, min: Operand | None = None, max: Operand | None = 
     return found
 
 
-@lowering("aten.clamp_min")
-def clamp_min(at: NodeSite, x: V, min: Operand) -> V:
-    return clamp(at, x, min)
-
-
 @lowering("aten.clamp_max")
-def clamp_max(at: NodeSite, x: V, max: Operand) -> V:
+def clamp_max(at: FxSite, x: V, max: Operand) -> V:
     return clamp(at, x, None, max)
 
 
 @lowering("aten.masked_fill")
-def masked_fill(at: NodeSite, x: V, mask: V, value: Operand) -> V:
+def masked_fill(at: FxSite, x: V, mask: V, value: Operand) -> V:
     return choose(at, mask, value, x)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
-from planish.torch.registry import Lowering, lowering
-from planish.torch.site import NodeSite, Operand, cast
+from planish.torch.registry import lowering
+from planish.torch.site import FxSite, Operand, cast
 
 Step = Callable[[V, V, V, V], V]
 
@@ -42,34 +43,31 @@ _FAMILIES: Final[dict[str, Family]] = {
 }
 
 
-def _polynomial(family: Family, shifted: bool) -> Lowering:
-    def lower(at: NodeSite, x: Operand, n: Operand) -> V:
-        value, order = at.together(x, n, dtype=dtypes.float64)
-        value = value.mul(2.0).sub(1.0) if shifted else value
-        order = order.trunc()
-        graph = at.graph
-        one = graph.full(value.dims, 1.0, value.dtype)
-        highest = order.reduce_max() if order.rank else order
+def _polynomial(family: Family, shifted: bool, at: FxSite, x: Operand, n: Operand) -> V:
+    value, order = at.together(x, n, dtype=dtypes.float64)
+    value = value.mul(2.0).sub(1.0) if shifted else value
+    order = order.trunc()
+    graph = at.graph
+    one = graph.full(value.dims, 1.0, value.dtype)
+    highest = order.reduce_max() if order.rank else order
 
-        def more(k: V, _p: V, _q: V) -> V:
-            return k.lt(highest)
+    def more(k: V, _p: V, _q: V) -> V:
+        return k.lt(highest)
 
-        def step(k: V, p: V, q: V) -> tuple[V, V, V]:
-            number = k.broadcast_to(value.dims)
-            goes = number.lt(order)
-            return k.add(1.0), goes.select(family.step(value, number, p, q), p), goes.select(p, q)
+    def step(k: V, p: V, q: V) -> tuple[V, V, V]:
+        number = k.broadcast_to(value.dims)
+        goes = number.lt(order)
+        return k.add(1.0), goes.select(family.step(value, number, p, q), p), goes.select(p, q)
 
-        start = graph.full((), 1.0, value.dtype)
-        found = graph.while_loop(more, step, start, family.first(value), one)[1]
-        found = order.eq(0).select(one, found)
-        found = order.lt(0).select(graph.full(value.dims, 0.0, value.dtype), found)
-        nothing = value.is_nan().or_(order.is_nan())
-        return cast(nothing.select(graph.full(value.dims, math.nan, value.dtype), found), at.dtype)
-
-    return lower
+    start = graph.full((), 1.0, value.dtype)
+    found = graph.while_loop(more, step, start, family.first(value), one)[1]
+    found = order.eq(0).select(one, found)
+    found = order.lt(0).select(graph.full(value.dims, 0.0, value.dtype), found)
+    nothing = value.is_nan().or_(order.is_nan())
+    return cast(nothing.select(graph.full(value.dims, math.nan, value.dtype), found), at.dtype)
 
 
 for _name, _family in _FAMILIES.items():
-    lowering(f"aten.special_{_name}")(_polynomial(_family, False))
+    lowering(f"aten.special_{_name}")(partial(_polynomial, _family, False))
     if _name.startswith("chebyshev"):
-        lowering(f"aten.special_shifted_{_name}")(_polynomial(_family, True))
+        lowering(f"aten.special_shifted_{_name}")(partial(_polynomial, _family, True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
 from planish.ptir.library.common import take_along_axis
 from planish.ptir.library.pooling import adaptive_average_pool, average_pool, max_pool_back
-from planish.torch.registry import Lowering, lowering
-from planish.torch.site import NodeSite, cast, sizes, spread, wide_kind
+from planish.torch.registry import lowering
+from planish.torch.site import FxSite, cast, sizes, spread, wide_kind
 
 
 def _each(given: Any, space: int) -> list[int]:
@@ -41,34 +42,32 @@ def _room(size: int, out: int, window: int, step: int, pad: int, gap: int = 1) -
 # --- maxima -----------------------------------------------------------------------------------------------
 
 
-def _max_pool(space: int) -> Lowering:
-    def lower(
-        at: NodeSite,
-        x: V,
-        kernel_size: Any,
-        stride: Any = (),
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-    ) -> tuple[V, V]:
-        window = _each(kernel_size, space)
-        steps = window if isinstance(stride, list | tuple) and not stride else _each(stride, space)
-        pads, gaps = _each(padding, space), _each(dilation, space)
-        images, single = _batched(x, space)
-        out = list(at.fakes[0].shape)[-space:]
-        known = sizes(at, images)[2:]
-        ends = [_room(*each) for each in zip(known, out, window, steps, pads, gaps, strict=True)]
-        values = images.reduce_window(
-            "max", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
-        )
-        if math.prod(window) <= _FEW:
-            where = _first_best(at, images, window, steps, pads, gaps, ends, out)
-        else:
-            axes = zip(known, out, window, steps, pads, gaps, strict=True)
-            where = _best(at, images, [_places(*each) for each in axes], known)[1]
-        return (values.squeeze([0]), where.squeeze([0])) if single else (values, where)
-
-    return lower
+def _max_pool(
+    space: int,
+    at: FxSite,
+    x: V,
+    kernel_size: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> tuple[V, V]:
+    window = _each(kernel_size, space)
+    steps = window if isinstance(stride, list | tuple) and not stride else _each(stride, space)
+    pads, gaps = _each(padding, space), _each(dilation, space)
+    images, single = _batched(x, space)
+    out = list(at.fakes[0].shape)[-space:]
+    known = sizes(at, images)[2:]
+    ends = [_room(*each) for each in zip(known, out, window, steps, pads, gaps, strict=True)]
+    values = images.reduce_window(
+        "max", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
+    )
+    if math.prod(window) <= _FEW:
+        where = _first_best(at, images, window, steps, pads, gaps, ends, out)
+    else:
+        axes = zip(known, out, window, steps, pads, gaps, strict=True)
+        where = _best(at, images, [_places(*each) for each in axes], known)[1]
+    return (values.squeeze([0]), where.squeeze([0])) if single else (values, where)
 
 
 _FEW = 32
@@ -76,7 +75,7 @@ _FEW = 32
 
 
 def _first_best(
-    at: NodeSite,
+    at: FxSite,
     images: V,
     window: Sequence[int],
     steps: Sequence[int],
@@ -125,7 +124,7 @@ def _first_best(
 
 
 def _is_inside(
-    at: NodeSite,
+    at: FxSite,
     dims: Any,
     offsets: Sequence[int],
     known: Sequence[int],
@@ -152,9 +151,7 @@ def _places(size: int, out: int, window: int, step: int, pad: int, gap: int) -> 
     return found
 
 
-def _best(
-    at: NodeSite, images: V, places: Sequence[np.ndarray[Any, Any]], known: Sequence[int]
-) -> tuple[V, V]:
+def _best(at: FxSite, images: V, places: Sequence[np.ndarray[Any, Any]], known: Sequence[int]) -> tuple[V, V]:
     """The largest of each window and its place in the image: windows as a last axis, then argmax."""
     space = len(places)
     counts, widths = [p.shape[0] for p in places], [p.shape[1] for p in places]
@@ -181,11 +178,11 @@ def _best(
     return values.reshape(dims), where.reshape(dims)
 
 
-lowering("aten.max_pool2d_with_indices")(_max_pool(2))
-lowering("aten.max_pool3d_with_indices")(_max_pool(3))
+lowering("aten.max_pool2d_with_indices")(partial(_max_pool, 2))
+lowering("aten.max_pool3d_with_indices")(partial(_max_pool, 3))
 
 
-def _scattered(at: NodeSite, gradient: V, x: V, indices: V, space: int) -> V:
+def _scattered(at: FxSite, gradient: V, x: V, indices: V, space: int) -> V:
     """The gradient at the places that were chosen, added up."""
     area = math.prod(sizes(at, x)[-space:])
     lead = math.prod(sizes(at, x)[:-space])
@@ -200,7 +197,7 @@ def _scattered(at: NodeSite, gradient: V, x: V, indices: V, space: int) -> V:
 
 @lowering("aten.max_pool2d_with_indices_backward", "aten.max_pool3d_with_indices_backward")
 def max_pool_backward(
-    at: NodeSite,
+    at: FxSite,
     gradient: V,
     x: V,
     kernel_size: Any,
@@ -223,7 +220,7 @@ def max_pool_backward(
 
 
 @lowering("aten.adaptive_max_pool2d_backward", "aten.adaptive_max_pool3d_backward")
-def adaptive_max_pool_backward(at: NodeSite, gradient: V, x: V, indices: V) -> V:
+def adaptive_max_pool_backward(at: FxSite, gradient: V, x: V, indices: V) -> V:
     return _scattered(at, gradient, x, indices, 3 if "3d" in str(at.node.target) else 2)
 
 
@@ -232,58 +229,53 @@ def _shares(size: int, count: int) -> list[tuple[int, int]]:
     return [(n * size // count, -(-(n + 1) * size // count)) for n in range(count)]
 
 
-def _adaptive_max(space: int) -> Lowering:
-    def lower(at: NodeSite, x: V, output_size: Any) -> tuple[V, V]:
-        images, single = _batched(x, space)
-        known = sizes(at, images)[2:]
-        places = []
-        for size, count in zip(known, _each(output_size, space), strict=True):
-            spans = _shares(size, count)
-            width = max(end - start for start, end in spans)
-            found = np.full((count, width), -1)
-            for row, (start, end) in zip(found, spans, strict=True):
-                row[: end - start] = range(start, end)
-            places.append(found)
-        values, where = _best(at, images, places, known)
-        return (values.squeeze([0]), where.squeeze([0])) if single else (values, where)
-
-    return lower
+def _adaptive_max(space: int, at: FxSite, x: V, output_size: Any) -> tuple[V, V]:
+    images, single = _batched(x, space)
+    known = sizes(at, images)[2:]
+    places = []
+    for size, count in zip(known, _each(output_size, space), strict=True):
+        spans = _shares(size, count)
+        width = max(end - start for start, end in spans)
+        found = np.full((count, width), -1)
+        for row, (start, end) in zip(found, spans, strict=True):
+            row[: end - start] = range(start, end)
+        places.append(found)
+    values, where = _best(at, images, places, known)
+    return (values.squeeze([0]), where.squeeze([0])) if single else (values, where)
 
 
-lowering("aten.adaptive_max_pool2d")(_adaptive_max(2))
-lowering("aten.adaptive_max_pool3d")(_adaptive_max(3))
+lowering("aten.adaptive_max_pool2d")(partial(_adaptive_max, 2))
+lowering("aten.adaptive_max_pool3d")(partial(_adaptive_max, 3))
 
 
-def _fractional_max(space: int) -> Lowering:
+def _fractional_max(
+    space: int, at: FxSite, x: V, kernel_size: Any, output_size: Any, random_samples: V
+) -> tuple[V, V]:
     """Windows whose starts are spaced by a random number per plane and axis."""
-
-    def lower(at: NodeSite, x: V, kernel_size: Any, output_size: Any, random_samples: V) -> tuple[V, V]:
-        images, single = _batched(x, space)
-        known = sizes(at, images)[2:]
-        lead, window, out = images.dims[:2], _each(kernel_size, space), _each(output_size, space)
-        dims = (*lead, *out, *window)
-        flat = at.full(dims, 0, dtypes.int64)
-        for axis, (size, count, width) in enumerate(zip(known, out, window, strict=True)):
-            # torch gives the random numbers of images in the order width, height, those of volumes in the order of the axes
-            sample = random_samples[..., (1 - axis) if space == 2 else axis]
-            starts = _fractional_starts(at, spread(sample, lead), size, count, width)
-            shape = [*lead, *[1] * (2 * space)]
-            shape[2 + axis] = count
-            offset = at.graph.iota(dims, 2 + space + axis, dtypes.int64)
-            flat = flat.mul(size).add(spread(starts.reshape(shape), dims)).add(offset)
-        rows = flat.reshape((*lead, math.prod(out), math.prod(window)))
-        lines = images.reshape((*lead, math.prod(known)))
-        windows = take_along_axis(lines, rows.reshape((*lead, -1)), 2).reshape(rows.dims)
-        which = windows.argmax(3, True, dtypes.int64)
-        values, where = windows.reduce_max([3]), take_along_axis(rows, which, 3)
-        whole = (*lead, *out)
-        found = values.reshape(whole), where.reshape(whole)
-        return (found[0].squeeze([0]), found[1].squeeze([0])) if single else found
-
-    return lower
+    images, single = _batched(x, space)
+    known = sizes(at, images)[2:]
+    lead, window, out = images.dims[:2], _each(kernel_size, space), _each(output_size, space)
+    dims = (*lead, *out, *window)
+    flat = at.full(dims, 0, dtypes.int64)
+    for axis, (size, count, width) in enumerate(zip(known, out, window, strict=True)):
+        # torch gives the random numbers of images in the order width, height, those of volumes in the order of the axes
+        sample = random_samples[..., (1 - axis) if space == 2 else axis]
+        starts = _fractional_starts(at, spread(sample, lead), size, count, width)
+        shape = [*lead, *[1] * (2 * space)]
+        shape[2 + axis] = count
+        offset = at.graph.iota(dims, 2 + space + axis, dtypes.int64)
+        flat = flat.mul(size).add(spread(starts.reshape(shape), dims)).add(offset)
+    rows = flat.reshape((*lead, math.prod(out), math.prod(window)))
+    lines = images.reshape((*lead, math.prod(known)))
+    windows = take_along_axis(lines, rows.reshape((*lead, -1)), 2).reshape(rows.dims)
+    which = windows.argmax(3, True, dtypes.int64)
+    values, where = windows.reduce_max([3]), take_along_axis(rows, which, 3)
+    whole = (*lead, *out)
+    found = values.reshape(whole), where.reshape(whole)
+    return (found[0].squeeze([0]), found[1].squeeze([0])) if single else found
 
 
-def _fractional_starts(at: NodeSite, sample: V, size: int, count: int, width: int) -> V:
+def _fractional_starts(at: FxSite, sample: V, size: int, count: int, width: int) -> V:
     """Where the windows of an axis begin: the last one at its end."""
     dims = (*sample.dims, count)
     number = at.graph.iota(dims, sample.rank, dtypes.int64)
@@ -297,12 +289,12 @@ def _fractional_starts(at: NodeSite, sample: V, size: int, count: int, width: in
 
 
 for _space in (2, 3):
-    lowering(f"aten.fractional_max_pool{_space}d")(_fractional_max(_space))
+    lowering(f"aten.fractional_max_pool{_space}d")(partial(_fractional_max, _space))
 
 
 @lowering("aten.fractional_max_pool2d_backward", "aten.fractional_max_pool3d_backward")
 def fractional_max_backward(
-    at: NodeSite, gradient: V, x: V, kernel_size: Any, output_size: Any, indices: V
+    at: FxSite, gradient: V, x: V, kernel_size: Any, output_size: Any, indices: V
 ) -> V:
     return _scattered(at, gradient, x, indices, 3 if "3d" in str(at.node.target) else 2)
 
@@ -310,84 +302,78 @@ def fractional_max_backward(
 # --- means ------------------------------------------------------------------------------------------------
 
 
-def _average(space: int) -> Lowering:
-    def lower(
-        at: NodeSite,
-        x: V,
-        kernel_size: Any,
-        stride: Any = (),
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> V:
-        window = _each(kernel_size, space)
-        steps = window if isinstance(stride, list | tuple) and not stride else _each(stride, space)
-        pads = _each(padding, space)
-        images, single = _batched(x, space)
-        ends = [(pad, pad) for pad in pads]
-        if divisor_override is None:
-            found = average_pool(images, window, steps, ends, None, ceil_mode, count_include_pad)
-        else:
-            out = list(at.fakes[0].shape)[-space:]
-            ends = [
-                _room(*each) for each in zip(sizes(at, images)[2:], out, window, steps, pads, strict=True)
-            ]
-            total = images.reduce_window("sum", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends])
-            found = total.div(float(divisor_override))
-        return found.squeeze([0]) if single else found
-
-    return lower
+def _average(
+    space: int,
+    at: FxSite,
+    x: V,
+    kernel_size: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> V:
+    window = _each(kernel_size, space)
+    steps = window if isinstance(stride, list | tuple) and not stride else _each(stride, space)
+    pads = _each(padding, space)
+    images, single = _batched(x, space)
+    ends = [(pad, pad) for pad in pads]
+    if divisor_override is None:
+        found = average_pool(images, window, steps, ends, None, ceil_mode, count_include_pad)
+    else:
+        out = list(at.fakes[0].shape)[-space:]
+        ends = [_room(*each) for each in zip(sizes(at, images)[2:], out, window, steps, pads, strict=True)]
+        total = images.reduce_window("sum", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends])
+        found = total.div(float(divisor_override))
+    return found.squeeze([0]) if single else found
 
 
-def _average_backward(space: int) -> Lowering:
-    def lower(
-        at: NodeSite,
-        gradient: V,
-        x: V,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        ceil_mode: bool,
-        count_include_pad: bool,
-        divisor_override: int | None,
-    ) -> V:
-        window = _each(kernel_size, space)
-        steps = _each(stride, space) if isinstance(stride, int) or stride else window
-        pads = _each(padding, space)
-        images, single = _batched(gradient, space)
-        known, out = sizes(at, x)[-space:], sizes(at, gradient)[-space:]
-        wide = cast(images, wide_kind(images.dtype))
-        divided = np.ones(out)
-        for axis, (n, o, w, s, p) in enumerate(zip(known, out, window, steps, pads, strict=True)):
-            start = np.arange(o) * s - p
-            end = np.minimum(start + w, n + p)
-            held = end - start if count_include_pad else np.minimum(end, n) - np.maximum(start, 0)
-            divided = divided * held.reshape([-1 if i == axis else 1 for i in range(space)])
-        if divisor_override is not None:
-            divided = np.full(out, float(divisor_override))
-        wide = wide.div(spread(at.graph.constant(divided, wide.dtype), wide.dims))
-        # each window's share at its place, then the sum over the windows that an element is in
-        ends = []
-        for n, o, w, s, p in zip(known, out, window, steps, pads, strict=True):
-            before = w - 1 - p
-            ends.append((before, n + w - 1 - before - ((o - 1) * s + 1)))
-        low = [0, 0, *(end[0] for end in ends)]
-        high = [0, 0, *(end[1] for end in ends)]
-        apart = wide.pad(low, high, [0, 0, *(s - 1 for s in steps)])
-        found = cast(apart.reduce_window("sum", [1, 1, *window]), gradient.dtype)
-        return found.squeeze([0]) if single else found
-
-    return lower
+def _average_backward(
+    space: int,
+    at: FxSite,
+    gradient: V,
+    x: V,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> V:
+    window = _each(kernel_size, space)
+    steps = _each(stride, space) if isinstance(stride, int) or stride else window
+    pads = _each(padding, space)
+    images, single = _batched(gradient, space)
+    known, out = sizes(at, x)[-space:], sizes(at, gradient)[-space:]
+    wide = cast(images, wide_kind(images.dtype))
+    divided = np.ones(out)
+    for axis, (n, o, w, s, p) in enumerate(zip(known, out, window, steps, pads, strict=True)):
+        start = np.arange(o) * s - p
+        end = np.minimum(start + w, n + p)
+        held = end - start if count_include_pad else np.minimum(end, n) - np.maximum(start, 0)
+        divided = divided * held.reshape([-1 if i == axis else 1 for i in range(space)])
+    if divisor_override is not None:
+        divided = np.full(out, float(divisor_override))
+    wide = wide.div(spread(at.graph.constant(divided, wide.dtype), wide.dims))
+    # each window's share at its place, then the sum over the windows that an element is in
+    ends = []
+    for n, o, w, s, p in zip(known, out, window, steps, pads, strict=True):
+        before = w - 1 - p
+        ends.append((before, n + w - 1 - before - ((o - 1) * s + 1)))
+    low = [0, 0, *(end[0] for end in ends)]
+    high = [0, 0, *(end[1] for end in ends)]
+    apart = wide.pad(low, high, [0, 0, *(s - 1 for s in steps)])
+    found = cast(apart.reduce_window("sum", [1, 1, *window]), gradient.dtype)
+    return found.squeeze([0]) if single else found
 
 
 for _space in (1, 2, 3):
-    lowering(f"aten.avg_pool{_space}d")(_average(_space))
-    lowering(f"aten.avg_pool{_space}d_backward")(_average_backward(_space))
+    lowering(f"aten.avg_pool{_space}d")(partial(_average, _space))
+    lowering(f"aten.avg_pool{_space}d_backward")(partial(_average_backward, _space))
 
 
 @lowering("aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d")
-def adaptive_average(at: NodeSite, x: V, output_size: Any) -> V:
+def adaptive_average(at: FxSite, x: V, output_size: Any) -> V:
     space = 3 if "3d" in str(at.node.target) else 2
     images, single = _batched(x, space)
     found = adaptive_average_pool(images, _each(output_size, space))
@@ -395,7 +381,7 @@ def adaptive_average(at: NodeSite, x: V, output_size: Any) -> V:
 
 
 @lowering("aten._adaptive_avg_pool2d_backward", "aten._adaptive_avg_pool3d_backward")
-def adaptive_average_backward(at: NodeSite, gradient: V, x: V) -> V:
+def adaptive_average_backward(at: FxSite, gradient: V, x: V) -> V:
     """The transposed product: every share back to the span it came from."""
     space = 3 if "3d" in str(at.node.target) else 2
     found = cast(gradient, wide_kind(gradient.dtype))

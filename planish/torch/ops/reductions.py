@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,19 +13,19 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import cumulative, normalize
-from planish.torch.registry import Lowering, lowering
-from planish.torch.site import NodeSite, axes_of, axis_of, cast, sizes, spread, wide_kind
+from planish.torch.registry import lowering
+from planish.torch.site import FxSite, axes_of, axis_of, cast, sizes, spread, wide_kind
 
 Axes = int | Sequence[int] | None
 
 
-def count_of(at: NodeSite, x: V, axes: Sequence[int]) -> Any:
+def count_of(at: FxSite, x: V, axes: Sequence[int]) -> Any:
     """How many elements are reduced to one."""
     known = sizes(at, x)
     return math.prod(known[axis] for axis in axes)
 
 
-def _over(at: NodeSite, total: V, count: Any, correction: float = 0.0) -> V:
+def _over(at: FxSite, total: V, count: Any, correction: float = 0.0) -> V:
     """A total by a count, less a correction."""
     if isinstance(count, int):
         divisor = max(count - correction, 0)
@@ -35,13 +36,7 @@ def _over(at: NodeSite, total: V, count: Any, correction: float = 0.0) -> V:
 
 @lowering("aten.sum", "prims.sum")
 def sum(
-    at: NodeSite,
-    x: V,
-    dim: Axes = None,
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
-    output_dtype: Any = None,
+    at: FxSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None, output_dtype: Any = None
 ) -> V:
     axes = axes_of(dim, x.rank)
     value = cast(x, at.dtype)
@@ -49,14 +44,14 @@ def sum(
 
 
 @lowering("aten.prod", "prims.prod")
-def prod(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> V:
+def prod(at: FxSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> V:
     axes = axes_of(dim, x.rank)
     value = cast(x, at.dtype)
     return value.reduce_prod(axes, keepdim) if axes else value
 
 
 @lowering("aten.mean")
-def mean(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> V:
+def mean(at: FxSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> V:
     axes = axes_of(dim, x.rank)
     value = cast(x, at.dtype)
     if not axes:
@@ -66,7 +61,7 @@ def mean(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: 
     return cast(_over(at, wide.reduce_sum(axes, keepdim), count), value.dtype)
 
 
-def _is_coarse(at: NodeSite) -> bool:
+def _is_coarse(at: FxSite) -> bool:
     """Whether elements on a GPU were bfloat16.
 
     Their own rounding, 2⁻⁹ of the value, weighs more in a variance than what Σ x² - (Σ x)² / n loses in float32 does. Rows are read once in two
@@ -81,7 +76,7 @@ def _is_coarse(at: NodeSite) -> bool:
     return bool(fake.dtype is torch.bfloat16 and fake.device.type == "cuda")
 
 
-def _variance(at: NodeSite, x: V, axes: Sequence[int], correction: float, keepdims: bool) -> tuple[V, V]:
+def _variance(at: FxSite, x: V, axes: Sequence[int], correction: float, keepdims: bool) -> tuple[V, V]:
     """Variance and mean, in two passes, or in one where the elements are no more exact than that."""
     count = count_of(at, x, axes)
     wide = cast(x, wide_kind(x.dtype))
@@ -100,9 +95,9 @@ def _variance(at: NodeSite, x: V, axes: Sequence[int], correction: float, keepdi
     return total, middle if keepdims else middle.squeeze(list(axes))
 
 
-@lowering("aten.var", "prims.var")
-def var(
-    at: NodeSite,
+def _deviation(
+    root: bool,
+    at: FxSite,
     x: V,
     dim: Axes = None,
     unbiased: float | None = None,
@@ -110,9 +105,13 @@ def var(
     *,
     correction: float | None = None,
 ) -> V:
-    return cast(
-        _variance(at, x, axes_of(dim, x.rank), _freedom(dim, unbiased, correction), keepdim)[0], at.dtype
-    )
+    """The variance, or its root."""
+    total = _variance(at, x, axes_of(dim, x.rank), _freedom(dim, unbiased, correction), keepdim)[0]
+    return cast(total.sqrt() if root else total, at.dtype)
+
+
+lowering("aten.var", "prims.var")(partial(_deviation, False))
+lowering("aten.std")(partial(_deviation, True))
 
 
 def _freedom(dim: Axes, unbiased: float | None, correction: float | None) -> float:
@@ -122,52 +121,32 @@ def _freedom(dim: Axes, unbiased: float | None, correction: float | None) -> flo
     return 1 if given is None else float(given)
 
 
-@lowering("aten.std")
-def std(
-    at: NodeSite,
-    x: V,
-    dim: Axes = None,
-    unbiased: float | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> V:
-    total = _variance(at, x, axes_of(dim, x.rank), _freedom(dim, unbiased, correction), keepdim)[0]
-    return cast(total.sqrt(), at.dtype)
-
-
 @lowering("aten.var_mean")
 def var_mean(
-    at: NodeSite, x: V, dim: Axes = None, *, correction: float | None = None, keepdim: bool = False
+    at: FxSite, x: V, dim: Axes = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[V, V]:
     total, middle = _variance(at, x, axes_of(dim, x.rank), _freedom(dim, None, correction), keepdim)
     return cast(total, at.dtype), cast(middle, x.dtype)
 
 
-def _extreme(method: str) -> Lowering:
-    def lower(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
-        axes = axes_of(dim, x.rank)
-        if not axes:
-            return x
-        found: V = getattr(x, method)(axes, keepdim)
-        return found
-
-    return lower
+def _extreme(method: str, at: FxSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
+    axes = axes_of(dim, x.rank)
+    if not axes:
+        return x
+    found: V = getattr(x, method)(axes, keepdim)
+    return found
 
 
 for _name, _method in (("max", "reduce_max"), ("min", "reduce_min")):
-    lowering(f"aten.a{_name}", f"prims.a{_name}", f"aten.{_name}.default")(_extreme(_method))
+    lowering(f"aten.a{_name}", f"prims.a{_name}", f"aten.{_name}.default")(partial(_extreme, _method))
 
 
-def _extreme_at(largest: bool) -> Lowering:
-    def lower(at: NodeSite, x: V, dim: int, keepdim: bool = False) -> tuple[V, V]:
-        if not x.rank:
-            return x, at.full((), 0, dtypes.int64)
-        axis = axis_of(dim, x.rank)
-        values = (x.reduce_max if largest else x.reduce_min)([axis], keepdim)
-        return values, _places(x, largest, axis, keepdim)
-
-    return lower
+def _extreme_at(largest: bool, at: FxSite, x: V, dim: int, keepdim: bool = False) -> tuple[V, V]:
+    if not x.rank:
+        return x, at.full((), 0, dtypes.int64)
+    axis = axis_of(dim, x.rank)
+    values = (x.reduce_max if largest else x.reduce_min)([axis], keepdim)
+    return values, _places(x, largest, axis, keepdim)
 
 
 def _places(x: V, largest: bool, axis: int, keepdim: bool) -> V:
@@ -175,42 +154,36 @@ def _places(x: V, largest: bool, axis: int, keepdim: bool) -> V:
     return (ranked.argmax if largest else ranked.argmin)(axis, keepdim, dtypes.int64)
 
 
-lowering("aten.max.dim")(_extreme_at(True))
-lowering("aten.min.dim")(_extreme_at(False))
+lowering("aten.max.dim")(partial(_extreme_at, True))
+lowering("aten.min.dim")(partial(_extreme_at, False))
 
 
-def _argument(largest: bool) -> Lowering:
-    def lower(at: NodeSite, x: V, dim: int | None = None, keepdim: bool = False) -> V:
-        if not x.rank:
-            return at.full((), 0)
-        if dim is None:
-            flat = _places(x.reshape((x.type.size,)), largest, 0, False)
-            return flat.reshape((1,) * x.rank) if keepdim else flat
-        return _places(x, largest, axis_of(dim, x.rank), keepdim)
-
-    return lower
+def _argument(largest: bool, at: FxSite, x: V, dim: int | None = None, keepdim: bool = False) -> V:
+    if not x.rank:
+        return at.full((), 0)
+    if dim is None:
+        flat = _places(x.reshape((x.type.size,)), largest, 0, False)
+        return flat.reshape((1,) * x.rank) if keepdim else flat
+    return _places(x, largest, axis_of(dim, x.rank), keepdim)
 
 
-lowering("aten.argmax")(_argument(True))
-lowering("aten.argmin")(_argument(False))
+lowering("aten.argmax")(partial(_argument, True))
+lowering("aten.argmin")(partial(_argument, False))
 
 
-def _truth(method: str) -> Lowering:
-    def lower(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
-        axes = axes_of(dim, x.rank, empty_is_all=False) if dim is not None else list(range(x.rank))
-        value = cast(x, dtypes.bool_)
-        found: V = getattr(value, method)(axes, keepdim) if axes else value
-        return cast(found, at.dtype)
-
-    return lower
+def _truth(method: str, at: FxSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
+    axes = axes_of(dim, x.rank, empty_is_all=False) if dim is not None else list(range(x.rank))
+    value = cast(x, dtypes.bool_)
+    found: V = getattr(value, method)(axes, keepdim) if axes else value
+    return cast(found, at.dtype)
 
 
-lowering("aten.any")(_truth("reduce_or"))
-lowering("aten.all")(_truth("reduce_and"))
+lowering("aten.any")(partial(_truth, "reduce_or"))
+lowering("aten.all")(partial(_truth, "reduce_and"))
 
 
 @lowering("aten.logsumexp")
-def logsumexp(at: NodeSite, x: V, dim: Axes, keepdim: bool = False) -> V:
+def logsumexp(at: FxSite, x: V, dim: Axes, keepdim: bool = False) -> V:
     value = cast(x, at.dtype)
     if value.dtype.is_complex:
         raise at.refuse("of complex numbers")
@@ -218,13 +191,13 @@ def logsumexp(at: NodeSite, x: V, dim: Axes, keepdim: bool = False) -> V:
 
 
 @lowering("aten._softmax", "prims._softmax")
-def softmax(at: NodeSite, x: V, dim: int, half_to_float: bool = False) -> V:
+def softmax(at: FxSite, x: V, dim: int, half_to_float: bool = False) -> V:
     value = cast(x, at.dtype)
     return normalize.softmax(value, axis_of(dim, x.rank)) if x.rank else at.full((), 1.0)
 
 
 @lowering("aten._log_softmax")
-def log_softmax(at: NodeSite, x: V, dim: int, half_to_float: bool = False) -> V:
+def log_softmax(at: FxSite, x: V, dim: int, half_to_float: bool = False) -> V:
     value = cast(x, at.dtype)
     return normalize.log_softmax(value, axis_of(dim, x.rank)) if x.rank else at.full((), 0.0)
 
@@ -232,44 +205,38 @@ def log_softmax(at: NodeSite, x: V, dim: int, half_to_float: bool = False) -> V:
 # --- running totals ---------------------------------------------------------------------------------------
 
 
-@lowering("aten.cumsum")
-def cumsum(at: NodeSite, x: V, dim: int, *, dtype: Any = None) -> V:
+def _running(method: str, at: FxSite, x: V, dim: int, *, dtype: Any = None) -> V:
     value = cast(x, at.dtype)
-    return value.cumsum(axis_of(dim, x.rank)) if x.rank else value
+    return getattr(value, method)(axis_of(dim, x.rank)) if x.rank else value
 
 
-@lowering("aten.cumprod")
-def cumprod(at: NodeSite, x: V, dim: int, *, dtype: Any = None) -> V:
-    value = cast(x, at.dtype)
-    return value.cumprod(axis_of(dim, x.rank)) if x.rank else value
+lowering("aten.cumsum")(partial(_running, "cumsum"))
+lowering("aten.cumprod")(partial(_running, "cumprod"))
 
 
 @lowering("aten.logcumsumexp")
-def logcumsumexp(at: NodeSite, x: V, dim: int) -> V:
+def logcumsumexp(at: FxSite, x: V, dim: int) -> V:
     if x.dtype.is_complex:
         raise at.refuse("of complex numbers")
     return cumulative.cumlogsumexp(x, axis_of(dim, x.rank)) if x.rank else x
 
 
-def _running_extreme(largest: bool) -> Lowering:
-    def lower(at: NodeSite, x: V, dim: int) -> tuple[V, V]:
-        if not x.rank:
-            return x, at.full((), 0, dtypes.int64)
-        axis = axis_of(dim, x.rank)
-        ranked = x.cast(dtypes.int8) if x.dtype.is_bool else x
-        best = (ranked.cummax if largest else ranked.cummin)(axis)
-        # the last place that is as good as all before it
-        here = ranked.eq(best)
-        if x.dtype.is_float:
-            here = here.or_(ranked.is_nan())
-        place = at.graph.iota(x.dims, axis, dtypes.int64)
-        return cast(best, x.dtype), here.select(place, 0).cummax(axis)
-
-    return lower
+def _running_extreme(largest: bool, at: FxSite, x: V, dim: int) -> tuple[V, V]:
+    if not x.rank:
+        return x, at.full((), 0, dtypes.int64)
+    axis = axis_of(dim, x.rank)
+    ranked = x.cast(dtypes.int8) if x.dtype.is_bool else x
+    best = (ranked.cummax if largest else ranked.cummin)(axis)
+    # the last place that is as good as all before it
+    here = ranked.eq(best)
+    if x.dtype.is_float:
+        here = here.or_(ranked.is_nan())
+    place = at.graph.iota(x.dims, axis, dtypes.int64)
+    return cast(best, x.dtype), here.select(place, 0).cummax(axis)
 
 
-lowering("aten.cummax")(_running_extreme(True))
-lowering("aten.cummin")(_running_extreme(False))
+lowering("aten.cummax")(partial(_running_extreme, True))
+lowering("aten.cummin")(partial(_running_extreme, False))
 
 
 # --- norms ------------------------------------------------------------------------------------------------
@@ -277,7 +244,7 @@ lowering("aten.cummin")(_running_extreme(False))
 
 @lowering("aten.linalg_vector_norm")
 def vector_norm(
-    at: NodeSite, x: V, ord: float = 2, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
+    at: FxSite, x: V, ord: float = 2, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
 ) -> V:
     axes = axes_of(dim, x.rank)
     given = at.kind(dtype) if dtype is not None else x.dtype
@@ -306,7 +273,7 @@ def _wide_part(dtype: DType) -> DType:
 
 
 @lowering("aten.count_nonzero")
-def count_nonzero(at: NodeSite, x: V, dim: Axes = None) -> V:
+def count_nonzero(at: FxSite, x: V, dim: Axes = None) -> V:
     axes = axes_of(dim, x.rank)
     found = cast(x, dtypes.bool_).cast(dtypes.int64)
     return found.reduce_sum(axes) if axes else found

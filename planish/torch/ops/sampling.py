@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from planish import dtypes
 from planish.frontend.autodiff.reverse import vjp
@@ -11,27 +13,25 @@ from planish.ptir.builder import Graph
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.resize import interpolate
 from planish.torch.registry import Lowering, lowering
-from planish.torch.site import NodeSite, cast, sizes, spread
+from planish.torch.site import FxSite, cast, sizes, spread
 
 
-def _antialiased(mode: str) -> Lowering:
-    def lower(
-        at: NodeSite,
-        x: V,
-        output_size: Sequence[int],
-        align_corners: bool,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> V:
-        if scales_h is not None or scales_w is not None:
-            raise at.refuse("with factors of its own")
-        return interpolate(x, output_size, None, mode, align_corners, antialias=True)
-
-    return lower
+def _antialiased(
+    mode: str,
+    at: FxSite,
+    x: V,
+    output_size: Sequence[int],
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> V:
+    if scales_h is not None or scales_w is not None:
+        raise at.refuse("with factors of its own")
+    return interpolate(x, output_size, None, mode, align_corners, antialias=True)
 
 
-lowering("aten._upsample_bilinear2d_aa.default")(_antialiased("bilinear"))
-lowering("aten._upsample_bicubic2d_aa.default")(_antialiased("bicubic"))
+lowering("aten._upsample_bilinear2d_aa.default")(partial(_antialiased, "bilinear"))
+lowering("aten._upsample_bicubic2d_aa.default")(partial(_antialiased, "bicubic"))
 
 
 def _unnormalised(place: V, size: int, align_corners: bool) -> V:
@@ -55,7 +55,7 @@ def _reflected(place: V, size: int, align_corners: bool) -> V:
 
 @lowering("aten.grid_sampler_3d")
 def grid_sampler_3d(
-    at: NodeSite, x: V, grid: V, interpolation_mode: int, padding_mode: int, align_corners: bool
+    at: FxSite, x: V, grid: V, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> V:
     """Linear (0) or nearest (1), with zeros (0), the border (1) or a mirror (2) outside."""
     space = sizes(at, x)[2:]
@@ -94,11 +94,11 @@ def grid_sampler_3d(
 # --- derivatives ------------------------------------------------------------------------------------------
 
 
-def pulled_back(at: NodeSite, forward: Callable[..., V], inputs: Sequence[V], cotangent: V) -> list[V]:
+def pulled_back(at: FxSite, forward: Callable[..., V], inputs: Sequence[V], cotangent: V) -> list[V]:
     """The gradient of each input, of what a lowering writes: by planish's own derivative of it."""
     graph = Graph("forward")
     own = [graph.input(f"x{n}", x.type) for n, x in enumerate(inputs)]
-    function = vjp(graph.build(forward(NodeSite(graph, at.node), *own)))
+    function = vjp(graph.build(forward(FxSite(graph, at.node), *own)))
     values = dict(zip(function.params, [*inputs, cotangent], strict=True))
     for inst in function:
         if inst.regions:
@@ -110,7 +110,7 @@ def pulled_back(at: NodeSite, forward: Callable[..., V], inputs: Sequence[V], co
 
 @lowering("aten.grid_sampler_3d_backward")
 def grid_sampler_3d_backward(
-    at: NodeSite,
+    at: FxSite,
     gradient: V,
     x: V,
     grid: V,
@@ -122,7 +122,7 @@ def grid_sampler_3d_backward(
     if interpolation_mode > 1:
         raise at.refuse("of cubic interpolation")
 
-    def forward(inner: NodeSite, picture: V, places: V) -> V:
+    def forward(inner: FxSite, picture: V, places: V) -> V:
         return grid_sampler_3d(inner, picture, places, interpolation_mode, padding_mode, align_corners)
 
     of_x, of_grid = pulled_back(at, forward, [x, grid], gradient)
@@ -130,52 +130,35 @@ def grid_sampler_3d_backward(
 
 
 @lowering("aten.grid_sampler_2d_backward")
-def grid_sampler_2d_backward(
-    at: NodeSite,
-    gradient: V,
-    x: V,
-    grid: V,
-    interpolation_mode: int,
-    padding_mode: int,
-    align_corners: bool,
-    output_mask: Sequence[bool],
-) -> tuple[V, V]:
+def grid_sampler_2d_backward(at: FxSite, gradient: V, x: V, grid: V, *how: Any, **named: Any) -> tuple[V, V]:
     """As a space of one layer, looked at in its middle."""
     deep = grid.expand_dims(1)
     deep = deep.concat([at.full((*deep.dims[:-1], 1), 0.0, grid.dtype)], 4)
-    of_x, of_grid = grid_sampler_3d_backward(
-        at,
-        gradient.expand_dims(2),
-        x.expand_dims(2),
-        deep,
-        interpolation_mode,
-        padding_mode,
-        align_corners,
-        output_mask,
-    )
+    flat = gradient.expand_dims(2), x.expand_dims(2), deep
+    of_x, of_grid = grid_sampler_3d_backward(at, *flat, *how, **named)
     return of_x.squeeze([2]), of_grid[..., :2].squeeze([1])
 
 
-def _antialiased_backward(forward: Lowering) -> Lowering:
-    def lower(
-        at: NodeSite,
-        gradient: V,
-        output_size: Sequence[int],
-        input_size: Sequence[int],
-        align_corners: bool,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> V:
-        picture = at.full(tuple(input_size), 0.0, gradient.dtype)  # it is linear: any will do
-        return pulled_back(
-            at,
-            lambda inner, x: forward(inner, x, output_size, align_corners, scales_h, scales_w),
-            [picture],
-            gradient,
-        )[0]
-
-    return lower
+def _antialiased_backward(
+    forward: Lowering,
+    at: FxSite,
+    gradient: V,
+    output_size: Sequence[int],
+    input_size: Sequence[int],
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> V:
+    picture = at.full(tuple(input_size), 0.0, gradient.dtype)  # it is linear: any will do
+    return pulled_back(
+        at,
+        lambda inner, x: forward(inner, x, output_size, align_corners, scales_h, scales_w),
+        [picture],
+        gradient,
+    )[0]
 
 
 for _mode in ("bilinear", "bicubic"):
-    lowering(f"aten._upsample_{_mode}2d_aa_backward.default")(_antialiased_backward(_antialiased(_mode)))
+    lowering(f"aten._upsample_{_mode}2d_aa_backward.default")(
+        partial(_antialiased_backward, partial(_antialiased, _mode))
+    )

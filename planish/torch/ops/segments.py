@@ -9,7 +9,7 @@ from typing import Any, Final
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, axes_of, axis_of, cast, sizes, spread
+from planish.torch.site import FxSite, axes_of, axis_of, cast, sizes, spread
 
 # --- segments ---------------------------------------------------------------------------------------------
 
@@ -19,7 +19,7 @@ _KINDS: Final = {
 """How a segment's elements combine, and what an empty one gives."""
 
 
-def _segments(at: NodeSite, x: V, axis: int, lengths: V | None, offsets: V | None) -> tuple[list[V], V]:
+def _segments(at: FxSite, x: V, axis: int, lengths: V | None, offsets: V | None) -> tuple[list[V], V]:
     """Per element, the indices of the segment it is in (of the leading axes, then its number), and each segment's length."""
     if offsets is not None:
         marks = cast(offsets, dtypes.int64)
@@ -41,7 +41,7 @@ def _segments(at: NodeSite, x: V, axis: int, lengths: V | None, offsets: V | Non
 
 @lowering("aten.segment_reduce")
 def segment_reduce(
-    at: NodeSite,
+    at: FxSite,
     data: V,
     reduce: str,
     *,
@@ -70,7 +70,7 @@ def segment_reduce(
 
 @lowering("aten._segment_reduce_backward")
 def segment_reduce_backward(
-    at: NodeSite,
+    at: FxSite,
     gradient: V,
     output: V,
     data: V,
@@ -102,7 +102,7 @@ def segment_reduce_backward(
 # --- histograms -------------------------------------------------------------------------------------------
 
 
-def _edges(at: NodeSite, x: V, bins: Sequence[int], given: Sequence[float] | None) -> list[V]:
+def _edges(at: FxSite, x: V, bins: Sequence[int], given: Sequence[float] | None) -> list[V]:
     """The edges of the bins of each column: equally spaced over the range that is given or met."""
     flat = x.reshape((-1, x.dims[-1]))
     found = []
@@ -126,20 +126,14 @@ def _edges(at: NodeSite, x: V, bins: Sequence[int], given: Sequence[float] | Non
 
 @lowering("aten._histogramdd_bin_edges")
 def histogramdd_bin_edges(
-    at: NodeSite,
-    x: V,
-    bins: Sequence[int],
-    *,
-    range: Sequence[float] | None = None,
-    weight: V | None = None,
-    density: bool = False,
+    at: FxSite, x: V, bins: Sequence[int], *, range: Sequence[float] | None = None, **counted: Any
 ) -> list[V]:
     return _edges(at, x, bins, range)
 
 
 @lowering("aten._histogramdd_from_bin_cts")
 def histogramdd_from_bin_cts(
-    at: NodeSite,
+    at: FxSite,
     x: V,
     bins: Sequence[int],
     *,
@@ -153,12 +147,12 @@ def histogramdd_from_bin_cts(
 
 @lowering("aten._histogramdd_from_bin_tensors")
 def histogramdd_from_bin_tensors(
-    at: NodeSite, x: V, bins: Sequence[V], *, weight: V | None = None, density: bool = False
+    at: FxSite, x: V, bins: Sequence[V], *, weight: V | None = None, density: bool = False
 ) -> V:
     return _counted(at, x, bins, weight, density)
 
 
-def _counted(at: NodeSite, x: V, edges: Sequence[V], weight: V | None, density: bool) -> V:
+def _counted(at: FxSite, x: V, edges: Sequence[V], weight: V | None, density: bool) -> V:
     flat = x.reshape((-1, x.dims[-1]))
     rows = flat.dims[0]
     inside = at.full((rows,), True, dtypes.bool_)
@@ -192,7 +186,7 @@ def _counted(at: NodeSite, x: V, edges: Sequence[V], weight: V | None, density: 
 
 
 @lowering("aten.hash_tensor")
-def hash_tensor(at: NodeSite, x: V, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> V:
+def hash_tensor(at: FxSite, x: V, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> V:
     """The exclusive or of all elements' bits, each as 64 of them: halves of the axis are combined until one is left."""
     if mode or x.dtype.is_complex:
         raise at.refuse("of that mode or dtype")

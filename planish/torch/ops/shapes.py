@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,13 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import shaping
 from planish.ptir.library.common import move_axis
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, Operand, axes_of, axis_of, cast, sizes, spread
+from planish.torch.site import FxSite, Operand, axes_of, axis_of, cast, sizes, spread
 
 
 @lowering(
     "aten.view", "aten.reshape", "aten._unsafe_view", "aten.view_copy", "aten._reshape_alias", "prims.reshape"
 )
-def view(at: NodeSite, x: V, size: Sequence[DimLike], stride: Any = None) -> V:
+def view(at: FxSite, x: V, size: Sequence[DimLike], stride: Any = None) -> V:
     if -1 in size:
         rest = math.prod(dim for dim in size if dim != -1)
         size = [x.type.size // rest if dim == -1 and rest else (0 if dim == -1 else dim) for dim in size]
@@ -28,12 +29,12 @@ def view(at: NodeSite, x: V, size: Sequence[DimLike], stride: Any = None) -> V:
 
 
 @lowering("aten.permute", "aten.permute_copy", "prims.transpose")
-def permute(at: NodeSite, x: V, dims: Sequence[int]) -> V:
+def permute(at: FxSite, x: V, dims: Sequence[int]) -> V:
     return x.transpose([axis_of(axis, x.rank) for axis in dims]) if x.rank else x
 
 
 @lowering("aten.transpose", "aten.transpose_copy")
-def transpose(at: NodeSite, x: V, first: int, second: int) -> V:
+def transpose(at: FxSite, x: V, first: int, second: int) -> V:
     if not x.rank:
         return x
     order = list(range(x.rank))
@@ -43,30 +44,30 @@ def transpose(at: NodeSite, x: V, first: int, second: int) -> V:
 
 
 @lowering("aten.t", "aten.t_copy")
-def t(at: NodeSite, x: V) -> V:
+def t(at: FxSite, x: V) -> V:
     return x.transpose([1, 0]) if x.rank == 2 else x
 
 
 @lowering("aten.unsqueeze", "aten.unsqueeze_copy")
-def unsqueeze(at: NodeSite, x: V, dim: int) -> V:
+def unsqueeze(at: FxSite, x: V, dim: int) -> V:
     return x.expand_dims(dim % (x.rank + 1))
 
 
 @lowering("aten.squeeze", "aten.squeeze_copy")
-def squeeze(at: NodeSite, x: V, dim: int | Sequence[int] | None = None) -> V:
+def squeeze(at: FxSite, x: V, dim: int | Sequence[int] | None = None) -> V:
     gone = axes_of(dim, x.rank, empty_is_all=False)
     return x.reshape([size for axis, size in enumerate(x.dims) if axis not in gone or size != 1])
 
 
 @lowering("aten.expand", "aten.expand_copy")
-def expand(at: NodeSite, x: V, size: Sequence[DimLike], *, implicit: bool = False) -> V:
+def expand(at: FxSite, x: V, size: Sequence[DimLike], *, implicit: bool = False) -> V:
     lead = len(size) - x.rank
     dims = [x.dims[axis - lead] if dim == -1 and axis >= lead else dim for axis, dim in enumerate(size)]
     return spread(x, dims)
 
 
 @lowering("prims.broadcast_in_dim")
-def broadcast_in_dim(at: NodeSite, x: V, shape: Sequence[DimLike], broadcast_dimensions: Sequence[int]) -> V:
+def broadcast_in_dim(at: FxSite, x: V, shape: Sequence[DimLike], broadcast_dimensions: Sequence[int]) -> V:
     dims: list[DimLike] = [1] * len(shape)
     for axis, place in enumerate(broadcast_dimensions):
         dims[place] = x.dims[axis]
@@ -74,12 +75,12 @@ def broadcast_in_dim(at: NodeSite, x: V, shape: Sequence[DimLike], broadcast_dim
 
 
 @lowering("prims.collapse_view", "prims.collapse")
-def collapse(at: NodeSite, x: V, start: int, end: int) -> V:
+def collapse(at: FxSite, x: V, start: int, end: int) -> V:
     return x.reshape((*x.dims[:start], math.prod(sizes(at, x)[start : end + 1]), *x.dims[end + 1 :]))
 
 
 @lowering("prims.split_dim")
-def split_dim(at: NodeSite, x: V, dim: int, outer_length: int) -> V:
+def split_dim(at: FxSite, x: V, dim: int, outer_length: int) -> V:
     return x.reshape((*x.dims[:dim], outer_length, x.dims[dim] // outer_length, *x.dims[dim + 1 :]))
 
 
@@ -105,7 +106,7 @@ def _cut(x: V, axis: int, start: DimLike, limit: DimLike, step: int = 1) -> V:
 
 @lowering("aten.slice", "aten.slice_copy")
 def slice_(
-    at: NodeSite, x: V, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    at: FxSite, x: V, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> V:
     axis = axis_of(dim, x.rank)
     size = x.dims[axis]
@@ -118,7 +119,7 @@ def slice_(
 
 
 @lowering("aten.select", "aten.select_copy")
-def select(at: NodeSite, x: V, dim: int, index: int) -> V:
+def select(at: FxSite, x: V, dim: int, index: int) -> V:
     axis = axis_of(dim, x.rank)
     size = x.dims[axis]
     place = index + size if index < 0 else index
@@ -127,7 +128,7 @@ def select(at: NodeSite, x: V, dim: int, index: int) -> V:
 
 
 @lowering("aten.narrow", "aten.narrow_copy")
-def narrow(at: NodeSite, x: V, dim: int, start: int, length: int) -> V:
+def narrow(at: FxSite, x: V, dim: int, start: int, length: int) -> V:
     axis = axis_of(dim, x.rank)
     first = start + sizes(at, x)[axis] if start < 0 else start
     return _cut(x, axis, first, first + length)
@@ -135,7 +136,7 @@ def narrow(at: NodeSite, x: V, dim: int, start: int, length: int) -> V:
 
 @lowering("aten.slice_scatter")
 def slice_scatter(
-    at: NodeSite, x: V, src: V, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    at: FxSite, x: V, src: V, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> V:
     axis = axis_of(dim, x.rank)
     size = sizes(at, x)[axis]
@@ -157,19 +158,19 @@ def slice_scatter(
 
 
 @lowering("aten.select_scatter")
-def select_scatter(at: NodeSite, x: V, src: V, dim: int, index: int) -> V:
+def select_scatter(at: FxSite, x: V, src: V, dim: int, index: int) -> V:
     axis = axis_of(dim, x.rank)
     place = index % sizes(at, x)[axis]
     return slice_scatter(at, x, src.expand_dims(axis), axis, place, place + 1)
 
 
 @lowering("aten.split_with_sizes", "aten.split_with_sizes_copy")
-def split_with_sizes(at: NodeSite, x: V, split_sizes: Sequence[int], dim: int = 0) -> list[V]:
+def split_with_sizes(at: FxSite, x: V, split_sizes: Sequence[int], dim: int = 0) -> list[V]:
     return shaping.split(x, split_sizes, axis_of(dim, x.rank))
 
 
 @lowering("aten.split", "aten.split_copy")
-def split(at: NodeSite, x: V, split_size: int | Sequence[int], dim: int = 0) -> list[V]:
+def split(at: FxSite, x: V, split_size: int | Sequence[int], dim: int = 0) -> list[V]:
     axis = axis_of(dim, x.rank)
     if not isinstance(split_size, int):
         return split_with_sizes(at, x, split_size, axis)
@@ -180,20 +181,20 @@ def split(at: NodeSite, x: V, split_size: int | Sequence[int], dim: int = 0) -> 
 
 
 @lowering("aten.unbind", "aten.unbind_copy")
-def unbind(at: NodeSite, x: V, dim: int = 0) -> list[V]:
+def unbind(at: FxSite, x: V, dim: int = 0) -> list[V]:
     axis = axis_of(dim, x.rank)
     return [select(at, x, axis, number) for number in range(sizes(at, x)[axis])]
 
 
 @lowering("aten.diagonal", "aten.diagonal_copy")
-def diagonal(at: NodeSite, x: V, offset: int = 0, dim1: int = 0, dim2: int = 1) -> V:
+def diagonal(at: FxSite, x: V, offset: int = 0, dim1: int = 0, dim2: int = 1) -> V:
     first, second = axis_of(dim1, x.rank), axis_of(dim2, x.rank)
     rest = [axis for axis in range(x.rank) if axis not in (first, second)]
     return shaping.diagonal(x.transpose([*rest, first, second]), offset)
 
 
 @lowering("aten.diagonal_scatter")
-def diagonal_scatter(at: NodeSite, x: V, src: V, offset: int = 0, dim1: int = 0, dim2: int = 1) -> V:
+def diagonal_scatter(at: FxSite, x: V, src: V, offset: int = 0, dim1: int = 0, dim2: int = 1) -> V:
     first, second = axis_of(dim1, x.rank), axis_of(dim2, x.rank)
     line = at.graph.iota((src.dims[-1],), 0, dtypes.int64)
     rows, columns = line.add(max(-offset, 0)), line.add(max(offset, 0))
@@ -206,7 +207,7 @@ def diagonal_scatter(at: NodeSite, x: V, src: V, offset: int = 0, dim1: int = 0,
 
 
 @lowering("aten.unfold", "aten.unfold_copy")
-def unfold(at: NodeSite, x: V, dimension: int, size: int, step: int) -> V:
+def unfold(at: FxSite, x: V, dimension: int, size: int, step: int) -> V:
     if not x.rank:
         return x.reshape((size,))
     axis = axis_of(dimension, x.rank)
@@ -218,7 +219,7 @@ def unfold(at: NodeSite, x: V, dimension: int, size: int, step: int) -> V:
 
 @lowering("aten.as_strided", "aten.as_strided_copy")
 def as_strided(
-    at: NodeSite, x: V, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+    at: FxSite, x: V, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> V:
     """Of a tensor that fills its storage in order: elements by their place in it."""
     fake = at.node.all_input_nodes[0].meta["val"]
@@ -227,12 +228,12 @@ def as_strided(
     return at_places(at, x, size, stride, storage_offset or 0)
 
 
-def at_places(at: NodeSite, x: V, size: Sequence[int], stride: Sequence[int], offset: int) -> V:
+def at_places(at: FxSite, x: V, size: Sequence[int], stride: Sequence[int], offset: int) -> V:
     """The elements of a contiguous tensor at an offset and strides."""
     return x.reshape((x.type.size,)).gather([places_of(at, size, stride, offset)], [0])
 
 
-def places_of(at: NodeSite, size: Sequence[int], stride: Sequence[int], offset: int) -> V:
+def places_of(at: FxSite, size: Sequence[int], stride: Sequence[int], offset: int) -> V:
     place = at.full(size, offset, dtypes.int64)
     for axis, step in enumerate(stride):
         if step and size[axis] != 1:
@@ -242,7 +243,7 @@ def places_of(at: NodeSite, size: Sequence[int], stride: Sequence[int], offset: 
 
 @lowering("aten.as_strided_scatter")
 def as_strided_scatter(
-    at: NodeSite, x: V, src: V, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+    at: FxSite, x: V, src: V, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> V:
     fake = at.node.all_input_nodes[0].meta["val"]
     if not fake.is_contiguous() or fake.storage_offset():
@@ -254,8 +255,8 @@ def as_strided_scatter(
 # --- several of them --------------------------------------------------------------------------------------
 
 
-@lowering("aten.cat", "aten.concatenate")
-def cat(at: NodeSite, tensors: Sequence[V], dim: int = 0) -> V:
+@lowering("aten.cat", "aten.concatenate", "prims.cat")
+def cat(at: FxSite, tensors: Sequence[V], dim: int = 0) -> V:
     # a vector of nothing goes with any shape
     parts = [cast(x, at.dtype) for x in tensors if x.dims != (0,)]
     if not parts:
@@ -263,13 +264,8 @@ def cat(at: NodeSite, tensors: Sequence[V], dim: int = 0) -> V:
     return parts[0].concat(parts[1:], axis_of(dim, parts[0].rank)) if len(parts) > 1 else parts[0]
 
 
-@lowering("prims.cat")
-def prims_cat(at: NodeSite, tensors: Sequence[V], dim: int) -> V:
-    return cat(at, tensors, dim)
-
-
 @lowering("aten.stack")
-def stack(at: NodeSite, tensors: Sequence[V], dim: int = 0) -> V:
+def stack(at: FxSite, tensors: Sequence[V], dim: int = 0) -> V:
     return shaping.stack([cast(x, at.dtype) for x in tensors], dim)
 
 
@@ -277,13 +273,13 @@ def stack(at: NodeSite, tensors: Sequence[V], dim: int = 0) -> V:
 
 
 @lowering("aten.flip", "prims.rev")
-def flip(at: NodeSite, x: V, dims: Sequence[int]) -> V:
+def flip(at: FxSite, x: V, dims: Sequence[int]) -> V:
     axes = axes_of(dims, x.rank, empty_is_all=False)
     return x.reverse(axes) if axes else x
 
 
 @lowering("aten.roll")
-def roll(at: NodeSite, x: V, shifts: int | Sequence[int], dims: int | Sequence[int] = ()) -> V:
+def roll(at: FxSite, x: V, shifts: int | Sequence[int], dims: int | Sequence[int] = ()) -> V:
     steps = [shifts] if isinstance(shifts, int) else list(shifts)
     axes = [dims] if isinstance(dims, int) else list(dims)
     if not x.rank:
@@ -294,31 +290,26 @@ def roll(at: NodeSite, x: V, shifts: int | Sequence[int], dims: int | Sequence[i
 
 
 @lowering("aten.repeat")
-def repeat(at: NodeSite, x: V, repeats: Sequence[int]) -> V:
+def repeat(at: FxSite, x: V, repeats: Sequence[int]) -> V:
     return shaping.tile(x, repeats)
 
 
 @lowering("aten.constant_pad_nd")
-def constant_pad_nd(at: NodeSite, x: V, pad: Sequence[int], value: Any = 0) -> V:
+def constant_pad_nd(at: FxSite, x: V, pad: Sequence[int], value: Any = 0) -> V:
     low, high = [0] * x.rank, [0] * x.rank
     for number in range(len(pad) // 2):
         low[x.rank - 1 - number], high[x.rank - 1 - number] = pad[2 * number], pad[2 * number + 1]
     return x.pad(low, high, value=at.full((), value, x.dtype))
 
 
-def _padded(mode: str) -> Any:
-    def lower(at: NodeSite, x: V, padding: Sequence[int]) -> V:
-        for number in range(len(padding) // 2):
-            axis = x.rank - 1 - number
-            x = x.take(
-                _sources(at, sizes(at, x)[axis], padding[2 * number], padding[2 * number + 1], mode), axis
-            )
-        return x
-
-    return lower
+def _padded(mode: str, at: FxSite, x: V, padding: Sequence[int]) -> V:
+    for number in range(len(padding) // 2):
+        axis = x.rank - 1 - number
+        x = x.take(_sources(at, sizes(at, x)[axis], padding[2 * number], padding[2 * number + 1], mode), axis)
+    return x
 
 
-def _sources(at: NodeSite, size: int, before: int, after: int, mode: str) -> V:
+def _sources(at: FxSite, size: int, before: int, after: int, mode: str) -> V:
     """Where each element of a padded axis comes from; negative amounts crop."""
     line = np.arange(-before, size + after)
     if mode == "reflect":
@@ -327,55 +318,47 @@ def _sources(at: NodeSite, size: int, before: int, after: int, mode: str) -> V:
     return at.graph.constant(np.clip(line, 0, size - 1).astype(np.int64))
 
 
-def _padded_backward(mode: str) -> Any:
-    def lower(at: NodeSite, gradient: V, x: V, padding: Sequence[int]) -> V:
-        """Every element goes back to where it came from, and is added up there."""
-        for number in range(len(padding) // 2):
-            axis = x.rank - 1 - number
-            source = _sources(at, sizes(at, x)[axis], padding[2 * number], padding[2 * number + 1], mode)
-            dims = (*gradient.dims[:axis], x.dims[axis], *gradient.dims[axis + 1 :])
-            start = at.full(dims, 0, gradient.dtype)
-            gradient = start.scatter(move_axis(gradient, axis, 0), [source], [axis], "add")
-        return gradient
-
-    return lower
+def _padded_backward(mode: str, at: FxSite, gradient: V, x: V, padding: Sequence[int]) -> V:
+    """Every element goes back to where it came from, and is added up there."""
+    for number in range(len(padding) // 2):
+        axis = x.rank - 1 - number
+        source = _sources(at, sizes(at, x)[axis], padding[2 * number], padding[2 * number + 1], mode)
+        dims = (*gradient.dims[:axis], x.dims[axis], *gradient.dims[axis + 1 :])
+        start = at.full(dims, 0, gradient.dtype)
+        gradient = start.scatter(move_axis(gradient, axis, 0), [source], [axis], "add")
+    return gradient
 
 
 for _space in (1, 2, 3):
     for _mode, _name in (("reflect", "reflection"), ("edge", "replication")):
-        lowering(f"aten.{_name}_pad{_space}d")(_padded(_mode))
-        lowering(f"aten.{_name}_pad{_space}d_backward")(_padded_backward(_mode))
+        lowering(f"aten.{_name}_pad{_space}d")(partial(_padded, _mode))
+        lowering(f"aten.{_name}_pad{_space}d_backward")(partial(_padded_backward, _mode))
 
 
-@lowering("aten.tril")
-def tril(at: NodeSite, x: V, diagonal: int = 0) -> V:
-    return shaping.tril(x, diagonal)
+def _triangle(part: Callable[[V, int], V], at: FxSite, x: V, diagonal: int = 0) -> V:
+    return part(x, diagonal)
 
 
-@lowering("aten.triu")
-def triu(at: NodeSite, x: V, diagonal: int = 0) -> V:
-    return shaping.triu(x, diagonal)
+lowering("aten.tril")(partial(_triangle, shaping.tril))
+lowering("aten.triu")(partial(_triangle, shaping.triu))
 
 
-def _corner(upper: bool) -> Any:
-    def lower(at: NodeSite, row: int, col: int, offset: int = 0, **how: Any) -> V:
-        rows, columns = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
-        return cast(at.graph.constant(np.stack([rows, columns]).astype(np.int64)), at.dtype)
-
-    return lower
+def _corner(upper: bool, at: FxSite, row: int, col: int, offset: int = 0, **how: Any) -> V:
+    rows, columns = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
+    return cast(at.graph.constant(np.stack([rows, columns]).astype(np.int64)), at.dtype)
 
 
-lowering("aten.tril_indices")(_corner(False))
-lowering("aten.triu_indices")(_corner(True))
+lowering("aten.tril_indices")(partial(_corner, False))
+lowering("aten.triu_indices")(partial(_corner, True))
 
 
 @lowering("aten.copy")
-def copy(at: NodeSite, x: V, src: Operand, non_blocking: bool = False) -> V:
+def copy(at: FxSite, x: V, src: Operand, non_blocking: bool = False) -> V:
     return spread(at.of(src, x.dtype), x.dims)
 
 
 @lowering("aten.pixel_shuffle")
-def pixel_shuffle(at: NodeSite, x: V, upscale_factor: int) -> V:
+def pixel_shuffle(at: FxSite, x: V, upscale_factor: int) -> V:
     lead = x.dims[:-3]
     flat = x.reshape((math.prod(sizes(at, x)[:-3]), *x.dims[-3:]))
     found = shaping.depth_to_space(flat, upscale_factor, "CRD")

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import special
-from planish.torch.registry import Lowering, lowering
-from planish.torch.site import NodeSite, Operand, cast
+from planish.torch.registry import lowering
+from planish.torch.site import FxSite, Operand, cast
 
 Function = Callable[[V], V]
 
 
-def _wide(function: Function) -> Lowering:
+def _wide(function: Function, at: FxSite, x: V) -> V:
     """Computed in float64, whatever is given."""
-
-    def lower(at: NodeSite, x: V) -> V:
-        value = cast(x, dtypes.float64)
-        return cast(value.is_nan().select(value, function(value)), at.dtype)
-
-    return lower
+    value = cast(x, dtypes.float64)
+    return cast(value.is_nan().select(value, function(value)), at.dtype)
 
 
 _ONE_VARIABLE: Final[dict[str, Function]] = {
@@ -40,20 +37,20 @@ _ONE_VARIABLE: Final[dict[str, Function]] = {
     "prims.erfcx": special.erfcx,
 }  # fmt: skip
 for _name, _function in _ONE_VARIABLE.items():
-    lowering(_name)(_wide(_function))
+    lowering(_name)(partial(_wide, _function))
 
 
 # --- gamma and zeta ---------------------------------------------------------------------------------------
 
 
 @lowering("prims.zeta", "aten.special_zeta")
-def zeta(at: NodeSite, x: Operand, y: Operand) -> V:
+def zeta(at: FxSite, x: Operand, y: Operand) -> V:
     s, q = at.together(x, y, dtype=dtypes.float64)
     return cast(special.zeta(s, q), at.dtype)
 
 
 @lowering("aten.polygamma")
-def polygamma(at: NodeSite, n: int, x: V) -> V:
+def polygamma(at: FxSite, n: int, x: V) -> V:
     value = cast(x, dtypes.float64)
     if n == 0:
         return cast(value.digamma(), at.dtype)
@@ -108,22 +105,19 @@ def _incomplete(a: V, x: V) -> tuple[V, V]:
     return lower, upper
 
 
-def _gamma_part(upper: bool) -> Lowering:
-    def lower(at: NodeSite, x: Operand, y: Operand) -> V:
-        a, value = at.together(x, y, dtype=dtypes.float64)
-        found = _incomplete(a, value)[1 if upper else 0]
-        at_zero = special.each(1.0 if upper else 0.0, a)
-        at_end = special.each(0.0 if upper else 1.0, a)
-        found = value.eq(0).select(at_zero, found)
-        found = a.eq(0).select(at_end, found)
-        found = value.is_inf().select(at_end, found)
-        found = a.is_inf().select(at_zero, found)
-        nothing = a.lt(0).or_(value.lt(0)).or_(a.is_nan()).or_(value.is_nan())
-        nothing = nothing.or_(a.eq(0).and_(value.eq(0))).or_(a.is_inf().and_(value.is_inf()))
-        return cast(nothing.select(special.each(math.nan, a), found), at.dtype)
-
-    return lower
+def _gamma_part(upper: bool, at: FxSite, x: Operand, y: Operand) -> V:
+    a, value = at.together(x, y, dtype=dtypes.float64)
+    found = _incomplete(a, value)[1 if upper else 0]
+    at_zero = special.each(1.0 if upper else 0.0, a)
+    at_end = special.each(0.0 if upper else 1.0, a)
+    found = value.eq(0).select(at_zero, found)
+    found = a.eq(0).select(at_end, found)
+    found = value.is_inf().select(at_end, found)
+    found = a.is_inf().select(at_zero, found)
+    nothing = a.lt(0).or_(value.lt(0)).or_(a.is_nan()).or_(value.is_nan())
+    nothing = nothing.or_(a.eq(0).and_(value.eq(0))).or_(a.is_inf().and_(value.is_inf()))
+    return cast(nothing.select(special.each(math.nan, a), found), at.dtype)
 
 
 for _part, _upper in (("igamma", False), ("igammac", True)):
-    lowering(f"prims.{_part}", f"aten.{_part}")(_gamma_part(_upper))
+    lowering(f"prims.{_part}", f"aten.{_part}")(partial(_gamma_part, _upper))

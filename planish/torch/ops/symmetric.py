@@ -11,12 +11,12 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.shaping import broadcast_dims
 from planish.ptir.types import TensorType
 from planish.torch.registry import lowering
-from planish.torch.site import NodeSite, spread
+from planish.torch.site import FxSite, spread
 
 
 @lowering("aten.linalg_ldl_factor_ex")
 def linalg_ldl_factor_ex(
-    at: NodeSite, x: V, *, hermitian: bool = False, check_errors: bool = False
+    at: FxSite, x: V, *, hermitian: bool = False, check_errors: bool = False
 ) -> tuple[V, V, V]:
     _check(at, x)
     types = (
@@ -29,7 +29,7 @@ def linalg_ldl_factor_ex(
 
 
 @lowering("aten.linalg_ldl_solve")
-def linalg_ldl_solve(at: NodeSite, packed: V, pivots: V, rhs: V, *, hermitian: bool = False) -> V:
+def linalg_ldl_solve(at: FxSite, packed: V, pivots: V, rhs: V, *, hermitian: bool = False) -> V:
     _check(at, packed)
     lead = broadcast_dims(packed.dims[:-2], rhs.dims[:-2])
     given = [
@@ -41,7 +41,7 @@ def linalg_ldl_solve(at: NodeSite, packed: V, pivots: V, rhs: V, *, hermitian: b
     return at.graph.custom_call(SOLVE, given, [kind], config={"hermitian": hermitian})[0]
 
 
-def _check(at: NodeSite, x: V) -> None:
+def _check(at: FxSite, x: V) -> None:
     if not has_ldl(x.dtype):
         raise at.refuse(f"NumPy's LAPACK has none for {x.dtype}")
     if not all(isinstance(size, int) for size in x.dims):
