@@ -17,8 +17,9 @@ from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import Compute, EndLoop, Load, Loop, Program
 from planish.optimize import templates
-from planish.optimize.cost import Estimate, estimate, least_cycles
+from planish.optimize.cost import estimate, least_cycles
 from planish.optimize.draft import Draft
+from planish.optimize.expected import Estimate
 from planish.optimize.heuristic import choose, drafted, rivals
 from planish.optimize.windows import window_of
 from planish.stages.pipeline import Machine, run

@@ -8,7 +8,8 @@ from functools import partial
 
 import pytest
 
-from planish.optimize.cost import Estimate, estimate
+from planish.optimize.cost import estimate
+from planish.optimize.expected import Estimate
 from planish.optimize.heuristic import choose
 from planish.optimize.why import explain
 from planish.stages.rangeify.attempts import attempts
