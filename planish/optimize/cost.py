@@ -34,6 +34,8 @@ _MASK: Final = 2.0
 """Operations on a vector that one condition of a masked access takes: places are compared, and masks joined."""
 _SHORT: Final = 8
 """Iterations of a loop that is unrolled."""
+_BEGUN: Final = 16
+"""Iterations that a core has begun at once, if they do not wait for each other."""
 _NEAR: Final = 4
 """Elements from one to the next, up to which whole vectors are loaded and some of their lanes taken."""
 _FEWER: Final = 2
@@ -176,7 +178,9 @@ class _Model:
             busy = body.compute(target), body.access(target)
             compute += times * busy[0]
             access += times * busy[1]
-            waiting += times * max(0.0, body.chain - max(busy))
+            # (while a short loop waits, the next ones have begun)
+            alone = max(0.0, 1 - _BEGUN / max(trips(loops[-1]), 1)) if loops else 0.0
+            waiting += times * alone * max(0.0, body.chain - max(busy))
         return {"compute": compute, "access": access, "waiting": waiting}
 
     # -- arithmetic ----------------------------------------------------------------------------------------------
@@ -240,7 +244,7 @@ class _Model:
             rounds = sum(max(vectors >> each, 1) for each in range(1, width.bit_length()))
             self._add(
                 loops,
-                _arithmetic(op, rounds, node.dtype).plus(Body(shuffles=(2 if vectors > 1 else 1) * rounds)),
+                _arithmetic(op, rounds, node.dtype).plus(Body(shuffles=2 * rounds)),
             )
 
     # -- memory --------------------------------------------------------------------------------------------------
@@ -273,7 +277,8 @@ class _Model:
         if along or not wide or target.register_bytes == 1:
             # (what has no lanes along vectors goes to all lanes of one, element by element)
             run = prod(access.trips(r) for r in along)
-            instructions, whole = self._pieces(access, run, others)
+            masked = any(not each.ranges.isdisjoint(along) for each in access.conditions)
+            instructions, whole = self._pieces(access, run, others, masked=masked)
             if any(access.steps[r] == -1 for r in along):
                 shuffles = instructions
             elif along and _fastest(lanes) not in along and others:
@@ -284,7 +289,8 @@ class _Model:
                 # pieces of vectors are put together, or lanes are selected from whole ones
                 vectors = -(-run * starts // width)
                 shuffles = abs(instructions - vectors) if whole or run * starts > width else 0.0
-                shuffles = max(shuffles, vectors) if whole else shuffles
+                if whole or (access.is_gated and starts > 1 and run % width):
+                    shuffles = max(shuffles, 2 * vectors)
         else:
             self.useful += starts
             self.issued += starts * width
@@ -301,7 +307,13 @@ class _Model:
             return Body(masks, stores=instructions, shuffles=shuffles, elements=elements)
         return Body(masks, loads=instructions, shuffles=shuffles, elements=elements)
 
-    def _pieces(self, access: Access, run: int, others: Sequence[UOp]) -> tuple[float, bool]:
+    def _masks(self, access: Access, instructions: float) -> float:
+        """Operations that say which lanes of an access there are; what does not change in the innermost loop is known before it."""
+        inner = access.loops[-1:]
+        asked = [each for each in access.conditions if not inner or inner[0] in each.ranges]
+        return sum(1.0 if each.ranges.isdisjoint(access.lanes) else _MASK * instructions for each in asked)
+
+    def _pieces(self, access: Access, run: int, others: Sequence[UOp], *, masked: bool) -> tuple[float, bool]:
         """Vectors of a run of neighbours and of all that lie apart in other lanes, and whether what lies between is loaded with them.
 
         Runs that follow each other are one; those less than a vector apart are loaded as whole vectors, if these are fewer.
@@ -316,7 +328,7 @@ class _Model:
                 continue
             apart.append(number)
             extent += step * (number - 1)
-        rest = min(run % width, 1) if access.is_gated else (run % width).bit_count()
+        rest = min(run % width, 1) if masked else (run % width).bit_count()
         pieces = times * prod(apart) * (run // width + rest)
         if apart and run & (run - 1) and not access.is_store and not access.is_gated:
             covered = -(-extent // width)
