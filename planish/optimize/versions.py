@@ -9,7 +9,7 @@ that nothing else has to know of it::
                                       else        tiles of 6 rows
 
 The cost model compares, at the upper bound of a version, what is chosen for it with what would run there else. A name that the
-schedule of a version does not need narrow keeps its bounds.
+schedule of a version does not need narrow keeps its bounds. Sizes of at least a vector may have a version without masks besides.
 """
 
 from __future__ import annotations
