@@ -178,9 +178,7 @@ class _Model:
             busy = body.compute(target), body.access(target)
             compute += times * busy[0]
             access += times * busy[1]
-            # (while a short loop waits, the next ones have begun)
-            alone = max(0.0, 1 - _BEGUN / max(trips(loops[-1]), 1)) if loops else 0.0
-            waiting += times * alone * max(0.0, body.chain - max(busy))
+            waiting += times * max(0.0, body.chain - max(busy))
         return {"compute": compute, "access": access, "waiting": waiting}
 
     # -- arithmetic ----------------------------------------------------------------------------------------------
@@ -224,7 +222,15 @@ class _Model:
         inside = count(_side_by_side(closed_by(node)))
         rounds = (inside - 1).bit_length()
         vectors = self._vectors(lanes * inside if inside not in (1, lanes) else lanes, node.dtype)
-        return Body(operations=vectors * (rounds + 1), shuffles=vectors * rounds, chain=self.target.latency)
+        return Body(
+            operations=vectors * (rounds + 1),
+            shuffles=vectors * rounds,
+            chain=self._chain(loops_of(closed_by(node))),
+        )
+
+    def _chain(self, loops: Iterable[UOp]) -> float:
+        """Cycles that an iteration of loops waits for the one before: while short ones wait, the next have begun."""
+        return self.target.latency * max(0.0, 1 - _BEGUN / count(loops))
 
     def _reduction(self, node: UOp) -> None:
         """Combining, in every iteration; with too few accumulators each waits for the one before. Then its lanes."""
@@ -234,7 +240,7 @@ class _Model:
         loops, lanes = nest.loops(sequential | node.ranges), _lanes(node)
         inside, op = _side_by_side(closed), _combining(node, self.fused)
         operations = self._vectors(lanes * count(inside), node.dtype)
-        chain = target.latency if sequential and target.register_bytes > 1 else 0.0
+        chain = self._chain(sequential) if target.register_bytes > 1 else 0.0
         self.flops += count(loops) * lanes * count(inside) if node.src[0].dtype.is_float else 0
         self._add(loops, _arithmetic(op, operations, node.dtype).plus(Body(chain=chain)))
         if not self.across.isdisjoint(inside):
