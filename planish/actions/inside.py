@@ -47,13 +47,24 @@ def is_periodic(place: UOp, r: UOp, last: int) -> bool:
     return last // size == r.vmax // size if seen.op is Ops.FLOORDIV else size <= r.vmax + 1
 
 
-def stays_inside(place: UOp) -> bool:
-    """Whether every element that a gated read can ask for is there."""
+def stays_inside(place: UOp, r: UOp) -> bool:
+    """Whether every element that a gated read can ask for is there, however far r runs.
+
+    What is there of a buffer whose sizes are names is less than at its largest: no index between has to be inside.
+    """
     memory, said = place.src[0].dtype, _gate(place)
     if said is None or not isinstance(memory, PtrDType) or (index := affine(said[1])) is None:
         return False
+    if r.src[0].op is not Ops.CONST or _has_names(place.src[1]):
+        return False
     low, high = _bounds(index, [one for one in said[0] if one is not None])
     return low >= 0 and high < memory.size
+
+
+def _has_names(index: UOp) -> bool:
+    """Whether a size that is a name is a part of an index or its gate; loops that run so far do not count."""
+    nodes = index.toposort(lambda node: node.op is not Ops.RANGE)
+    return any(node.op is Ops.DEFINE_VAR for node in nodes)
 
 
 def reads_nothing_new(place: UOp, r: UOp) -> bool:

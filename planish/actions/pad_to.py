@@ -45,7 +45,7 @@ class PadTo(Padding):
             # what nobody stores may be read, if it is there
             is_free = is_stored and memory_of(node) not in written
             if is_free and (
-                stays_inside(now)
+                stays_inside(now, r)
                 or reads_nothing_new(node, r)
                 or is_periodic(node, r, longer(r, self.multiple).vmax)
             ):

@@ -92,12 +92,31 @@ class LaneMoves(MemoryAccesses):
         if count < 8 or count & (count - 1) or len(bits) > count // 4 + 1:
             return False
         always = sum(mask for x, mask in bits.items() if not isinstance(x, ir.Register) and x.value)
+        asked = [x for x in bits if isinstance(x, ir.Register)]
+        if len(asked) == 1 and self.build_end(i, asked[0], always, always | bits[asked[0]]):
+            return True
         word = str(always)
         for x, mask in bits.items():
             if isinstance(x, ir.Register):
                 chosen = self.let(f"select {self.typed(x)}, {kind} {mask}, {kind} 0")
                 word = self.let(f"or {kind} {word}, {chosen}")
         self.let(f"bitcast {kind} {word} to {llvm_type(i.result.dtype)}", self.value(i.result))
+        return True
+
+    def build_end(self, i: ir.Build, more: ir.Register, fewer: int, most: int) -> bool:
+        """Lanes up to an end, which is one of two: the numbers of lanes are compared with it.
+
+        (Bits of an integer would be set in a part of a register, and wait for what it held: in a scan that is the sum so far.)
+        """
+        count = len(i.inputs)
+        if fewer & (fewer + 1) or most & (most + 1) or count > 16:
+            return False
+        vector = f"<{count} x i32>"
+        end = self.let(f"select {self.typed(more)}, i32 {most.bit_length()}, i32 {fewer.bit_length()}")
+        first = self.let(f"insertelement {vector} poison, i32 {end}, i32 0")
+        ends = self.let(f"shufflevector {vector} {first}, {vector} poison, {vector} zeroinitializer")
+        numbers = ", ".join(f"i32 {lane}" for lane in range(count))
+        self.let(f"icmp ugt {vector} {ends}, <{numbers}>", self.value(i.result))
         return True
 
     def rearrange_mask(self, i: ir.Build) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from planish.compiler import Lowered
     from planish.compiler.profile import Profile, TimedWalk
     from planish.llir.program import Program
-    from planish.optimize.cost import Estimate
+    from planish.optimize.expected import Estimate
     from planish.optimize.why import Why
 
 Array = NDArray[Any]

@@ -225,8 +225,8 @@ def program_of(name: str, made: Scheduled, target: Target, streams: Collection[s
         with_streaming(with_functions(lower_to_llir(name, lines), target), target, streams)
         for lines in (made.lines, *made.versions)
     )
-    most = [{name: high for name, (_, high) in each.bounds.items()} for each in made.choice.versions]
-    return with_versions(general, [SizedProgram(*pair) for pair in zip(most, others, strict=True)])
+    bounds = [each.bounds for each in made.choice.versions]
+    return with_versions(general, [SizedProgram(*pair) for pair in zip(bounds, others, strict=True)])
 
 
 def after_choice(sink: UOp, actions: Sequence[Action], target: Target, name: str = "kernel") -> Program:

@@ -11,7 +11,7 @@ lacks do nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from planish.dtypes import DType
@@ -22,9 +22,9 @@ from planish.llir.program import Buffer, Immediate, Ops, Program, Register, Spec
 
 
 class SizedProgram(NamedTuple):
-    """A kernel for some sizes: the largest of each name that it takes."""
+    """A kernel for some sizes: the least and the largest of each name that it takes."""
 
-    most: Mapping[str, int]
+    bounds: Mapping[str, tuple[int, int]]
     program: Program
 
 
@@ -38,12 +38,23 @@ def with_versions(general: Program, versions: Sequence[SizedProgram]) -> Program
     sizes = _variables(b, programs)
     grid = _grid(b, programs)
     left: list[Register] = []
-    for most, program in versions:
-        fits = _all(b, [b.less(sizes[name], high + 1) for name, high in most.items()])
+    known = {each.name: (each.low, each.high) for program in programs for each in program.variables}
+    for bounds, program in versions:
+        fits = _all(
+            b, [each for name, ends in bounds.items() for each in _within(b, sizes[name], ends, known[name])]
+        )
         _write(b, program, params, sizes, grid, [*left, fits])
         left.append(b.compute(Ops.XOR, fits, True))
     _write(b, general, params, sizes, grid, left)
     return b.program()
+
+
+def _within(b: Builder, size: Register, ends: tuple[int, int], known: tuple[int, int]) -> Iterator[Register]:
+    """What says that a size is one of a version's, as far as that is not known of all."""
+    if ends[1] < known[1]:
+        yield b.less(size, ends[1] + 1)
+    if ends[0] > known[0]:
+        yield b.compute(Ops.XOR, b.less(size, ends[0]), True)
 
 
 def _all(b: Builder, conditions: Sequence[Register]) -> Register:

@@ -25,7 +25,8 @@ from planish import dtypes
 from planish.actions.base import Action, OneAxis
 from planish.actions.tensor_core import TensorCore
 from planish.errors import PlanishError
-from planish.optimize.cost import Estimate, estimate
+from planish.optimize.cost import estimate
+from planish.optimize.expected import Estimate
 from planish.optimize.moves import other_amounts, relatives, resized, tiles, without
 from planish.optimize.searched import Attempted, Measured, Outcome, Progress, Schedule, Search
 from planish.optimize.space import candidates, obstacle, overfull, reason_of

@@ -13,14 +13,14 @@ What the machine is, is data (`Target`), measured by `planish info --calibrate`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Final
 
 from planish.dtypes import DType
 from planish.optimize.body import WORTH, Body, overlapped
+from planish.optimize.expected import Estimate
 from planish.optimize.gpu.estimate import gpu_cost
-from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import SIDE_BY_SIDE, closed_by, count, loops_of, trips
 from planish.uop.nest.access import PAGE, Access
@@ -30,72 +30,18 @@ from planish.uop.ops import ALU, COMPARISONS, AxisType, Ops, TensorCore
 from planish.uop.ranges import kind_of
 from planish.uop.weights import weight
 
-_MASKED: Final = 1.5
-"""What a masked access costs."""
+_MASK: Final = 2.0
+"""Operations on a vector that one condition of a masked access takes: places are compared, and masks joined."""
 _SHORT: Final = 8
 """Iterations of a loop that is unrolled."""
+_BEGUN: Final = 16
+"""Iterations that a core has begun at once, if they do not wait for each other."""
 _NEAR: Final = 4
 """Elements from one to the next, up to which whole vectors are loaded and some of their lanes taken."""
+_FEWER: Final = 2
+"""How many times fewer whole vectors than pieces of them there have to be, for what lies between lanes to be loaded with them (stage 14)."""
 _TILED: Final = 1024
 """Products of a tensor core per cycle."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a schedule is expected to cost, and of what."""
-
-    cycles: float
-    """The whole, in cycles: only good for comparing schedules of one kernel on one machine."""
-    parts: Mapping[str, float]
-    """Cycles of one core by what they are spent on: compute, access, L2, L3, memory, loops, spills."""
-    flops: int
-    moved: tuple[int, ...]
-    """Bytes fetched or written beyond each cache, nearest first; the last are those of memory."""
-    registers: int
-    """Vector registers that its innermost loop wants."""
-    vector_efficiency: float
-    """Lanes that do something, of those that loads, stores and arithmetic have."""
-    pieces: int
-    """Into how many the cores divide it."""
-
-    @property
-    def bound_by(self) -> str:
-        """The part that takes longest."""
-        return max(self.parts, key=lambda name: self.parts[name]) if self.parts else "nothing"
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes to and from memory."""
-        return self.moved[-1] if self.moved else 0
-
-    @property
-    def intensity(self) -> float:
-        """Flops per byte of memory."""
-        return self.flops / self.nbytes if self.nbytes else 0.0
-
-    def __str__(self) -> str:
-        total = sum(self.parts.values()) or 1.0
-        shares = ", ".join(
-            f"{name} {part / total:.0%}" for name, part in _by_size(self.parts) if part >= 0.01 * total
-        )
-        caches = " / ".join(_amount(each) for each in self.moved)
-        return (
-            f"bound by {self.bound_by} ({shares}); {_amount(self.flops, 1000)}flop, {caches}B beyond each cache, "
-            f"{self.intensity:.2g} flop/B, {self.registers} vector registers, {self.vector_efficiency:.0%} of lanes, "
-            f"{self.pieces} pieces"
-        )
-
-
-def _by_size(parts: Mapping[str, float]) -> list[tuple[str, float]]:
-    return sorted(parts.items(), key=lambda item: -item[1])
-
-
-def _amount(number: float, base: int = 1024) -> str:
-    for unit in ("", "k", "M", "G", "T"):
-        if number < 10 * base or unit == "T":
-            return f"{number:.0f} {unit}" if unit else f"{number:.0f} "
-        number /= base
-    return ""
 
 
 def estimate(
@@ -128,7 +74,8 @@ def least_cycles(nest: Nest, target: Target) -> float:
             continue
         loops = nest.loops((*loops_of(closed_by(node)), *node.ranges))
         vectors = count(loops) / max(target.lanes(node.dtype.scalar), 1)
-        work = work.plus(_arithmetic(_combining(node, fused) if is_reduction else node.op, vectors))
+        op = _combining(node, fused) if is_reduction else node.op
+        work = work.plus(_arithmetic(op, vectors, node.dtype))
     touched: dict[UOp, int] = {}
     for access in nest.accesses:
         if access.in_memory:
@@ -183,6 +130,7 @@ class _Model:
         self.bodies: dict[tuple[UOp, ...], Body] = {}
         """What every loop does in an iteration, by the loops around it and itself."""
         self.fused = _fused(nest)
+        self.overwritten = _overwritten(nest)
         self.flops = 0
         self.turned = 0
         """Vectors that are shuffled among each other, and in registers all at once."""
@@ -235,25 +183,14 @@ class _Model:
 
     # -- arithmetic ----------------------------------------------------------------------------------------------
 
-    def _vectors(self, lanes: int, dtype: DType, times: int = 1) -> int:
-        """Operations for so many lanes side by side: whole registers, and of what is left a power of two each. All so many times."""
+    def _vectors(self, lanes: int, dtype: DType) -> int:
+        """Operations on so many lanes side by side, however many are left for the last."""
         width = max(self.target.register_bytes if dtype.is_bool else self.target.lanes(dtype.scalar), 1)
-        vectors = times * (lanes // width + (lanes % width).bit_count())
+        vectors = -(-lanes // width)
         if width > 1:
-            self.useful += times * lanes
+            self.useful += lanes
             self.issued += vectors * width
         return vectors
-
-    def _operations(self, ranges: Iterable[UOp], dtype: DType) -> int:
-        """Operations on all lanes among ranges: vectors lie along what is neighbours in memory, the longest if there are several.
-
-        What has no neighbours goes one by one to all lanes of others.
-        """
-        lanes = [r for r in ranges if kind_of(r) in SIDE_BY_SIDE]
-        if not self.across:
-            return self._vectors(count(lanes), dtype)
-        along = max((trips(r) for r in lanes if r in self.across), default=1)
-        return self._vectors(along, dtype, count(lanes) // along)
 
     def _compute(self) -> None:
         nest, target = self.nest, self.target
@@ -276,7 +213,7 @@ class _Model:
             elif node in self.fused:
                 body = Body()
             else:
-                body = _arithmetic(node.op, self._operations(node.ranges, node.dtype))
+                body = _arithmetic(node.op, self._vectors(lanes, node.dtype), node.dtype)
             self.flops += count(loops) * floats
             self._add(loops, body)
 
@@ -285,25 +222,36 @@ class _Model:
         inside = count(_side_by_side(closed_by(node)))
         rounds = (inside - 1).bit_length()
         vectors = self._vectors(lanes * inside if inside not in (1, lanes) else lanes, node.dtype)
-        return Body(operations=vectors * (rounds + 1), shuffles=vectors * rounds, chain=self.target.latency)
+        return Body(
+            operations=vectors * (rounds + 1),
+            shuffles=vectors * rounds,
+            chain=self._chain(loops_of(closed_by(node))),
+        )
+
+    def _chain(self, loops: Iterable[UOp]) -> float:
+        """Cycles that an iteration of loops waits for the one before: while short ones wait, the next have begun."""
+        return self.target.latency * max(0.0, 1 - _BEGUN / count(loops))
 
     def _reduction(self, node: UOp) -> None:
-        """Combining, in every iteration; with too few accumulators each waits for the one before."""
+        """Combining, in every iteration; with too few accumulators each waits for the one before. Then its lanes."""
         nest, target = self.nest, self.target
         closed = closed_by(node)
         sequential = loops_of(closed)
         loops, lanes = nest.loops(sequential | node.ranges), _lanes(node)
-        inside = _side_by_side(closed)
-        operations, shuffles = self._operations((*node.ranges, *inside), node.dtype), 0
-        if not self.across.isdisjoint(inside):  # lanes of one vector are added up
-            shuffles = min(count(inside), target.lanes(node.dtype.scalar)).bit_length() - 1
-            operations += shuffles
-        chain = target.latency if sequential and target.register_bytes > 1 else 0.0
+        inside, op = _side_by_side(closed), _combining(node, self.fused)
+        operations = self._vectors(lanes * count(inside), node.dtype)
+        chain = self._chain(sequential) if target.register_bytes > 1 else 0.0
         self.flops += count(loops) * lanes * count(inside) if node.src[0].dtype.is_float else 0
-        self._add(
-            loops,
-            _arithmetic(_combining(node, self.fused), operations).plus(Body(shuffles=shuffles, chain=chain)),
-        )
+        self._add(loops, _arithmetic(op, operations, node.dtype).plus(Body(chain=chain)))
+        if not self.across.isdisjoint(inside):
+            width = min(count(inside), target.lanes(node.dtype.scalar))
+            vectors = -(-lanes * width // target.lanes(node.dtype.scalar))
+            # of two vectors the halves are combined, until one is left of each element
+            rounds = sum(max(vectors >> each, 1) for each in range(1, width.bit_length()))
+            self._add(
+                loops,
+                _arithmetic(op, rounds, node.dtype).plus(Body(shuffles=2 * rounds)),
+            )
 
     # -- memory --------------------------------------------------------------------------------------------------
 
@@ -330,27 +278,72 @@ class _Model:
         others = [r for r in lanes if r not in along]
         starts = prod(access.runs(others))
         width, step = target.lanes(access.dtype.scalar), access.step_of(wide)
+        if access.in_memory and any(access.steps[r] is None for r in others):  # places are taken out of lanes
+            elements = float(starts)
         if along or not wide or target.register_bytes == 1:
             # (what has no lanes along vectors goes to all lanes of one, element by element)
-            run = count(along)
-            instructions = float(self._vectors(run, access.dtype, starts))
+            run = prod(access.trips(r) for r in along)
+            masked = any(not each.ranges.isdisjoint(along) for each in access.conditions)
+            instructions, whole = self._pieces(access, run, others, masked=masked)
             if any(access.steps[r] == -1 for r in along):
                 shuffles = instructions
             elif along and _fastest(lanes) not in along and others:
                 # neighbours in memory are not neighbours in lanes: rounds of shuffles
                 shuffles = instructions * (min(run, width) - 1).bit_length()
                 self.turned = max(self.turned, int(instructions))
+            elif along:
+                # pieces of vectors are put together, or lanes are selected from whole ones
+                vectors = -(-run * starts // width)
+                shuffles = abs(instructions - vectors) if whole or run * starts > width else 0.0
+                if whole or (access.is_gated and starts > 1 and run % width):
+                    shuffles = max(shuffles, 2 * vectors)
         else:
             self.useful += starts
             self.issued += starts * width
             if 1 < step <= _NEAR and not access.is_store:
                 instructions = shuffles = float(-(-starts * step // width))
             else:
-                instructions = elements = float(starts)
-        instructions *= _MASKED if access.is_gated else 1.0
+                instructions, elements = float(starts), elements + starts
+        inner = access.loops[-1:]
+        asked = sum(not inner or inner[0] in each.ranges for each in access.conditions)
+        masks = (
+            _MASK * asked * instructions
+        )  # (what does not change in the innermost loop is known before it)
         if access.is_store:
-            return Body(stores=instructions, shuffles=shuffles, elements=elements)
-        return Body(loads=instructions, shuffles=shuffles, elements=elements)
+            return Body(masks, stores=instructions, shuffles=shuffles, elements=elements)
+        return Body(masks, loads=instructions, shuffles=shuffles, elements=elements)
+
+    def _masks(self, access: Access, instructions: float) -> float:
+        """Operations that say which lanes of an access there are; what does not change in the innermost loop is known before it."""
+        inner = access.loops[-1:]
+        asked = [each for each in access.conditions if not inner or inner[0] in each.ranges]
+        return sum(1.0 if each.ranges.isdisjoint(access.lanes) else _MASK * instructions for each in asked)
+
+    def _pieces(self, access: Access, run: int, others: Sequence[UOp], *, masked: bool) -> tuple[float, bool]:
+        """Vectors of a run of neighbours and of all that lie apart in other lanes, and whether what lies between is loaded with them.
+
+        Runs that follow each other are one; those less than a vector apart are loaded as whole vectors, if these are fewer.
+        """
+        width, whole = max(self.target.lanes(access.dtype.scalar), 1), False
+        spans, unknown = access.spans(others)
+        times, extent = unknown * spans[0][1], run
+        apart: list[int] = []
+        for step, number in spans[1:]:
+            if not apart and step == extent and not access.is_gated:
+                run, extent = run * number, extent * number
+                continue
+            apart.append(number)
+            extent += step * (number - 1)
+        rest = min(run % width, 1) if masked else (run % width).bit_count()
+        pieces = times * prod(apart) * (run // width + rest)
+        if apart and run & (run - 1) and not access.is_store and not access.is_gated:
+            covered = -(-extent // width)
+            whole = _FEWER * covered * times <= pieces
+            pieces = covered * times if whole else pieces
+        if width > 1:
+            self.useful += times * prod(apart) * run
+            self.issued += pieces * width
+        return float(pieces), whole
 
     def _moved(self, size: int) -> int:
         """Bytes that are fetched and written beyond a cache."""
@@ -384,7 +377,7 @@ class _Model:
             moving = tuple(
                 (r, access.steps[r]) for r in (*inner, *access.lanes) if access.steps.get(r, 0) != 0
             )
-            which = access.memory, moving if access.in_memory else ()
+            which = self.overwritten.get(access.memory, access.memory), moving if access.in_memory else ()
             size = access.footprint((*inner, *access.lanes))
             touched[which] = max(touched.get(which, 0), size)
         return sum(touched.values())
@@ -441,9 +434,10 @@ class _Model:
         return max(live.values(), default=self.turned or 1) + widest + 1
 
 
-def _arithmetic(op: Ops, vectors: float) -> Body:
+def _arithmetic(op: Ops, vectors: float, dtype: DType) -> Body:
     """An op on so many vectors."""
-    heavy = weight(op)
+    # (the larger of two integers is one operation; of floats one may be no number)
+    heavy = 1.0 if op in {Ops.MAX, Ops.MIN} and not dtype.is_float else weight(op)
     if heavy > 1.0 or op in {Ops.MUL, Ops.MULACC}:
         return Body(multiplies=vectors * heavy)
     return Body(operations=vectors)
@@ -452,6 +446,18 @@ def _arithmetic(op: Ops, vectors: float) -> Body:
 def _fastest(lanes: Sequence[UOp]) -> UOp:
     """The lanes that are next to each other in registers; terms that are added up at once each have a vector."""
     return next((r for r in reversed(lanes) if kind_of(r) is not AxisType.UNROLL), lanes[-1])
+
+
+def _overwritten(nest: Nest) -> dict[UOp, UOp]:
+    """Kept values that take the place of others of their size, which they are computed from."""
+    found: dict[UOp, UOp] = {}
+    kept = set(nest.kept)
+    for memory in nest.kept:
+        size = memory.dtype, [trips(r) for r in memory.src[1:]]
+        for source in memory.src[0].toposort(lambda node: node not in kept):
+            if source in kept and size == (source.dtype, [trips(r) for r in source.src[1:]]):
+                found[memory] = found.get(source, source)
+    return found
 
 
 def _converts(node: UOp) -> bool:

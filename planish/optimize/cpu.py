@@ -27,6 +27,7 @@ from planish.optimize.draft import Draft
 from planish.optimize.lanes import (
     align_rows,
     columns_of,
+    fills_none,
     following_rows,
     lanes_along,
     leave_out_masked,
@@ -60,6 +61,8 @@ class _Way(NamedTuple):
     """Sums of what lies otherwise in squares of registers."""
     together: bool = False
     """Rows that are shorter than a vector together with those that follow them."""
+    padded: bool = True
+    """What is shorter than a vector, and no part of one, in a vector that it does not fill."""
 
     def differs(self, draft: Draft, nest: Nest, vectors: Sequence[UOp]) -> bool:
         """Whether it is another way than plain lanes for a kernel that has these axes in lanes."""
@@ -67,6 +70,8 @@ class _Way(NamedTuple):
             return any(summed_square(nest, reduction) is not None for reduction in nest.reductions)
         if self.together:
             return any(following_rows(draft.target, nest, axis) is not None for axis in _free(nest, vectors))
+        if not self.padded:
+            return any(fills_none(draft.target, nest, axis) for axis in vectors)
         if self.outputs:
             return vector_axes(nest, every=True) != list(vectors)
         if not self.columns:
@@ -78,6 +83,7 @@ class _Way(NamedTuple):
 
 _WAYS: Final = (
     _Way("lanes over several rows", together=True),
+    _Way("lanes of whole vectors", padded=False),
     _Way("lanes"),
     _Way("sums in squares", sums=True),
     _Way("lanes along outputs", outputs=True),
@@ -112,6 +118,7 @@ def _in_lanes(draft: Draft, nest: Nest, way: _Way) -> bool:
         axis
         for axis in vector_axes(nest, every=way.outputs)
         if not any(axis in reduction.ranges for reduction in squared)
+        and (way.padded or not fills_none(draft.target, nest, axis))
     ]
     for axis in vectors:
         if inner := _inside(nest, axis):
@@ -123,8 +130,7 @@ def _in_lanes(draft: Draft, nest: Nest, way: _Way) -> bool:
         elif not scan_in_lanes(draft, nest, axis) and not (way.squares and turn(draft, nest, axis)):
             lanes = lanes_along(draft.target, nest, axis)
             align_rows(draft, nest, axis, lanes)
-            # (short rows are worth vectors that they do not fill, where there are many)
-            take_lanes(draft, axis, Upcast, lanes, least=4, short=len(nest.outputs) > 1)
+            take_lanes(draft, axis, Upcast, lanes, least=4)
     for reduction in nest.reductions:
         if reduction not in squared and not any(axis in reduction.ranges for axis in vectors):
             reduce_in_lanes(draft, nest, reduction)

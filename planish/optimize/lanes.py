@@ -106,30 +106,37 @@ def lanes_along(target: Target, view: Nest, axis: UOp) -> int:
     return min((target.lanes(place.dtype.scalar) for place in places if not place.dtype.is_index), default=1)
 
 
-def take_lanes(
-    draft: Draft, axis: UOp, kind: Kind, lanes: int, vectors: int = 1, least: int = 2, *, short: bool = False
-) -> int:
+def take_lanes(draft: Draft, axis: UOp, kind: Kind, lanes: int, vectors: int = 1, least: int = 2) -> int:
     """Lanes of an axis: whole vectors if that is possible, parts of one if not; padded if nothing divides.
 
-    `least`: how many halves of a vector an axis must have to be padded before parts are thought of; `short`: whether one that no part
-    divides is padded all the same.
+    `least`: how many halves of a vector an axis must have to be padded before parts are thought of.
     """
     if lanes < 2:
         return 1
-    fewest = min(_LEAST_LANES, lanes)
     whole = [lanes * count for count in range(vectors, 0, -1) if lanes * count <= MOST_LANES]
-    parts = [lanes >> shift for shift in range(1, lanes.bit_length()) if lanes >> shift >= fewest]
+    parts = _parts(lanes)
     size = axis.vmax + 1
     width = next((w for w in whole if _PADDED[0] * rounded_up(size, w) <= _PADDED[1] * size), lanes)
     padded = wants_padding(draft, axis, lanes) and 2 * size > least * lanes
     if (padded or _waits(draft, axis, whole, width)) and draft.take(PadTo, axis, width):
         return width if draft.take(kind, axis, width) else 1
-    if (taken := draft.take_first(kind, axis, (*whole, *parts))) > 1 or size < _LEAST_PADDED or not short:
+    if (taken := draft.take_first(kind, axis, (*whole, *parts))) > 1 or size < _LEAST_PADDED:
         return taken
-    # what is left out of a vector costs less than one element at a time
     width = next((part for part in sorted(parts) if part >= size), lanes)
     padded = draft.target.masked and draft.left(axis) == size and draft.take(PadTo, axis, width)
     return width if padded and draft.take(kind, axis, width) else 1
+
+
+def _parts(lanes: int) -> list[int]:
+    """Parts of a vector, the longest first."""
+    fewest = min(_LEAST_LANES, lanes)
+    return [lanes >> shift for shift in range(1, lanes.bit_length()) if lanes >> shift >= fewest]
+
+
+def fills_none(target: Target, view: Nest, axis: UOp) -> bool:
+    """Whether an axis is shorter than a vector, and no part of one divides it."""
+    size, lanes = size_of(axis), lanes_along(target, view, axis)
+    return 0 < size < lanes and all(size % part for part in _parts(lanes))
 
 
 def _waits(draft: Draft, axis: UOp, whole: Sequence[int], width: int) -> bool:
@@ -263,8 +270,7 @@ def reduce_in_columns(draft: Draft, view: Nest, axis: UOp, reductions: Sequence[
     if not rows:
         return False
     lanes = lanes_along(draft.target, view, axis)
-    many = prod(size_of(r) or _MANY * lanes for r in rows) >= _MANY * lanes
-    take_lanes(draft, axis, Upcast, lanes, _COLUMNS, least=1, short=many)
+    take_lanes(draft, axis, Upcast, lanes, _COLUMNS, least=1)
     alone = len(view.writes) == 1 and set(view.inside(reductions[0])) == set(view.reads)
     if alone and len(view.outputs) == 1 and draft.left(axis) > 1:
         _by_rows(draft, axis, rows[0])

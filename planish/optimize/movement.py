@@ -16,6 +16,7 @@ from typing import Final
 
 from planish.actions.accumulators import Accumulators
 from planish.actions.pad_to import PadTo
+from planish.actions.shift_inwards import ShiftInwards
 from planish.actions.split import Split
 from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
@@ -44,9 +45,11 @@ def turn(draft: Draft, view: Nest, axis: UOp) -> bool:
     if min(amounts) < 2:
         return False
     for each, amount in zip((axis, other), amounts, strict=True):
-        if draft.left(each) % amount or not draft.left(each):
+        if not draft.has_pieces(each) and draft.least(each) >= amount:
+            draft.take(ShiftInwards, each, amount, "squares without an edge")
+        elif draft.left(each) % amount or not draft.left(each):
             draft.take(PadTo, each, amount)
-        draft.take(Upcast, each, amount)
+        draft.take(Upcast, each, amount, inner=True)
     if _bytes(view) > draft.target.caches[0]:
         _macro_tile(draft, other, axis)
     return True
@@ -117,8 +120,8 @@ def _bytes(view: Nest) -> int:
 
 def _macro_tile(draft: Draft, outer: UOp, inner: UOp) -> None:
     """Two nested loops over squares as loops over macro tiles: those along the inner axis outermost, then the outer axis'."""
-    if min(draft.left(outer), draft.left(inner)) <= _MACRO:
-        return
+    if min(draft.left(outer), draft.left(inner)) <= _MACRO or not all(map(draft.has_pieces, (outer, inner))):
+        return  # (gates of the last tile cost more than lines that are fetched again)
     for axis in (outer, inner):
         if draft.left(axis) % _MACRO or not draft.take(Split, axis, _MACRO):
             return

@@ -9,18 +9,22 @@ that nothing else has to know of it::
                                       else        tiles of 6 rows
 
 The cost model compares, at the upper bound of a version, what is chosen for it with what would run there else. A name that the
-schedule of a version does not need narrow keeps its bounds.
+schedule of a version does not need narrow keeps its bounds. Sizes of at least a vector may have a version without masks besides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import isqrt
 from typing import Final, NamedTuple, cast
 
 import numpy as np
 
 from planish.actions.base import Action
+from planish.actions.pad_to import PadTo
+from planish.actions.shift_inwards import ShiftInwards
 from planish.actions.thread import Thread
+from planish.dtypes import float32
 from planish.optimize.body import overlapped
 from planish.optimize.cost import estimate, least_cycles
 from planish.optimize.draft import Draft
@@ -42,9 +46,10 @@ Narrow = Callable[[Bounds], UOp]
 Choose = Callable[[UOp], Draft]
 """What is chosen for a kernel."""
 
-_CUTS: Final = (32, 16, 8, 4, 2, 1)
-"""Upper bounds of versions."""
+_VECTORS: Final = 4
+"""Vectors of the widest version for small sizes: beyond, a tile of registers is full."""
 _MOST: Final = 3
+"""Versions for small sizes, at most: each is code to compile."""
 _WORTH: Final = 0.88
 """What a version has to cost by what would run instead: code takes time to be compiled, and the model is no better than that."""
 _GOOD: Final = 1.25
@@ -90,15 +95,37 @@ def within(sink: UOp, bounds: Bounds) -> UOp:
 def versions(
     general: Draft, sink: UOp, target: Target, narrow: Narrow, choose: Choose
 ) -> tuple[Version, ...]:
-    """The versions that are worth their code, those for the smallest sizes first."""
-    return tuple(reversed([*_worth_it(general, sink, target, narrow, choose)]))
+    """The versions that are worth their code, those for the smallest sizes first; then one for all but those."""
+    small = reversed([*_worth_it(general, sink, target, narrow, choose)])
+    return *small, *_without_edges(general, sink, target, narrow, choose)
+
+
+def _without_edges(
+    general: Draft, sink: UOp, target: Target, narrow: Narrow, choose: Choose
+) -> Iterator[Version]:
+    """A version for sizes of at least a vector, of which the last tile starts earlier, where that of any size is masked."""
+    if not any(isinstance(action, PadTo) for action in general.actions):
+        return
+    least = target.lanes(float32)
+    names = names_of(sink)
+    bounds = {name: (least, each.high) for name, each in names.items() if each.low < least < each.high}
+    if not bounds:
+        return
+    draft = choose(narrow(bounds))
+    if not any(isinstance(action, ShiftInwards) for action in draft.actions):
+        return
+    # (of the largest one waits for memory, whatever is masked)
+    sizes = {name: isqrt(max(each.low, least) * each.high) for name, each in names.items()}
+    if _SAME * _cycles(draft.sink, sizes, target) <= _cycles(general.sink, sizes, target):
+        yield Version(bounds, tuple(draft.actions), tuple(draft.reasons))
 
 
 def _worth_it(general: Draft, sink: UOp, target: Target, narrow: Narrow, choose: Choose) -> Iterator[Version]:
     names, found, running = names_of(sink), 0, general
     around: dict[str, tuple[int, int]] = {}
     """The sizes of the version before: each is for some of those of the one before it."""
-    for cut in _CUTS:
+    widest = _VECTORS * target.lanes(float32)
+    for cut in (widest >> shift for shift in range(widest.bit_length())):
         high = {name: around.get(name, (0, each.high))[1] for name, each in names.items()}
         bounds = {name: (each.low, cut) for name, each in names.items() if each.low <= cut < high[name]}
         if not bounds or found == _MOST:

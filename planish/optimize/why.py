@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from planish.actions.base import Action
-from planish.optimize.cost import Estimate, estimate
+from planish.optimize.cost import estimate
+from planish.optimize.expected import Estimate
 from planish.records import dataclass
 from planish.target import Target
 from planish.uop.node import UOp

@@ -48,7 +48,9 @@ def test_windows_over_named_sizes_read_nothing_new(t: Table) -> None:
     assert reads_nothing_new(place, j)
     assert reads_nothing_new(place, k)
     assert not reads_nothing_new(place, i)  # no gate knows it
-    assert not stays_inside(place)  # by the largest sizes nothing is known of smaller ones
+    assert not any(
+        stays_inside(place, r) for r in (i, j, k)
+    )  # by the largest sizes nothing is known of smaller ones
     for gate, index, why in (
         (row < high + 2, row, "rows that no window reaches now"),
         (row < high, row + j, "the loop outside of the sum"),
@@ -134,3 +136,14 @@ def test_a_loop_that_a_read_knows_by_something_else_has_no_period(t: Table) -> N
     for index in (-r + 5, r + 1):
         place = t.make(Ops.INDEX, f32, (t.param(0, f32, 16), index))
         assert not is_periodic(place, r, 7)
+
+
+def test_what_a_square_of_named_sizes_reads_is_gated_on_both_sides(t: Table) -> None:
+    """At the largest sizes all of x[i * wide + j] is there, j < wide or not; of one row there is nothing behind it."""
+    high, wide = t.variable("high", 1, 512), t.variable("wide", 1, 512)
+    i, j = t.range(512, 0), t.range(512, 1)
+    index = i * wide + j
+    place = t.param(1, f32, 512 * 512).index((i < high).where(index, t.invalid()))
+    assert not stays_inside(place, j)
+    fixed = t.param(1, f32, 512 * 512).index((i < 500).where(i * 512 + j, t.invalid()))
+    assert stays_inside(fixed, j)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,15 @@ def test_a_mask_of_few_bools_is_an_integer() -> None:
     sometimes = 0xFFFF & ~always & ~(1 << 4)
     assert f"i16 {sometimes}, i16 0" in text
     assert f"or i16 {always}, " in text
+
+
+def test_a_mask_that_ends_at_one_of_two_lanes_is_a_comparison() -> None:
+    """Bits set in a part of a register would wait for the sum that a scan holds there."""
+    ends = ", ".join(["true"] * 7 + ["%2"] * 9)
+    text = llvm.render(parse(re.sub(r"build .* : boolx16", f"build {ends} : boolx16", MASKED)))
+    assert "i32 16, i32 7" in text
+    assert "icmp ugt <16 x i32>" in text
+    assert "or i16" not in text
 
 
 STREAMED = """llir 1

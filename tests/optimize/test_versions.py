@@ -97,6 +97,34 @@ def test_every_picture_is_right(sizes: tuple[int, int, int], stride: int) -> Non
     np.testing.assert_allclose(compiled(*given)[0], ptir.interpret(function, given)[0], rtol=1e-4, atol=1e-4)
 
 
+def turned(low: int = 1, high: int = 512) -> ptir.Function:
+    graph = Graph("f")
+    x = graph.input("x", tensor("f32", (Dim.named("n", low, high), Dim.named("m", low, high))))
+    return graph.build(x.transpose([1, 0]).exp())
+
+
+def test_a_transpose_of_enough_of_any_size_has_no_masks() -> None:
+    with settings(target="x86-64-v4"):
+        (choice,) = compiler.lower(turned()).choices
+    (large,) = choice.versions
+    assert dict(large.bounds) == {"n": (16, 512), "m": (16, 512)}
+    words = [str(each) for each in large.actions]
+    assert {"shift_inwards(i, 16)", "shift_inwards(j, 16)"} <= set(words)
+    assert not any(each.startswith("pad_to") for each in words)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (15, 200), (16, 15), (16, 16), (17, 33), (100, 512), (512, 1)])
+def test_every_transpose_is_right(sizes: tuple[int, int]) -> None:
+    function = turned()
+    given = arrays(function, dict(zip("nm", sizes, strict=True)))
+    with settings(threads=2):
+        found = compiler.compile(function)(*given)[0]
+        read = compiler.lower(function).interpreted()(*given)[0] if max(sizes) < 50 else found
+    expected = ptir.interpret(function, given)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(read, expected, rtol=1e-5)
+
+
 def test_versions_are_one_program_and_only_one_of_them_runs() -> None:
     function = product(1, 64)
     with settings(target="x86-64-v4", threads=1):

@@ -20,8 +20,10 @@ from planish.uop.ops import Ops
 from planish.uop.symbolic.lanes import selected
 
 _LISTED: Final = frozenset({Ops.GEP, Ops.VCONST, Ops.VECTORIZE})
-_GAPS: Final = 4
-"""So many accesses at least have to become one, gaps included."""
+_REACH: Final = 4
+"""How many times its length one run may start behind the one before, to be loaded with it: further, most of what is loaded is not wanted."""
+_FEWER: Final = 2
+"""How many times fewer accesses have to be left by that: lanes are selected from all of them."""
 
 
 class LanePlaces(NamedTuple):
@@ -124,16 +126,16 @@ def _lanes_of(place: UOp, forms: Forms) -> LanePlaces:
     return LanePlaces(of_scalars(indices), gates, None, gates.count(None) == count)
 
 
-def accesses_of(place: UOp, masked: bool, forms: Forms, reach: int = 1) -> Iterator[LaneAccess]:
+def accesses_of(place: UOp, masked: bool, forms: Forms, width: int = 1) -> Iterator[LaneAccess]:
     """The runs of elements that the lanes of a place make. Lanes whose gate is never open are in none.
 
-    Elements of a run are consecutive; with a greater reach the next one may be so far away, and what is between is no lane.
+    Elements of a run are consecutive; with a width, that of whole vectors which may start anywhere, there may be others between them.
     """
     places = lanes_of(place, forms)
     form, gates = places.form, places.gates
     like = place.table.const(0, place.src[1].dtype.scalar)
     for by_offset in (_layers(form) if places.is_open else _layers_by_gate(form, gates, masked)).values():
-        for run in _runs(sorted(by_offset), reach):
+        for run in _runs(sorted(by_offset), width):
             lanes = tuple(tuple(by_offset.get(offset, ())) for offset in range(run[0], run[-1] + 1))
             yield LaneAccess(forms.at(form, by_offset[run[0]][0], like), lanes, places, forms)
 
@@ -173,23 +175,29 @@ def _layers_by_gate(form: LaneForm, gates: Sequence[UOp | None], masked: bool) -
     return found
 
 
-def _runs(offsets: list[int], reach: int) -> Iterator[list[int]]:
-    """Sorted offsets in runs: consecutive ones, or, if that leaves fewer accesses, ones that are no further apart than the reach."""
-    if offsets and offsets[-1] - offsets[0] == len(offsets) - 1:
-        yield offsets
+def _runs(offsets: list[int], width: int) -> Iterator[list[int]]:
+    """Sorted offsets in runs: consecutive ones, or ones that are near each other, if whole vectors of all between leave fewer accesses."""
+    if width == 1 or offsets[-1] - offsets[0] == len(offsets) - 1:
+        yield from _consecutive(offsets)
         return
-    apart: list[list[int]] = []
-    for offset in offsets:
-        if apart and offset - apart[-1][-1] <= reach:
-            apart[-1].append(offset)
+    near: list[list[list[int]]] = []
+    for run in _consecutive(offsets):
+        before = near[-1][-1] if near else run
+        if before is not run and run[0] - before[0] <= _REACH * len(before):
+            near[-1].append(run)
         else:
-            apart.append([offset])
-    for run in apart:
-        exact = [
-            [offset for _, offset in neighbours]
-            for _, neighbours in groupby(enumerate(run), key=lambda pair: pair[1] - pair[0])
-        ]
-        yield from [run] if len(exact) >= _GAPS else exact
+            near.append([run])
+    for runs in near:
+        whole = -(-(runs[-1][-1] - runs[0][0] + 1) // width)
+        pieces = [len(run) // width + (len(run) % width).bit_count() for run in runs]
+        # (parts of vectors are loaded as such for nothing)
+        parts = len(runs[0]) > 1 and max(pieces) == 1
+        yield from [[n for run in runs for n in run]] if _FEWER * whole <= sum(pieces) and not parts else runs
+
+
+def _consecutive(offsets: list[int]) -> Iterator[list[int]]:
+    for _, neighbours in groupby(enumerate(offsets), key=lambda pair: pair[1] - pair[0]):
+        yield [offset for _, offset in neighbours]
 
 
 def join(pieces: list[UOp], dtype: DType) -> UOp:

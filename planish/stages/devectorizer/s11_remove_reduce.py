@@ -232,7 +232,8 @@ def running(op: Ops, value: UOp, positions: int, *, threads: bool = False) -> UO
     width = count // positions
     if threads:
         return _one_by_one(op, value, positions, width)
-    start = identity(op, value)
+    # (-0.0 + x is x, too; zeros would be shifted in by an instruction that waits, on Zen 5, for what its register held before)
+    start = -0.0 if op is Ops.ADD and value.dtype.is_float else identity(op, value)
     step = 1
     while step < positions:
         away = step * width

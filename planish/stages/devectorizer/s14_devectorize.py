@@ -72,8 +72,6 @@ _REGISTER: Final = AddrSpace.REG
 _JOINED: Final = frozenset({Ops.CAT, Ops.VECTORIZE})
 _PAIRED: Final = frozenset({dtypes.float32, dtypes.uint8, dtypes.int8})
 """What 16-bit floats are made of two at a time."""
-_REACH: Final = 4
-"""How far apart elements may be to be loaded together: further, most of what is loaded is not wanted."""
 
 
 @dataclass(slots=True)
@@ -104,7 +102,7 @@ def _fold_load(root: UOp, ctx: _LaneRun) -> UOp | None:
     pieces: list[UOp] = []
     order = [-1] * count
     taken = 0
-    for access in accesses_of(place, ctx.target.masked, ctx.forms, _reach(place, ctx.target)):
+    for access in accesses_of(place, ctx.target.masked, ctx.forms, _anywhere(place, ctx.target)):
         for start, width in _covering(access, scalar, ctx.target):
             index = ahead(access.index, start) if start else access.index
             gate = access.gate(start, start + width)
@@ -130,7 +128,12 @@ def _shifted(root: UOp, ctx: _LaneRun) -> UOp | None:
     Loading every element once would mean to shift them in registers, which takes more than another load.
     """
     place, width = root.src[0], ctx.target.lanes(root.dtype.scalar)
-    if width < 2 or root.dtype.lanes % width or root.dtype.lanes == width or _reach(place, ctx.target) == 1:
+    if (
+        width < 2
+        or root.dtype.lanes % width
+        or root.dtype.lanes == width
+        or _anywhere(place, ctx.target) == 1
+    ):
         return None
     form, gates, gate, _ = lanes_of(place, ctx.forms)
     bases, constants = list(form.bases()), form.constants
@@ -165,11 +168,12 @@ def _shifted(root: UOp, ctx: _LaneRun) -> UOp | None:
     return selected(join(pieces, root.dtype.scalar.vec(width * len(pieces))), tuple(order))
 
 
-def _reach(place: UOp, target: Target) -> int:
-    """How far apart elements may be that are loaded together; machines with vectors that may start anywhere select lanes."""
+def _anywhere(place: UOp, target: Target) -> int:
+    """Elements of a vector that may start anywhere, so that lanes are selected from what lies around them; 1 if there is none."""
     memory = place.src[0].dtype
-    is_memory = isinstance(memory, PtrDType) and memory.space is not _REGISTER
-    return _REACH if is_memory and target.register_bytes > 1 and not target.aligned_bytes else 1
+    if not isinstance(memory, PtrDType) or memory.space is _REGISTER or target.aligned_bytes:
+        return 1
+    return target.lanes(memory.base.scalar)
 
 
 def _covering(access: LaneAccess, dtype: DType, target: Target) -> list[tuple[int, int]]:

@@ -5,15 +5,16 @@ Of some loops an access touches a number of contiguous runs of elements; what th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from math import gcd, prod
 from typing import Final, cast
 
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.records import dataclass
-from planish.uop.nest import trips, without_gate
+from planish.uop.nest import LANES, trips, without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
+from planish.uop.ranges import kind_of
 from planish.uop.strides import stride
 
 LINE: Final = 64
@@ -58,15 +59,37 @@ def steps_of(index: UOp, *, over_edges: bool = False) -> Steps:
     return found
 
 
-def plain_indices(indices: Iterable[UOp]) -> tuple[list[UOp], bool]:
-    """Indices without their gates, and whether there is a gate."""
-    plain, gated = [], False
+def plain_indices(indices: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
+    """Indices without their gates, and the gates."""
+    plain, gates = [], []
     for index in indices:
-        inside = without_gate(index)
-        gated |= index.dtype.is_bool or inside is not index
-        if not index.dtype.is_bool:
-            plain.append(inside)
-    return plain, gated
+        if index.dtype.is_bool:
+            gates.append(index)
+            continue
+        inside, gated = without_gate(index), index
+        while gated is not inside:
+            gates.append(gated.src[0])
+            gated = gated.src[1]
+        plain.append(inside)
+    return plain, gates
+
+
+def ends_of(gates: Iterable[UOp]) -> tuple[dict[UOp, int], list[UOp]]:
+    """Of gates: where they end ranges that are lanes, so that what lies beyond is never accessed; and all other conditions."""
+    ends: dict[UOp, int] = {}
+    others: list[UOp] = []
+    stack = list(gates)
+    while stack:
+        gate = stack.pop()
+        if gate.op is Ops.AND:
+            stack.extend(gate.src)
+            continue
+        r = gate.src[0] if gate.op is Ops.CMPLT and gate.src[1].op is Ops.CONST else gate
+        if r.op is Ops.RANGE and kind_of(r) in LANES:
+            ends[r] = min(cast("int", gate.src[1].arg), ends.get(r, trips(r)))
+        else:
+            others.append(gate)
+    return ends, others
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +106,10 @@ class Access:
     """Side by side in one access."""
     steps: Steps
     is_store: bool
-    is_gated: bool
+    conditions: Sequence[UOp]
+    """Comparisons that say whether it is left out."""
+    ends: Mapping[UOp, int]
+    """Of lanes that are padded, how many there are."""
     nontemporal: bool = False
     copies: int = 1
     """Lanes that have such memory each for itself."""
@@ -94,27 +120,36 @@ class Access:
         return is_global(self.memory)
 
     @property
+    def is_gated(self) -> bool:
+        """Whether it is left out in some iterations."""
+        return bool(self.conditions)
+
+    @property
     def capacity(self) -> int:
         """The bytes of its memory; 0 if that is not known."""
         dtype = self.memory.dtype
         return max(dtype.size, 0) * self.dtype.itemsize if isinstance(dtype, PtrDType) else 0
 
+    def trips(self, r: UOp) -> int:
+        """How many values of a range it is for."""
+        return self.ends.get(r, trips(r))
+
     def runs(self, ranges: Iterable[UOp]) -> tuple[int, int]:
         """Over some ranges: how many contiguous runs of elements it touches, and how long one is. What several touch counts once."""
-        spans, unknown = self._spans(ranges)
+        spans, unknown = self.spans(ranges)
         return unknown * prod(number for _, number in spans[1:]), spans[0][1]
 
     def step_of(self, ranges: Iterable[UOp]) -> int:
         """The least step along some ranges, 0 if it does not move or not by a number."""
         return min((abs(step) for r in ranges if (step := self.steps.get(r))), default=0)
 
-    def _spans(self, ranges: Iterable[UOp]) -> tuple[list[tuple[int, int]], int]:
+    def spans(self, ranges: Iterable[UOp]) -> tuple[list[tuple[int, int]], int]:
         """Steps and how many of each are made, the contiguous ones first; and how many runs have no known step.
 
         Ranges whose steps fit into each other are one: pixels and taps of a window reach their sum, not their product.
         """
         spans, unknown = [(1, 1)], 1
-        moves = [(self.steps.get(r, 0), trips(r)) for r in ranges]
+        moves = [(self.steps.get(r, 0), self.trips(r)) for r in ranges]
         for step, number in sorted((abs(s), n) for s, n in moves if s):
             for place, (fine, count) in enumerate(spans):
                 if step % fine == 0 and step // fine <= count:
@@ -128,7 +163,7 @@ class Access:
 
     def footprint(self, ranges: Iterable[UOp]) -> int:
         """The bytes of the cache lines that it touches over some ranges."""
-        (first, *others), runs = self._spans(ranges)
+        (first, *others), runs = self.spans(ranges)
         run, size = first[1], self.dtype.itemsize
         for step, number in others:
             if step * size < LINE or step <= run:  # every line is touched, if not every element

@@ -25,7 +25,7 @@ from planish.uop.nest import (
     count,
     plain_index,
 )
-from planish.uop.nest.access import Access, Steps, is_global, plain_indices, steps_of
+from planish.uop.nest.access import Access, Steps, ends_of, is_global, plain_indices, steps_of
 from planish.uop.nest.order import ordered
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops
@@ -266,7 +266,8 @@ class Nest:
     def _access(self, node: UOp, memory: UOp, indices: Iterable[UOp], store: UOp | None) -> Access:
         while memory.op in {Ops.AFTER, Ops.NOOP}:
             memory = memory.src[0]
-        plain, gated = plain_indices(indices)
+        plain, gates = plain_indices(indices)
+        ends, conditions = ends_of(gates)
         steps: Steps = {}
         for index in plain:
             for r, step in steps_of(index, over_edges=True).items():
@@ -289,7 +290,8 @@ class Nest:
             tuple(sorted((r for r in ranges if kind_of(r) in SIDE_BY_SIDE), key=lambda r: r.order)),
             steps,
             store is not None,
-            gated,
+            conditions,
+            ends,
             store is not None and "nontemporal" in str(store.arg or ""),
             count(own),
         )
