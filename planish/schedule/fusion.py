@@ -95,6 +95,8 @@ class Fusion:
         self.made: dict[Key, UOp] = {}
         self.needs: dict[UOp, Reason] = {}
         """Tensors that have to be in memory before this kernel can be, and why."""
+        self.elsewhere: set[UOp] = set()
+        """Those of them that this kernel could not store on the way either, were they asked to be in memory."""
         self.reads: dict[UOp, None] = {}
         """Tensors in memory that are made by kernels, and read here."""
         self.buffers: set[UOp] = set()
@@ -146,17 +148,7 @@ class Fusion:
 
     def reduces(self, node: UOp) -> bool:
         """Whether a tensor depends on a reduction that is not in memory."""
-        stack, seen = [node], {node}
-        while stack:
-            each = stack.pop()
-            if each in self.around.realised:
-                continue
-            if each.op is Ops.REDUCE_AXIS:
-                return True
-            new = [source for source in each.src if source not in seen and self.level(source)]
-            seen.update(new)
-            stack.extend(new)
-        return False
+        return self.around.graph.reduces(node, self.around.realised)
 
     def _use(self, key: Key, recipe: Recipe) -> None:
         self.recipes[key] = recipe
@@ -189,6 +181,8 @@ class Fusion:
     def _need(self, node: UOp, reason: Reason) -> None:
         """The tensor has to be in memory: this attempt only looks for what else does."""
         self.needs[node] = reason
+        if node not in self.around.joining and not self._may_take_along(node, list(self.asked.get(node, ()))):
+            self.elsewhere.add(node)
         zero = self.elements.zero(node)
         for place in self.asked.get(node, ()):
             self.recipes[Key(node, place)] = Recipe((), lambda _: zero)
@@ -233,6 +227,14 @@ class Fusion:
             self.reads[node] = None
 
     def _takes_along(self, node: UOp, places: Sequence[ElementPlace]) -> bool:
+        """Store another result here, if that can be."""
+        if not self._may_take_along(node, places):
+            return False
+        self.nest.lead(places[0].ranges)
+        self.on_the_way[node] = places[0]
+        return True
+
+    def _may_take_along(self, node: UOp, places: Sequence[ElementPlace]) -> bool:
         """Whether another result can be stored here, because it is computed on the way, once per value of leading ranges."""
         products = self._products(node)
         apart = products and products != self._products(self.roots[0])  # two are better off so
@@ -242,11 +244,8 @@ class Fusion:
         if not self.rows.may_lead(place) or not is_each_once(place, node, bool(self.around.again)):
             return False
         inside = place.ranges != self.nest.outputs and not products <= {*self.around.again}
-        if inside and self.tensors.target.is_gpu:
-            return False  # loops around which a product is made would be those of its threads, and no others
-        self.nest.lead(place.ranges)
-        self.on_the_way[node] = place
-        return True
+        # loops around which a product is made would be those of a GPU's threads, and no others
+        return not (inside and self.tensors.target.is_gpu)
 
     def _products(self, node: UOp) -> frozenset[UOp]:
         """The products of matrices that a tensor is made of, as far as they are not in memory."""

@@ -84,6 +84,20 @@ class TensorGraph:
             if each.op is Ops.REDUCE_AXIS and each not in memory and self.is_product(each)
         )
 
+    def reduces(self, node: UOp, memory: Container[UOp]) -> bool:
+        """Whether a tensor depends on a reduction that is not in memory."""
+        stack, seen = [node], {node}
+        while stack:
+            each = stack.pop()
+            if each in memory:
+                continue
+            if each.op is Ops.REDUCE_AXIS:
+                return True
+            new = [source for source in each.src if source not in seen and self.level.get(source, 0)]
+            seen.update(new)
+            stack.extend(new)
+        return False
+
     def memory_of(
         self, node: UOp, realised: Container[UOp], pending: Container[UOp]
     ) -> frozenset[UOp] | None:
