@@ -30,7 +30,7 @@ from planish.schedule.elements import (
     both,
     element,
 )
-from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL
+from planish.schedule.limits import AGAIN, BLOCK_ELEMENTS, FEW_ROWS, SMALL
 from planish.schedule.loop_order import LoopOrder, Ranges, from_the_end
 from planish.schedule.prices import Prices
 from planish.schedule.reasons import (
@@ -96,7 +96,7 @@ class Fusion:
         self.needs: dict[UOp, Reason] = {}
         """Tensors that have to be in memory before this kernel can be, and why."""
         self.elsewhere: set[UOp] = set()
-        """Those of them that this kernel could not store on the way either, were they asked to be in memory."""
+        """Those of them that this kernel could not store on the way either."""
         self.reads: dict[UOp, None] = {}
         """Tensors in memory that are made by kernels, and read here."""
         self.buffers: set[UOp] = set()
@@ -148,7 +148,7 @@ class Fusion:
 
     def reduces(self, node: UOp) -> bool:
         """Whether a tensor depends on a reduction that is not in memory."""
-        return self.around.graph.reduces(node, self.around.realised)
+        return any(True for _ in self.around.graph.reductions(node, self.around.realised))
 
     def _use(self, key: Key, recipe: Recipe) -> None:
         self.recipes[key] = recipe
@@ -228,11 +228,10 @@ class Fusion:
 
     def _takes_along(self, node: UOp, places: Sequence[ElementPlace]) -> bool:
         """Store another result here, if that can be."""
-        if not self._may_take_along(node, places):
-            return False
-        self.nest.lead(places[0].ranges)
-        self.on_the_way[node] = places[0]
-        return True
+        if taken := self._may_take_along(node, places):
+            self.nest.lead(places[0].ranges)
+            self.on_the_way[node] = places[0]
+        return taken
 
     def _may_take_along(self, node: UOp, places: Sequence[ElementPlace]) -> bool:
         """Whether another result can be stored here, because it is computed on the way, once per value of leading ranges."""
@@ -241,11 +240,19 @@ class Fusion:
         if len(places) != 1 or apart or is_beside_a_walk(self.around, self.roots[0], node):
             return False
         (place,) = places
-        if not self.rows.may_lead(place) or not is_each_once(place, node, bool(self.around.again)):
+        once = self.rows.may_lead(place) and is_each_once(place, node, bool(self.around.again))
+        if not once or self._holds_up(node, place):
             return False
         inside = place.ranges != self.nest.outputs and not products <= {*self.around.again}
-        # loops around which a product is made would be those of a GPU's threads, and no others
-        return not (inside and self.tensors.target.is_gpu)
+        return not (
+            inside and self.tensors.target.is_gpu
+        )  # loops around a product would be those of its threads
+
+    def _holds_up(self, node: UOp, place: ElementPlace) -> bool:
+        """Whether storing a result of fewer axes would give a large kernel its loops, and no sum that has to be outside of some asks for that."""
+        small = BLOCK_ELEMENTS if self.tensors.target.is_gpu else SMALL
+        fewer = place.ranges != self.nest.outputs and count(self.nest.outputs) > small
+        return fewer and not self.reduces(node)
 
     def _products(self, node: UOp) -> frozenset[UOp]:
         """The products of matrices that a tensor is made of, as far as they are not in memory."""

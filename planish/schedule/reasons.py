@@ -192,7 +192,10 @@ def _is_stored_in_order(case: Case) -> bool:
     """
     fusion, node = case.fusion, case.node
     root = fusion.roots[0]
-    if root.op is not Ops.STORE or most(shape(node)) <= SMALL or not fusion.reduces(node):
+    if root.op is not Ops.STORE:
+        return False
+    sums = fusion.around.graph.reductions(node, fusion.around.realised)
+    if max((most(shape(each.src[0])) for each in sums), default=0) <= SMALL:
         return False
     if node.op is Ops.CAST and node.dtype.itemsize > node.src[0].dtype.itemsize:
         return False

@@ -65,29 +65,52 @@ def _why_ordered(r: UOp, place: UOp, store: UOp) -> str | None:
         return "every iteration stores to the same place"
     data = [n for n in index.toposort() if n.op in _READS and n is not index]
     ranges = frozenset(s for read in data for s in read.ranges)
-    if ranges and r in _beyond_data(index):
+    if not ranges or r in _beyond_data(index) or r in _kept_apart(index, _limits(place, index)):
         return None
-    if r in ranges:
-        return "data decides where is stored, and the last of several counts"
-    if ranges and r not in _kept_apart(index, ranges, _limits(place, index)):
-        return "data decides where is stored, and the last of several counts"
-    return None
+    return "data decides where is stored, and the last of several counts"
 
 
 def _is_claimed(r: UOp, place: UOp, index: UOp) -> bool:
-    """Whether a gate lets a range through only where the row of the place, divided by something, leaves it: so rows are claimed."""
+    """Whether a gate lets a range through only where the row of the place, divided by something, leaves it, or a number that it is a digit of: so rows are claimed."""
     gate = place.src[1]
     if gate is index or r not in gate.ranges or r in index.ranges:
         return False
     for clause in conjuncts(gate.src[0]) or ():
-        if clause.op is Ops.CMPEQ and r in clause.src:
-            left = clause.src[0] if clause.src[1] is r else clause.src[1]
+        if clause.op is not Ops.CMPEQ:
+            continue
+        for left, number in (clause.src, clause.src[::-1]):
             if left.op is not Ops.FLOORMOD or left.src[1].op is not Ops.CONST:
                 continue
+            if r not in number.ranges or not is_row_major(number):
+                continue
             rows = [index, *(simplify(index // n) for n in dict.fromkeys(_factors(index)))]
+            rows += _rows_of_data(index, _limits(place, index))
             if any(simplify(row % left.src[1]) is simplify(left) for row in rows):
                 return True
     return False
+
+
+def _chosen(index: UOp) -> list[UOp]:
+    """The parts of a place that data decides."""
+    return [term for term in _summands(index) if any(n.op in _READS for n in term.toposort())]
+
+
+def _whole_rows(index: UOp, limits: Sequence[_Limit]) -> Iterator[tuple[int, list[UOp], _Terms]]:
+    """Lengths of rows of which data decides which, by a place: the length, what data decides, and the ranges within a row."""
+    chosen = _chosen(index)
+    terms = _terms(*(term for term in _summands(index) if term not in chosen))
+    reach = None if not terms else _distinct(_spans(terms, limits))
+    if terms and reach is not None:
+        for n in dict.fromkeys(_factors(index)):
+            if n > reach and all(simplify(term % n).arg == 0 for term in chosen):
+                yield n, chosen, terms
+
+
+def _rows_of_data(index: UOp, limits: Sequence[_Limit]) -> Iterator[UOp]:
+    """The rows of a place, if gates keep what is beside what data decides below their length: of `m[idx[i]*12 + j]` where j < 12, idx[i]."""
+    for n, chosen, _ in _whole_rows(index, limits):
+        if chosen:
+            yield simplify(sum(chosen[1:], chosen[0]) // n)
 
 
 _Terms = dict[UOp, int]
@@ -115,21 +138,13 @@ def _limits(place: UOp, index: UOp) -> list[_Limit]:
     return found
 
 
-def _kept_apart(index: UOp, data: frozenset[UOp], limits: Sequence[_Limit]) -> frozenset[UOp]:
-    """Ranges that never meet at one place whatever the data is: index % n is a row-major place of theirs, and free of data."""
+def _kept_apart(index: UOp, limits: Sequence[_Limit]) -> frozenset[UOp]:
+    """Ranges that never meet at one place whatever the data is: index % n is a row-major place of theirs, in which data has no part."""
     for n in sorted(set(_factors(index)), reverse=True):  # the largest leaves most of them
         rest = simplify(index % n)
-        if rest.ranges and rest.ranges.isdisjoint(data) and is_row_major(rest):
+        if rest.ranges and is_row_major(rest):
             return rest.ranges
-    if limits:
-        free = [term for term in _summands(index) if term.ranges.isdisjoint(data)]
-        terms = _terms(*free)
-        reach = None if terms is None else _distinct(_spans(terms, limits))
-        if terms and reach is not None:
-            rows = [term for term in _summands(index) if not term.ranges.isdisjoint(data)]
-            if any(n > reach and all(simplify(row % n).arg == 0 for row in rows) for n in _factors(index)):
-                return frozenset(terms)
-    return frozenset()
+    return next((frozenset(terms) for _, _, terms in _whole_rows(index, limits)), frozenset())
 
 
 def _beyond_data(index: UOp) -> frozenset[UOp]:
@@ -169,13 +184,16 @@ def is_row_major(index: UOp) -> bool:
 
 
 def _summands(index: UOp) -> Iterator[UOp]:
-    stack = [index]
+    """What an index adds up; a sum times a number is one of products."""
+    stack = [(index, 1)]
     while stack:
-        term = stack.pop()
+        term, factor = stack.pop()
         if term.op is Ops.ADD:
-            stack.extend(term.src)
+            stack.extend((source, factor) for source in term.src)
+        elif term.op is Ops.MUL and term.src[1].op is Ops.CONST and term.src[0].op in {Ops.ADD, Ops.MUL}:
+            stack.append((term.src[0], factor * cast("int", term.src[1].arg)))
         else:
-            yield term
+            yield simplify(term * factor) if factor != 1 else term
 
 
 def _terms(*indices: UOp) -> _Terms | None:
