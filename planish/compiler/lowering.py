@@ -134,11 +134,11 @@ def _renumbered(
 
 
 class CodeMaker(NamedTuple):
-    """How kernels become machine code: their source, the key that it is kept under, and the code."""
+    """How kernels become machine code: their source, the key that it is kept under, and the code of both."""
 
     source: Callable[[Program, frozenset[int]], str]
     key: Callable[[str], str]
-    code: Callable[[str], bytes]
+    code: Callable[[str, str], bytes]
     hands: int = 1
     """Threads that compile at a time while others are being lowered."""
 
@@ -156,8 +156,8 @@ def _key_for(target: cpu.Processor, text: str) -> str:
     return object_key(text, target)
 
 
-def _code_for(target: cpu.Processor, text: str) -> bytes:
-    return object_of(text, target)
+def _code_for(target: cpu.Processor, text: str, key: str) -> bytes:
+    return object_of(text, target, key)
 
 
 class _LoweredKernel(NamedTuple):
@@ -227,7 +227,8 @@ def _make_kernels(
         if compiled_for is None or number in waiting:
             return made
         text = compiled_for.source(made.program, sharing.aliased[number])
-        return made._replace(key=compiled_for.key(text), image=compiled_for.code(text))
+        key = compiled_for.key(text)
+        return made._replace(key=key, image=compiled_for.code(text, key))
 
     found: dict[int, _LoweredKernel] = {}
     images: dict[int, Callable[[], bytes]] = {}
@@ -244,8 +245,9 @@ def _make_kernels(
             images[number] = partial(_given, made.image)
             return
         text = compiled_for.source(made.program, aliased)
-        images[number] = beside.make(partial(compiled_for.code, text))
-        found[number] = made._replace(key=compiled_for.key(text))
+        key = compiled_for.key(text)
+        images[number] = beside.make(partial(compiled_for.code, text, key))
+        found[number] = made._replace(key=key)
 
     try:
         for number in range(count):

@@ -40,8 +40,8 @@ _lock: Final = threading.Lock()
 hold(_lock)
 
 
-def object_of(source: str, processor: Processor | None = None) -> bytes:
-    """The object code of LLVM IR, by default for this machine."""
+def object_of(source: str, processor: Processor | None = None, key: str = "") -> bytes:
+    """The object code of LLVM IR, by default for this machine; its key, where that is known."""
     made_for = processor or processors.host()
 
     def make() -> bytes:
@@ -49,7 +49,7 @@ def object_of(source: str, processor: Processor | None = None) -> bytes:
 
         return cpu.emit_object(source, made_for)
 
-    return _kept(object_key(source, made_for), make)
+    return _kept(key or object_key(source, made_for), make)
 
 
 def object_key(source: str, processor: Processor) -> str:

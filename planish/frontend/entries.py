@@ -165,25 +165,29 @@ class CacheEntry:
         self.build = builder(traced.structure, traced.order)
         self.match: Match | None = None
         self.short: Short | None = None
-        """A whole call with arguments like the expected ones; where some are donated, `match` and `run`."""
+        """A whole call with arguments like the expected ones; where some are donated, `match` and `run`. Written when it is first wanted."""
+        self.has_short_way = False
+        """Whether calls can be compared with what is expected."""
         self.expect(traced.call)
 
     def expect(self, call: CallParts) -> None:
         """Take the short way for calls like this one. Types are compared by identity there."""
-        if self.placed is None and not any(issubclass(kind, TensorSpec) for kind in call.kinds):
-            key, traced = call.key, self.traced
-            if self.donated:
-                self.match = matcher(
-                    key.structure, key.leaves, call.kinds, call.static, self.place, self.taken, self.donated
-                )
-            else:
-                types = traced.function.result_types
-                work = CallWork(
-                    self.call, self.exe, self.captured, types, traced.structure, traced.order, self.device,
-                    self.place, _explained,
-                )  # fmt: skip
-                self.short = shortcut(key.structure, key.leaves, call.kinds, call.static, self.taken, work)
+        self.match = self.short = None
+        self.has_short_way = self.placed is None and not any(issubclass(k, TensorSpec) for k in call.kinds)
+        self._like = call.key.structure, call.key.leaves, call.kinds, call.static
         self.expected = list(zip([leaf.type for leaf in call.key.leaves], call.kinds, strict=True))
+
+    def _write_short_way(self) -> None:
+        """When a call comes that may be like the expected one: many functions are called once."""
+        if self.donated:
+            self.match = matcher(*self._like, self.place, self.taken, self.donated)
+            return
+        traced = self.traced
+        work = CallWork(
+            self.call, self.exe, self.captured, traced.function.result_types, traced.structure, traced.order, self.device,
+            self.place, _explained,
+        )  # fmt: skip
+        self.short = shortcut(*self._like, self.taken, work)
 
     def expects(self, call: CallParts) -> bool:
         """Whether the short way would have taken it, but for tensors that wait."""
@@ -209,13 +213,10 @@ class CacheEntry:
             for leaf, described in zip(call.leaves, self.traced.call.key.leaves, strict=True)
         ]
 
-    @property
-    def has_short_way(self) -> bool:
-        """Whether calls can be compared with what is expected."""
-        return self.short is not None or self.match is not None
-
     def attempt(self, args: tuple[Any, ...], kwargs: dict[str, Any], settings: Settings) -> Any:
         """The result of a call if it is an expected one, else MISSED."""
+        if self.short is None and self.match is None and self.has_short_way:
+            self._write_short_way()
         if self.short is not None:
             return self.short(args, kwargs, settings)
         arrays = None if self.match is None else self.match(args, kwargs)

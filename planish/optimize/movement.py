@@ -40,7 +40,9 @@ def turn(draft: Draft, view: Nest, axis: UOp) -> bool:
     other = contiguous_elsewhere(view, axis)
     if other is None:
         return False
-    side = min(lanes_along(draft.target, view, axis), _SIDE)
+    # (positions are turned as well, though lanes of them are looked at one by one)
+    widest = min(draft.target.lanes(place.dtype.scalar) for place in _turned(view, axis, other))
+    side = min(lanes_along(draft.target, view, axis), widest, _SIDE)
     amounts = [_side(draft, each, side) for each in (axis, other)]
     if min(amounts) < 2:
         return False
@@ -88,13 +90,15 @@ def sum_in_squares(draft: Draft, nest: Nest, reduction: UOp) -> bool:
 
 def contiguous_elsewhere(view: Nest, axis: UOp) -> UOp | None:
     """The axis along which neighbours are read of what is read in jumps along a given one."""
-    for place in view.reads:
-        if view.stride(place, axis) in {0, 1, None}:
-            continue
-        for other in reversed(view.outputs):
-            if other is not axis and size_of(other) > 1 and view.stride(place, other) == 1:
-                return other
+    for other in reversed(view.outputs):
+        if other is not axis and size_of(other) > 1 and _turned(view, axis, other):
+            return other
     return None
+
+
+def _turned(view: Nest, axis: UOp, other: UOp) -> list[UOp]:
+    """What is read in jumps along one axis, and without along the other."""
+    return [p for p in view.reads if view.stride(p, axis) not in {0, 1, None} and view.stride(p, other) == 1]
 
 
 def _side(draft: Draft, axis: UOp, most: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -125,8 +126,9 @@ def wanted_limit() -> int:
     return available_memory() // 8 if chosen is None else chosen << 20
 
 
+@cache
 def available_memory() -> int:
-    """The bytes of memory that this process may have: of the machine, or of its control group."""
+    """The bytes of memory that this process may have: of the machine, or of its control group. (Every compilation asks.)"""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         text = Path("/sys/fs/cgroup/memory.max").read_text().strip()

@@ -25,6 +25,9 @@ LEAVES: Final = frozenset({Ops.CONST, Ops.DEFINE_VAR})
 """Values that are the same everywhere."""
 
 
+_NOTHING: Final[frozenset[UOp]] = frozenset()
+
+
 class ElementPlace(NamedTuple):
     """The indices of an element, and where there is such an element (None: everywhere)."""
 
@@ -34,9 +37,11 @@ class ElementPlace(NamedTuple):
     @property
     def ranges(self) -> frozenset[UOp]:
         """What the indices depend on."""
-        found: frozenset[UOp] = frozenset()
+        found = _NOTHING
         for index in self.indices:
-            found |= index.ranges
+            more = index.ranges
+            if more and more is not found:
+                found = found | more if found else more
         return found
 
 

@@ -13,7 +13,7 @@ Nothing here can make a result wrong: a place is a place, whatever the loops aro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from heapq import heappop, heappush
 from typing import Final, cast
 
@@ -46,7 +46,14 @@ from planish.schedule.reasons import (
     is_costly,
     is_worth_a_row,
 )
-from planish.schedule.reduction_reasons import NO_ROW, REDUCED_AGAIN, REDUCED_HERE, REDUCED_ONCE, is_shared
+from planish.schedule.reduction_reasons import (
+    NO_ROW,
+    REDUCED_AGAIN,
+    REDUCED_HERE,
+    REDUCED_ONCE,
+    is_shared,
+    sums_around,
+)
 from planish.schedule.rows import Rows, is_each_once, spans
 from planish.schedule.surroundings import Around
 from planish.schedule.tensors import Tensors, is_empty, most, same_dim
@@ -95,6 +102,8 @@ class Fusion:
         self.made: dict[Key, UOp] = {}
         self.needs: dict[UOp, Reason] = {}
         """Tensors that have to be in memory before this kernel can be, and why."""
+        self.elsewhere: set[UOp] = set()
+        """Those of them that this kernel could not store on the way either."""
         self.reads: dict[UOp, None] = {}
         """Tensors in memory that are made by kernels, and read here."""
         self.buffers: set[UOp] = set()
@@ -144,23 +153,9 @@ class Fusion:
     def level(self, node: UOp) -> int:
         return self.around.graph.level.get(node, 0)
 
-    def reductions(self, node: UOp) -> Iterator[UOp]:
-        """Those that are not in memory and that a tensor is made of directly, itself included."""
-        stack, seen = [node], {node}
-        while stack:
-            each = stack.pop()
-            if each in self.around.realised:
-                continue
-            if each.op is Ops.REDUCE_AXIS:
-                yield each
-                continue
-            new = [source for source in each.src if source not in seen and self.level(source)]
-            seen.update(new)
-            stack.extend(new)
-
     def reduces(self, node: UOp) -> bool:
         """Whether a tensor depends on a reduction that is not in memory."""
-        return any(True for _ in self.reductions(node))
+        return any(True for _ in self.around.graph.reductions(node, self.around.realised))
 
     def _use(self, key: Key, recipe: Recipe) -> None:
         self.recipes[key] = recipe
@@ -193,6 +188,8 @@ class Fusion:
     def _need(self, node: UOp, reason: Reason) -> None:
         """The tensor has to be in memory: this attempt only looks for what else does."""
         self.needs[node] = reason
+        if node not in self.around.joining and not self._may_take_along(node, list(self.asked.get(node, ()))):
+            self.elsewhere.add(node)
         zero = self.elements.zero(node)
         for place in self.asked.get(node, ()):
             self.recipes[Key(node, place)] = Recipe((), lambda _: zero)
@@ -237,43 +234,33 @@ class Fusion:
             self.reads[node] = None
 
     def _takes_along(self, node: UOp, places: Sequence[ElementPlace]) -> bool:
+        """Store another result here, if that can be."""
+        if taken := self._may_take_along(node, places):
+            self.nest.lead(places[0].ranges)
+            self.on_the_way[node] = places[0]
+        return taken
+
+    def _may_take_along(self, node: UOp, places: Sequence[ElementPlace]) -> bool:
         """Whether another result can be stored here, because it is computed on the way, once per value of leading ranges."""
         products = self._products(node)
         apart = products and products != self._products(self.roots[0])  # two are better off so
         if len(places) != 1 or apart or is_beside_a_walk(self.around, self.roots[0], node):
             return False
         (place,) = places
-        if self._holds_up(node, place):
-            return False
-        if not self.rows.may_lead(place) or not is_each_once(place, node, bool(self.around.again)):
+        once = self.rows.may_lead(place) and is_each_once(place, node, bool(self.around.again))
+        if not once or self._holds_up(node, place):
             return False
         inside = place.ranges != self.nest.outputs and not products <= {*self.around.again}
-        if inside and self.tensors.target.is_gpu:
-            return False  # loops around which a product is made would be those of its threads, and no others
-        self.nest.lead(place.ranges)
-        self.on_the_way[node] = place
-        return True
+        # of a GPU, loops around a product would be those of its threads
+        return not (inside and self.tensors.target.is_gpu)
 
     def _holds_up(self, node: UOp, place: ElementPlace) -> bool:
         """Whether storing a result of fewer axes would give a large kernel its loops, and no sum that has to be outside of some asks for that."""
-        if any(True for _ in self.sums_around(place)):
+        if any(True for _ in sums_around(self, place)):
             return True
         small = BLOCK_ELEMENTS if self.tensors.target.is_gpu else SMALL
-        return (
-            place.ranges != self.nest.outputs and count(self.nest.outputs) > small and not self.reduces(node)
-        )
-
-    def sums_around(self, place: ElementPlace) -> Iterator[UOp]:
-        """Of a GPU: the long sums of the kernel, no products, that are made for more of its loops than those of a place. Their blocks have all of these loops."""
-        if not self.tensors.target.is_gpu or place.ranges == self.nest.outputs:
-            return
-        for each, asked in self.asked.items():
-            if each.op is not Ops.REDUCE_AXIS or each in self.around.realised or each in self.needs:
-                continue
-            outputs = [at.ranges & self.nest.outputs for at in asked]
-            is_long = most(shape(each.src[0])) > SMALL and not self.around.graph.is_product(each)
-            if is_long and all(place.ranges < ranges for ranges in outputs):
-                yield each
+        fewer = place.ranges != self.nest.outputs and count(self.nest.outputs) > small
+        return fewer and not self.reduces(node)
 
     def _products(self, node: UOp) -> frozenset[UOp]:
         """The products of matrices that a tensor is made of, as far as they are not in memory."""

@@ -5,7 +5,7 @@ None of it changes while kernels are made, so it is computed once per cut, and o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Final
 
 from planish.schedule.elements import COMPUTED
@@ -83,6 +83,20 @@ class TensorGraph:
             for each in self.operands(node, memory)
             if each.op is Ops.REDUCE_AXIS and each not in memory and self.is_product(each)
         )
+
+    def reductions(self, node: UOp, memory: Container[UOp]) -> Iterator[UOp]:
+        """Those that are not in memory and that a tensor is made of directly, itself included."""
+        stack, seen = [node], {node}
+        while stack:
+            each = stack.pop()
+            if each in memory:
+                continue
+            if each.op is Ops.REDUCE_AXIS:
+                yield each
+                continue
+            new = [source for source in each.src if source not in seen and self.level.get(source, 0)]
+            seen.update(new)
+            stack.extend(new)
 
     def memory_of(
         self, node: UOp, realised: Container[UOp], pending: Container[UOp]

@@ -195,6 +195,8 @@ class _Cut:
                 else:
                     reason = fusion.needs[need]
                     self._realise(self._epilogue(need) if reason.with_epilogue else need, reason)
+                    if need in self.pending and need in fusion.elsewhere:  # the next attempt would find out
+                        refused.add(need)
             group = [node for node in group if node not in refused]
         for node in (*group, *fusion.on_the_way):
             del self.pending[node]

@@ -194,10 +194,10 @@ def _is_stored_in_order(case: Case) -> bool:
     root = fusion.roots[0]
     if root.op is not Ops.STORE:
         return False
+    sums = fusion.around.graph.reductions(node, fusion.around.realised)
     is_gpu = fusion.tensors.target.is_gpu  # blocks of which would each make even short ones
     if not any(
-        most(shape(each.src[0])) > (FEW_ROWS * most(shape(each)) if is_gpu else SMALL)
-        for each in fusion.reductions(node)
+        most(shape(each.src[0])) > (FEW_ROWS * most(shape(each)) if is_gpu else SMALL) for each in sums
     ):
         return False
     if node.op is Ops.CAST and node.dtype.itemsize > node.src[0].dtype.itemsize:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final, cast
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Final, cast
 
+from planish.schedule.elements import ElementPlace
 from planish.schedule.graph import depends, slides
 from planish.schedule.limits import FEW_ROWS, FEW_TERMS, MOST_NESTED, NARROW, SMALL
 from planish.schedule.neighbours import innermost
@@ -15,6 +16,9 @@ from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import Ops, ReduceAxes
 from planish.uop.shape import shape
+
+if TYPE_CHECKING:
+    from planish.schedule.fusion import Fusion
 
 
 def is_shared(case: Case) -> bool:
@@ -108,10 +112,23 @@ def _is_across(case: Case) -> bool:
     return axis is not None and axis not in cast("ReduceAxes", case.node.arg).axes
 
 
+def sums_around(fusion: Fusion, place: ElementPlace) -> Iterator[UOp]:
+    """Of a GPU: the long sums of a kernel, no products, that are made for more of its loops than those of a place. Their blocks have all of these loops."""
+    if not fusion.tensors.target.is_gpu or place.ranges == fusion.nest.outputs:
+        return
+    for each, asked in fusion.asked.items():
+        if each.op is not Ops.REDUCE_AXIS or each in fusion.around.realised or each in fusion.needs:
+            continue
+        outputs = [at.ranges & fusion.nest.outputs for at in asked]
+        is_long = most(shape(each.src[0])) > SMALL and not fusion.around.graph.is_product(each)
+        if is_long and all(place.ranges < ranges for ranges in outputs):
+            yield each
+
+
 def _is_made_by_every_part(case: Case) -> bool:
     """Whether blocks of a GPU that each make a part of a long sum would all make this one first: a mean, of which squares are summed in parts."""
     fusion, (place,) = case.fusion, case.places
-    return not case.is_product and any(depends(each, case.node) for each in fusion.sums_around(place))
+    return not case.is_product and any(depends(each, case.node) for each in sums_around(fusion, place))
 
 
 def _is_small_beside(case: Case) -> bool:

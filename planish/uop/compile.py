@@ -2,7 +2,9 @@
 
 A pattern with commutative operands or alternatives is first expanded into *variants*, each with all choices made.
 A variant knows which forms (`node.form_of`) it can match, which is all a matcher needs to dispatch, and becomes a
-Python function when the first node of such a form turns up. What the form already proves is not tested again.
+Python function when the first node of such a form turns up. What the form already proves is not tested again. Compiling a text takes
+longer than matching with it for a while, so those of all rules of the package are in a file that Python compiles once
+(`match_functions`); others are compiled here.
 
 Templates on the right-hand side become constructor calls; what they compute from integer constants alone is folded
 as they fire, so `x * c1 * c2 -> x * (c1 * c2)` multiplies.
@@ -11,15 +13,18 @@ as they fire, so `x * c1 * c2 -> x * (c1 * c2)` multiplies.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from hashlib import blake2b
 from itertools import product
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from planish import dtypes
 from planish.algebra.law import parameters_of
 from planish.errors import RewriteError
+from planish.uop.match_functions import FUNCTIONS
 from planish.uop.node import KIND_CODE, Number, UOp
 from planish.uop.ops import ALU, COMPARISONS, Ops
 from planish.uop.pattern import Pattern
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
 
 MatchFunction = Callable[[UOp, object], "UOp | None"]
 
+_LOCAL: Final = re.compile(r"\bv\d+\b")
 _FORM_SOURCES: Final = 3  # the sources whose ops are part of a form
 _FOLDS: Final = {
     Ops.ADD: "({} + {})", Ops.SUB: "({} - {})", Ops.MUL: "({} * {})", Ops.AND: "({} & {})", Ops.OR: "({} | {})",
@@ -122,43 +128,45 @@ def _form_tests(pattern: Pattern) -> Iterator[tuple[int, int, int]]:
 
 
 class _Compiler:
-    """Writes the source of one match function, then has Python compile it."""
+    """Writes one match function as an expression, then has Python compile it, unless it is among those of `match_functions`."""
 
     def __init__(self, rule: Rule, pattern: Pattern) -> None:
         self.rule = rule
         self.pattern = pattern
-        self.lines: list[str] = []
-        self.indent = 1
+        self.tests: list[str] = []
         self.names: dict[str, str] = {}  # bound name -> local variable
         self.constants: dict[str, object] = {"UOp": UOp, "build": build}
+        self.sources: dict[str, str] = {}  # local variable that has no value yet -> its value
         self.locals = 0
 
     def source(self) -> str:
         self._match(self.pattern, "n", depth=0)
-        result = self._result()
-        self._emit(f"r = {result}")
+        result = _LOCAL.sub(self._written_out, self._result())
+        found = f"(r := {result}) is not None"
         if isinstance(self.rule.right, Pattern):
             self.constants |= {"dtype_changed": dtype_changed, "RULE": self.rule}
-            self._emit("if r.dtype is not n.dtype: raise dtype_changed(RULE, n, r)")
-        self._emit("if r is not None and r is not n: return r")
-        return "\n".join(["def match(n, ctx):", *self.lines, "    return None"])
+            found = f"((r := {result}).dtype is n.dtype or dtype_changed(RULE, n, r))"
+        tests = " and ".join([*self.tests, found, "r is not n"])
+        return f"lambda n, ctx: r if {tests} else None"
 
     def compile(self) -> MatchFunction:
-        code = _code_of(self.source()).replace(co_filename=f"<rule {self.rule.name}>")
+        code = _code_of(self.source()).replace(co_filename=f"<rule {self.rule.name}>", co_name="match")
         return cast("MatchFunction", FunctionType(code, self.constants, "match"))
 
     # -- the left side -----------------------------------------------------------------------------------------
 
-    def _emit(self, line: str) -> None:
-        self.lines.append("    " * self.indent + line)
-
     def _test(self, condition: str) -> None:
-        self._emit(f"if {condition}:")
-        self.indent += 1
+        """A condition that is tested next; a local variable gets its value where it is first named."""
+        self.tests.append(_LOCAL.sub(self._assigned, condition))
 
-    def _local(self) -> str:
-        self.locals += 1
-        return f"v{self.locals}"
+    def _assigned(self, local: re.Match[str]) -> str:
+        value = self.sources.pop(local[0], None)
+        return local[0] if value is None else f"({local[0]} := {_LOCAL.sub(self._assigned, value)})"
+
+    def _written_out(self, local: re.Match[str]) -> str:
+        """What a local variable is that no condition needed."""
+        value = self.sources.get(local[0])
+        return local[0] if value is None else _LOCAL.sub(self._written_out, value)
 
     def _constant(self, value: object, hint: str) -> str:
         for name, known in self.constants.items():
@@ -203,10 +211,10 @@ class _Compiler:
                 self._test(f"len({where}.src) >= {count}")
         elif count >= _FORM_SOURCES if depth == 0 else not _fixed_arity(pattern, count):
             self._test(f"len({where}.src) == {count}")
-        found = [self._local() for _ in sources]
-        if count:
-            self._emit(f"{', '.join(found)}{',' if count == 1 or pattern.rest else ''}"
-                       f"{' *_' if pattern.rest else ''} = {where}.src")  # fmt: skip
+        first = self.locals
+        self.locals += count
+        found = [f"v{first + number}" for number in range(count)]
+        self.sources |= {name: f"{where}.src[{number}]" for number, name in enumerate(found)}
         # Cheap tests first: ops of all sources before anything below them.
         for position in sorted(range(count), key=lambda i: (not sources[i].is_leaf, i)):
             self._match(sources[position], found[position], depth + 1, position)
@@ -307,9 +315,23 @@ class _Compiler:
 @cache
 def _code_of(source: str) -> CodeType:
     """The code of a match function. Rules that differ in ops, numbers and functions alone, which are globals of it, share theirs."""
+    known = FUNCTIONS.get(digest_of(source))
+    if known is not None:
+        return known.__code__
     # The source is written by `_Compiler` alone, from the rule tables.
-    module = compile(source, "<rule>", "exec")
+    module = compile(source, "<rule>", "eval")
     return next(each for each in module.co_consts if isinstance(each, CodeType))
+
+
+def digest_of(source: str) -> str:
+    """Under which a match function is found among those that are written already."""
+    return blake2b(source.encode(), digest_size=8).hexdigest()
+
+
+def sources_of(rules: Iterable[Rule]) -> dict[str, str]:
+    """The match functions of rules, as text, by digest."""
+    texts = {_Compiler(rule, variant.pattern).source() for rule in rules for variant in rule.variants}
+    return {digest_of(text): text for text in sorted(texts)}
 
 
 def _fixed_arity(pattern: Pattern, count: int) -> bool:
@@ -327,9 +349,9 @@ def _find(pattern: Pattern, name: str) -> Pattern | None:
     return None
 
 
-def dtype_changed(rule: Rule, before: UOp, after: UOp) -> RewriteError:
-    """The error of a template that gives a value of another dtype than it matched."""
-    return RewriteError(
+def dtype_changed(rule: Rule, before: UOp, after: UOp) -> NoReturn:
+    """Raise the error of a template that gives a value of another dtype than it matched."""
+    raise RewriteError(
         f"rule {rule.name} puts {after.dtype} in place of {before.dtype}",
         op=before.op.name,
         remedy="limit it with `on`",

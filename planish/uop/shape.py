@@ -9,7 +9,7 @@ not fit the shape of its source is a `GraphError` that names both.
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from planish.dtypes import PtrDType
 from planish.errors import GraphError
@@ -28,13 +28,20 @@ _SHAPED: Final = MOVEMENT | _PASS | ALU | {Ops.REDUCE_AXIS, Ops.INDEX, Ops.STORE
 
 def shape(node: UOp) -> Shape:
     """The dims of a node."""
-    memo = cast("dict[UOp, Shape]", node.table.memos.setdefault(shape, {}))
-    if node in memo:
-        return memo[node]
+    known = node.table.memos.get(shape)
+    memo: dict[UOp, Any] = (
+        {} if known is None else known
+    )  # (asked for so often that a default or a cast would be felt)
+    found: Shape | None = memo.get(node)
+    if found is not None:
+        return found
+    if known is None:
+        node.table.memos[shape] = memo
     for each in node.toposort(lambda n: n in _descend(n, memo)):
         if each not in memo:
             memo[each] = _shape(each, memo)
-    return memo[node]
+    result: Shape = memo[node]
+    return result
 
 
 def _descend(node: UOp, memo: dict[UOp, Shape]) -> tuple[UOp, ...]:

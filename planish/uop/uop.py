@@ -184,9 +184,11 @@ class UOp(Operators):
         Variables and ranges come first, by name and axis, so that sums read from outer to inner; a product with
         a constant sorts as its factor, other terms by the innermost range they depend on, a constant last.
         """
-        if self._order is None:
+        found = self._order
+        if found is None:
             derived.fill_orders(self)
-        return cast("tuple[int, ...]", self._order)
+            found = cast("tuple[int, ...]", self._order)
+        return found
 
     def toposort(self, enter: Callable[[UOp], bool] | None = None) -> list[UOp]:
         """All nodes this one is made of, sources first, itself last; `enter` prunes what lies below a node."""

@@ -126,10 +126,21 @@ def test_a_call_uses_the_threads_of_its_settings(monkeypatch):
         np.testing.assert_array_equal(result.numpy(), results[0].numpy())
 
 
+def test_the_short_way_is_written_for_the_second_call():
+    function = pn.jit(lambda x: x + 1)
+    x = tensor(10)
+    function(x)
+    assert function._recent[0].short is None
+    np.testing.assert_array_equal(function(x).numpy(), x.numpy() + 1)
+    assert function._recent[0].short is not None
+    assert function.cache_info().hits == 1
+
+
 def test_the_short_way_goes_with_the_function():
     outside = {"w": tensor(1000)}
     function = pn.jit(lambda x: x + outside["w"])
     x = tensor(1000, seed=1)
+    function(x)
     function(x)
     short, memory = weakref.ref(function._recent[0].short), weakref.ref(outside["w"]._storage)
     gc.collect()

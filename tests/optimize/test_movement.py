@@ -93,6 +93,18 @@ def test_a_transpose_moves_squares_of_whole_vectors(name: str, dtype: DType, sid
     np.testing.assert_array_equal(found, expected)
 
 
+def test_squares_are_as_wide_as_the_widest_that_is_turned() -> None:
+    """out[i, j] = a[i, at[j, i]]: positions of 64 bits, of which a register holds half as many as of what they point to."""
+    rows, columns = 32, 200
+    with Table() as t:
+        out, a = t.param(0, f32, rows * columns), t.param(1, f32, rows * columns)
+        at = t.param(2, dtypes.int64, rows * columns)
+        i, j = t.range(rows, 0), t.range(columns, 1)
+        chosen_at = at.index(j * rows + i).cast(dtypes.index) & 127
+        sink = t.sink(out.index(i * columns + j).store(a.index(i * columns + chosen_at)).end(i, j))
+        assert chosen(sink, V4) == ["upcast 8", "upcast 8"]
+
+
 def test_large_ones_are_walked_in_macro_tiles_along_what_is_read() -> None:
     with Table() as t:
         sink = moved(t, f32, 1024, 1024)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,6 +89,26 @@ def test_planning_is_linear_in_layers(monkeypatch: pytest.MonkeyPatch) -> None:
         found.append(visits)
     few, more, many = found
     assert many - more <= 2.1 * (more - few)
+
+
+def test_what_a_kernel_needs_and_cannot_store_on_the_way_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A product after a product: the first attempt finds that it needs the other, the second has it in memory."""
+    attempts: list[int] = []
+    begin = fusion.Fusion.__init__
+
+    def counted(self: fusion.Fusion, *given: Any, **named: Any) -> None:
+        begin(self, *given, **named)
+        attempts.append(len(self.needs))
+
+    monkeypatch.setattr(fusion.Fusion, "__init__", counted)
+    a = pn.zeros((64, 64))
+    lowered = pn.jit(lambda a: pn.tanh(a @ a) @ a).lower(a)
+    attempts.clear()
+    with Table() as table:
+        assert len(schedule(lowered.function, table).kernels) == 2
+    assert attempts == [1, 0, 0]
 
 
 def test_chains_of_stencils_compute_each_element_once() -> None:

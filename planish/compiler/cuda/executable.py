@@ -58,7 +58,7 @@ def _key_for(arch: str, source: str) -> str:
     return cubin_key(source, arch, cuda.FLAGS)
 
 
-def _code_for(arch: str, source: str) -> bytes:
+def _code_for(arch: str, source: str, key: str) -> bytes:
     return cubin_of(source, arch, cuda.FLAGS)
 
 

@@ -13,9 +13,9 @@ A backward transform exchanges real and imaginary parts on the way in and out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from planish.records import dataclass
 from planish.runtime.routines.butterflies import Number, passes
 from planish.runtime.routines.lines import line_functions
 from planish.runtime.routines.sorting import address, word

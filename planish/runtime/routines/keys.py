@@ -5,9 +5,9 @@ NaN is the largest of all and -0 equals +0. Descending order is that of the comp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from planish.records import dataclass
 from planish.runtime.routines.writer import Emitter, Term, lanes, vector
 
 

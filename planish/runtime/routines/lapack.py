@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
+from planish.records import dataclass
 from planish.runtime.libraries import PREFIX, wide_integers
 from planish.runtime.routines.sorting import address, rows_of, word
 from planish.runtime.routines.transposition import transposing

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from planish.records import dataclass
 from planish.runtime.routines.lines import line_functions
 from planish.runtime.routines.sorting import address, word
 from planish.runtime.routines.writer import Emitter, RoutineModule, RoutineVariable, Term, vector
