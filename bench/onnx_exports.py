@@ -60,7 +60,9 @@ def measure(export: Export, threads: int, repeats: int) -> list[report.Row]:
         ours = load(data)
         error = error_of(ours.run(None, feeds), wanted)
         if error > _LIMIT[export.form]:
-            print(f"{export.name}: {error:.1e} of the largest element apart from onnxruntime", file=sys.stderr)
+            print(
+                f"{export.name}: {error:.1e} of the largest element apart from onnxruntime", file=sys.stderr
+            )
         return report.compare(
             export.name,
             threads,
@@ -90,7 +92,10 @@ def main() -> None:
         ratios = [1 / row.ratio for row in mine if row.ratio]
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            print(f"{threads} threads: our time by theirs {mean:.2f} in the mean, {max(ratios):.2f} at worst", flush=True)
+            print(
+                f"{threads} threads: our time by theirs {mean:.2f} in the mean, {max(ratios):.2f} at worst",
+                flush=True,
+            )
         rows += mine
     report.finish(rows, args.json, shown=True)
 

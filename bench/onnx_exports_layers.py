@@ -24,9 +24,19 @@ class Convolution(nn.Sequential):
     """A convolution, its norm and its activation."""
 
     def __init__(
-        self, inputs: int, outputs: int, kernel: int, *, stride: int = 1, groups: int = 1, act: type[nn.Module] | None = nn.ReLU
+        self,
+        inputs: int,
+        outputs: int,
+        kernel: int,
+        *,
+        stride: int = 1,
+        groups: int = 1,
+        act: type[nn.Module] | None = nn.ReLU,
     ) -> None:
-        layers = [nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(outputs)]
+        layers = [
+            nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
+            nn.BatchNorm2d(outputs),
+        ]
         super().__init__(*layers, *([act()] if act else []))
 
 
@@ -34,7 +44,9 @@ class Separable(nn.Sequential):
     """A depthwise convolution and one of 1×1 (MobileNet's first block, and that of keyword spotters)."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int = 1) -> None:
-        super().__init__(Convolution(inputs, inputs, kernel, stride=stride, groups=inputs), Convolution(inputs, outputs, 1))
+        super().__init__(
+            Convolution(inputs, inputs, kernel, stride=stride, groups=inputs), Convolution(inputs, outputs, 1)
+        )
 
 
 class SqueezeExcite(nn.Module):
@@ -42,7 +54,10 @@ class SqueezeExcite(nn.Module):
 
     def __init__(self, channels: int, reduced: int = 4) -> None:
         super().__init__()
-        self.down, self.up = nn.Conv2d(channels, channels // reduced, 1), nn.Conv2d(channels // reduced, channels, 1)
+        self.down, self.up = (
+            nn.Conv2d(channels, channels // reduced, 1),
+            nn.Conv2d(channels // reduced, channels, 1),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         weights = self.up(functional.relu(self.down(functional.adaptive_avg_pool2d(x, 1))))
@@ -53,7 +68,15 @@ class Inverted(nn.Module):
     """Wider, depthwise, narrower again (MobileNet's second block; with excitation its third, and EfficientNet's)."""
 
     def __init__(
-        self, inputs: int, outputs: int, stride: int, expand: int, *, act: type[nn.Module], excite: bool = False, kernel: int = 3
+        self,
+        inputs: int,
+        outputs: int,
+        stride: int,
+        expand: int,
+        *,
+        act: type[nn.Module],
+        excite: bool = False,
+        kernel: int = 3,
     ) -> None:
         super().__init__()
         inner = inputs * expand
@@ -71,7 +94,9 @@ class Inverted(nn.Module):
 class Residual(nn.Module):
     """Two convolutions beside a shortcut."""
 
-    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, *, norm: bool = True, along: int = 2) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, kernel: int, stride: int, *, norm: bool = True, along: int = 2
+    ) -> None:
         super().__init__()
         conv, batch = (nn.Conv1d, nn.BatchNorm1d) if along == 1 else (nn.Conv2d, nn.BatchNorm2d)
         self.first = conv(inputs, outputs, kernel, stride, kernel // 2)
@@ -130,7 +155,14 @@ class ChannelShuffle(nn.Module):
             Convolution(half, half, 3, stride=stride, groups=half, act=None),
             Convolution(half, half, 1),
         )
-        self.left = nn.Identity() if stride == 1 else nn.Sequential(Convolution(inputs, inputs, 3, stride=stride, groups=inputs, act=None), Convolution(inputs, half, 1))
+        self.left = (
+            nn.Identity()
+            if stride == 1
+            else nn.Sequential(
+                Convolution(inputs, inputs, 3, stride=stride, groups=inputs, act=None),
+                Convolution(inputs, half, 1),
+            )
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         left, right = (x, x) if self.stride > 1 else x.chunk(2, 1)
@@ -157,7 +189,9 @@ class GhostBlock(nn.Sequential):
 
     def __init__(self, inputs: int, inner: int, outputs: int, stride: int) -> None:
         middle = [Convolution(inner, inner, 3, stride=stride, groups=inner, act=None)] if stride > 1 else []
-        super().__init__(_Ghost(inputs, inner, nn.ReLU), *middle, SqueezeExcite(inner), _Ghost(inner, outputs, None))
+        super().__init__(
+            _Ghost(inputs, inner, nn.ReLU), *middle, SqueezeExcite(inner), _Ghost(inner, outputs, None)
+        )
 
 
 class _Both(nn.Module):
@@ -182,7 +216,12 @@ def dense_block(inputs: int, growth: int, layers: int) -> nn.Module:
     parts = []
     for i in range(layers):
         size = inputs + i * growth
-        layer = nn.Sequential(nn.BatchNorm2d(size), nn.ReLU(), Convolution(size, 4 * growth, 1), nn.Conv2d(4 * growth, growth, 3, padding=1))
+        layer = nn.Sequential(
+            nn.BatchNorm2d(size),
+            nn.ReLU(),
+            Convolution(size, 4 * growth, 1),
+            nn.Conv2d(4 * growth, growth, 3, padding=1),
+        )
         parts.append(_Both(nn.Identity(), layer))
     return nn.Sequential(*parts)
 
@@ -253,9 +292,17 @@ class Detector(nn.Module):
         act = nn.LeakyReLU if not separable else nn.ReLU
 
         def layer(inputs: int, outputs: int, stride: int) -> nn.Module:
-            return conv(inputs, outputs, 3, stride) if conv else Convolution(inputs, outputs, 3, stride=stride, act=act)
+            return (
+                conv(inputs, outputs, 3, stride)
+                if conv
+                else Convolution(inputs, outputs, 3, stride=stride, act=act)
+            )
 
-        self.stem = nn.Sequential(Convolution(3, width, 3, stride=2, act=act), layer(width, 2 * width, 2), layer(2 * width, 4 * width, 2))
+        self.stem = nn.Sequential(
+            Convolution(3, width, 3, stride=2, act=act),
+            layer(width, 2 * width, 2),
+            layer(2 * width, 4 * width, 2),
+        )
         self.middle, self.deep = layer(4 * width, 8 * width, 2), layer(8 * width, 8 * width, 2)
         self.lateral = Convolution(8 * width, 8 * width, 1, act=act)
         self.heads = nn.ModuleList([nn.Conv2d(8 * width, anchors * (5 + classes), 1) for _ in range(2)])
@@ -274,7 +321,9 @@ class Detector(nn.Module):
         return torch.cat([z[..., :2] * 2 - 0.5, (z[..., 2:4] * 2) ** 2, z[..., 4:]], -1)
 
 
-def recurrent(kind: type[nn.RNNBase], inputs: int, hidden: int, layers: int = 1, both: bool = True) -> nn.Module:
+def recurrent(
+    kind: type[nn.RNNBase], inputs: int, hidden: int, layers: int = 1, both: bool = True
+) -> nn.Module:
     """A recurrent layer, of which the outputs are kept."""
     return _Outputs(kind(inputs, hidden, layers, batch_first=True, bidirectional=both))  # type: ignore[call-arg]
 
@@ -320,8 +369,15 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, width: int, heads: int, layers: int) -> None:
         super().__init__()
-        self.attentions = nn.ModuleList([nn.Sequential(nn.LayerNorm(width), _Attention(width, heads)) for _ in range(layers)])
-        wide = [nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)) for _ in range(layers)]
+        self.attentions = nn.ModuleList(
+            [nn.Sequential(nn.LayerNorm(width), _Attention(width, heads)) for _ in range(layers)]
+        )
+        wide = [
+            nn.Sequential(
+                nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+            )
+            for _ in range(layers)
+        ]
         self.products = nn.ModuleList(wide)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -372,7 +428,9 @@ class Stft(nn.Module):
         super().__init__()
         angles = torch.arange(size)[None] * torch.arange(0, size // 2 + 1)[:, None] * (2 * torch.pi / size)
         window = torch.hann_window(size)
-        self.register_buffer("waves", torch.cat([torch.cos(angles) * window, torch.sin(angles) * window])[:, None])
+        self.register_buffer(
+            "waves", torch.cat([torch.cos(angles) * window, torch.sin(angles) * window])[:, None]
+        )
         self.hop = hop
 
     def forward(self, x: Tensor) -> Tensor:

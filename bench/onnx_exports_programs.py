@@ -123,9 +123,20 @@ def keyword_spotter(channels: int = 64, blocks: int = 4) -> nn.Module:
 
 
 def wake_word() -> nn.Module:
-    layers = [Convolution(1, 24, 3, stride=2), Convolution(24, 32, 3), nn.MaxPool2d(2), Convolution(32, 48, 3)]
+    layers = [
+        Convolution(1, 24, 3, stride=2),
+        Convolution(24, 32, 3),
+        nn.MaxPool2d(2),
+        Convolution(32, 48, 3),
+    ]
     return nn.Sequential(
-        *layers, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(48 * 9 * 4, 64), nn.ReLU(), nn.Linear(64, 1), nn.Sigmoid()
+        *layers,
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(48 * 9 * 4, 64),
+        nn.ReLU(),
+        nn.Linear(64, 1),
+        nn.Sigmoid(),
     )
 
 
@@ -138,13 +149,20 @@ def temporal_residual() -> nn.Module:
 
 
 def wavenet(channels: int = 32, layers: int = 8) -> nn.Module:
-    return nn.Sequential(nn.Conv1d(1, channels, 1), *[Gated(channels, 2**i) for i in range(layers)], nn.Conv1d(channels, 64, 1))
+    return nn.Sequential(
+        nn.Conv1d(1, channels, 1), *[Gated(channels, 2**i) for i in range(layers)], nn.Conv1d(channels, 64, 1)
+    )
 
 
 def tcn() -> nn.Module:
     body: list[nn.Module] = [nn.Conv1d(64, 96, 1)]
     for i in range(6):
-        body += [nn.Conv1d(96, 96, 3, padding=2**i, dilation=2**i, groups=96), nn.PReLU(), nn.GroupNorm(1, 96), nn.Conv1d(96, 96, 1)]
+        body += [
+            nn.Conv1d(96, 96, 3, padding=2**i, dilation=2**i, groups=96),
+            nn.PReLU(),
+            nn.GroupNorm(1, 96),
+            nn.Conv1d(96, 96, 1),
+        ]
     return nn.Sequential(*body, nn.Conv1d(96, 64, 1), nn.Sigmoid())
 
 
@@ -157,23 +175,47 @@ def super_resolution(factor: int = 2) -> nn.Module:
 
 def residual_super_resolution() -> nn.Module:
     blocks = [Residual(32, 32, 3, 1, norm=False) for _ in range(4)]
-    return nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), *blocks, nn.Conv2d(32, 48, 3, padding=1), nn.PixelShuffle(4))
+    return nn.Sequential(
+        nn.Conv2d(3, 32, 3, padding=1), *blocks, nn.Conv2d(32, 48, 3, padding=1), nn.PixelShuffle(4)
+    )
 
 
-def mobilenet(width: int = 16, act: type[nn.Module] = nn.ReLU6, excite: bool = False, kernel: int = 3) -> nn.Module:
-    sizes = [(width, 1, 1), (width * 2, 2, 4), (width * 2, 1, 4), (width * 4, 2, 4), (width * 4, 1, 4), (width * 6, 2, 4)]
+def mobilenet(
+    width: int = 16, act: type[nn.Module] = nn.ReLU6, excite: bool = False, kernel: int = 3
+) -> nn.Module:
+    sizes = [
+        (width, 1, 1),
+        (width * 2, 2, 4),
+        (width * 2, 1, 4),
+        (width * 4, 2, 4),
+        (width * 4, 1, 4),
+        (width * 6, 2, 4),
+    ]
     layers: list[nn.Module] = [Convolution(3, width, 3, stride=2, act=act)]
     inputs = width
     for outputs, stride, expand in sizes:
         layers.append(Inverted(inputs, outputs, stride, expand, act=act, excite=excite, kernel=kernel))
         inputs = outputs
-    head = [Convolution(inputs, inputs * 4, 1, act=act), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs * 4, 100)]
+    head = [
+        Convolution(inputs, inputs * 4, 1, act=act),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(inputs * 4, 100),
+    ]
     return nn.Sequential(*layers, *head)
 
 
 def mobilenet_v1() -> nn.Module:
     layers: list[nn.Module] = [Convolution(3, 32, 3, stride=2)]
-    for inputs, outputs, stride in ((32, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1)):
+    for inputs, outputs, stride in (
+        (32, 64, 1),
+        (64, 128, 2),
+        (128, 128, 1),
+        (128, 256, 2),
+        (256, 256, 1),
+        (256, 512, 2),
+        (512, 512, 1),
+    ):
         layers.append(Separable(inputs, outputs, 3, stride))
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 100))
 
@@ -202,23 +244,45 @@ def shufflenet() -> nn.Module:
         layers.append(ChannelShuffle(inputs, outputs, 2))
         layers += [ChannelShuffle(outputs, outputs, 1) for _ in range(2)]
         inputs = outputs
-    return nn.Sequential(*layers, Convolution(inputs, 256, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 100))
+    return nn.Sequential(
+        *layers, Convolution(inputs, 256, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 100)
+    )
 
 
 def ghostnet() -> nn.Module:
-    blocks = [GhostBlock(16, 32, 24, 2), GhostBlock(24, 72, 40, 2), GhostBlock(40, 120, 40, 1), GhostBlock(40, 160, 80, 2)]
-    return nn.Sequential(Convolution(3, 16, 3, stride=2), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(80, 100))
+    blocks = [
+        GhostBlock(16, 32, 24, 2),
+        GhostBlock(24, 72, 40, 2),
+        GhostBlock(40, 120, 40, 1),
+        GhostBlock(40, 160, 80, 2),
+    ]
+    return nn.Sequential(
+        Convolution(3, 16, 3, stride=2), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(80, 100)
+    )
 
 
 def squeezenet() -> nn.Module:
     layers: list[nn.Module] = [nn.Conv2d(3, 64, 3, 2), nn.ReLU(), nn.MaxPool2d(3, 2)]
-    layers += [fire(64, 16, 64), fire(128, 16, 64), nn.MaxPool2d(3, 2), fire(128, 32, 128), fire(256, 48, 192)]
+    layers += [
+        fire(64, 16, 64),
+        fire(128, 16, 64),
+        nn.MaxPool2d(3, 2),
+        fire(128, 32, 128),
+        fire(256, 48, 192),
+    ]
     return nn.Sequential(*layers, nn.Conv2d(384, 100, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
 def densenet() -> nn.Module:
-    layers = [Convolution(3, 32, 3, stride=2), dense_block(32, 16, 4), Convolution(96, 48, 1), nn.AvgPool2d(2)]
-    return nn.Sequential(*layers, dense_block(48, 16, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(112, 100))
+    layers = [
+        Convolution(3, 32, 3, stride=2),
+        dense_block(32, 16, 4),
+        Convolution(96, 48, 1),
+        nn.AvgPool2d(2),
+    ]
+    return nn.Sequential(
+        *layers, dense_block(48, 16, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(112, 100)
+    )
 
 
 def convnext(width: int = 48) -> nn.Module:
@@ -235,21 +299,46 @@ def group_norm_net() -> nn.Module:
     layers: list[nn.Module] = [nn.Conv2d(3, 32, 3, 2, 1)]
     for inputs, outputs in ((32, 64), (64, 96), (96, 128)):
         layers += [nn.GroupNorm(8, inputs), nn.SiLU(), nn.Conv2d(inputs, outputs, 3, 2, 1)]
-    return nn.Sequential(*layers, nn.GroupNorm(8, 128), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10))
+    return nn.Sequential(
+        *layers, nn.GroupNorm(8, 128), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10)
+    )
 
 
 def instance_norm_style() -> nn.Module:
     def layer(inputs: int, outputs: int, kernel: int, stride: int) -> list[nn.Module]:
-        return [nn.ReflectionPad2d(kernel // 2), nn.Conv2d(inputs, outputs, kernel, stride), nn.InstanceNorm2d(outputs, affine=True), nn.ReLU()]
+        return [
+            nn.ReflectionPad2d(kernel // 2),
+            nn.Conv2d(inputs, outputs, kernel, stride),
+            nn.InstanceNorm2d(outputs, affine=True),
+            nn.ReLU(),
+        ]
 
     down = layer(3, 16, 9, 1) + layer(16, 32, 3, 2) + layer(32, 64, 3, 2)
-    up = [nn.Upsample(scale_factor=2), *layer(64, 32, 3, 1), nn.Upsample(scale_factor=2), *layer(32, 16, 3, 1)]
+    up = [
+        nn.Upsample(scale_factor=2),
+        *layer(64, 32, 3, 1),
+        nn.Upsample(scale_factor=2),
+        *layer(32, 16, 3, 1),
+    ]
     return nn.Sequential(*down, *up, nn.Conv2d(16, 3, 9, padding=4))
 
 
 def autoencoder() -> nn.Module:
-    down = [nn.Conv2d(1, 16, 3, 2, 1), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 1), nn.ReLU(), nn.Conv2d(32, 64, 7), nn.ReLU()]
-    up = [nn.ConvTranspose2d(64, 32, 7), nn.ReLU(), nn.ConvTranspose2d(32, 16, 3, 2, 1, 1), nn.ReLU(), nn.ConvTranspose2d(16, 1, 3, 2, 1, 1)]
+    down = [
+        nn.Conv2d(1, 16, 3, 2, 1),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3, 2, 1),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 7),
+        nn.ReLU(),
+    ]
+    up = [
+        nn.ConvTranspose2d(64, 32, 7),
+        nn.ReLU(),
+        nn.ConvTranspose2d(32, 16, 3, 2, 1, 1),
+        nn.ReLU(),
+        nn.ConvTranspose2d(16, 1, 3, 2, 1, 1),
+    ]
     return nn.Sequential(*down, *up, nn.Sigmoid())
 
 
@@ -280,11 +369,15 @@ def speech_recurrent(kind: type[nn.RNNBase]) -> nn.Module:
 
 
 def noise_suppressor() -> nn.Module:
-    return nn.Sequential(nn.Linear(42, 48), nn.Tanh(), recurrent(nn.GRU, 48, 96, both=False), nn.Linear(96, 22), nn.Sigmoid())
+    return nn.Sequential(
+        nn.Linear(42, 48), nn.Tanh(), recurrent(nn.GRU, 48, 96, both=False), nn.Linear(96, 22), nn.Sigmoid()
+    )
 
 
 def perceptron() -> nn.Module:
-    return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10), nn.Softmax(-1))
+    return nn.Sequential(
+        nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10), nn.Softmax(-1)
+    )
 
 
 def language_model(layers: int = 2) -> nn.Module:
@@ -293,7 +386,13 @@ def language_model(layers: int = 2) -> nn.Module:
 
 def vision_transformer() -> nn.Module:
     patches = Function(lambda x: x.flatten(2).transpose(1, 2))
-    return nn.Sequential(nn.Conv2d(3, 192, 16, 16), patches, TransformerEncoder(192, 3, 4), AttentionPool(192), nn.Linear(192, 100))
+    return nn.Sequential(
+        nn.Conv2d(3, 192, 16, 16),
+        patches,
+        TransformerEncoder(192, 3, 4),
+        AttentionPool(192),
+        nn.Linear(192, 100),
+    )
 
 
 def efficientnet_block() -> nn.Module:
@@ -301,11 +400,24 @@ def efficientnet_block() -> nn.Module:
 
 
 def excitation() -> nn.Module:
-    return nn.Sequential(nn.Conv2d(32, 64, 3, padding=1), SqueezeExcite(64), nn.ReLU(), nn.Conv2d(64, 64, 3, padding=1), SqueezeExcite(64))
+    return nn.Sequential(
+        nn.Conv2d(32, 64, 3, padding=1),
+        SqueezeExcite(64),
+        nn.ReLU(),
+        nn.Conv2d(64, 64, 3, padding=1),
+        SqueezeExcite(64),
+    )
 
 
 def spectrogram() -> nn.Module:
-    return nn.Sequential(Stft(400, 160), Convolution(1, 16, 3, stride=2), Convolution(16, 32, 3, stride=2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
+    return nn.Sequential(
+        Stft(400, 160),
+        Convolution(1, 16, 3, stride=2),
+        Convolution(16, 32, 3, stride=2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(32, 10),
+    )
 
 
 EXPORTS = [
