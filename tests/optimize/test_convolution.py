@@ -275,12 +275,18 @@ def test_rows_of_a_depthwise_convolution_share_what_they_load() -> None:
     assert sum(load.gate is not None for load in vectors) <= rows + 2
 
 
+@pytest.mark.parametrize(("size", "width"), [(20, 32), (32, 32), (40, 48), (56, 16)])
+def test_short_rows_of_a_depthwise_convolution_are_in_registers_as_a_whole(size: int, width: int) -> None:
+    """Lanes beside the image are known where all vectors of a row are written out."""
+    assert f"upcast {width}" in words(chosen(partial(depthwise, c=96, size=size), V4))
+
+
 def test_rows_of_an_image_of_prime_size_share_what_they_load() -> None:
     """Some rows too many: they are computed, not stored, and what they read is no other element than before."""
-    found = words(chosen(partial(depthwise, c=96, size=31), V4))
+    found = words(chosen(partial(depthwise, c=96, size=61), V4))
     assert found[:5] == ["pad_to 16", "upcast 16", "pad_to 8", "upcast 8", "unroll 0"]
     with Table() as t:
-        body = innermost(program_of(depthwise(t, c=96, size=31)))
+        body = innermost(program_of(depthwise(t, c=96, size=61)))
     rows, taps, sums = 8, 3, 8
     vectors = [i for i in body if isinstance(i, Load) and i.result.dtype.lanes == 16]
     assert len(vectors) <= rows + taps - 1 + sums
@@ -382,6 +388,7 @@ SMALL: dict[str, Build] = {
     "patches": partial(convolution, taps=2, stride=2, pad=0, size=8),
     "depthwise": depthwise,
     "depthwise strided": partial(depthwise, stride=2),
+    "depthwise, two vectors a row": partial(depthwise, c=1, size=20),
     "pooling": pooling,
     "by weights": by_weights,
     "by weights, strided": partial(by_weights, stride=2, size=5, o=17, n=1),
