@@ -56,11 +56,9 @@ def pixels_in_lanes(draft: Draft, view: Nest, window: Window) -> bool:
     if copied and width < lanes and target.masked:
         width = lanes
     vectors = -(-size // lanes)
-    alone = (
-        window.weights is not None and not window.channels
-    )  # (others have sums of several channels at once)
-    if alone and 1 < vectors <= _WHOLE and draft.has_pieces(pixel):
-        width = max(width, vectors * lanes) if target.masked or not size % lanes else width
+    gated = window.weights is not None and not copied and not window.channels and draft.has_pieces(pixel)
+    if gated and 1 < vectors <= _WHOLE and (target.masked or not size % lanes):
+        width = max(width, vectors * lanes)
     if not _vectors(draft, pixel, width):
         return False
     if apart > 1 and window.weights is not None:

@@ -9,9 +9,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from planish import dtypes
+from planish import compiler, dtypes, ptir
 from planish.actions import base as actions_base
 from planish.actions.upcast import Upcast
+from planish.config import settings
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import Compute, EndLoop, Load, Loop, Program
@@ -279,6 +280,20 @@ def test_rows_of_a_depthwise_convolution_share_what_they_load() -> None:
 def test_short_rows_of_a_depthwise_convolution_are_in_registers_as_a_whole(size: int, width: int) -> None:
     """Lanes beside the image are known where all vectors of a row are written out."""
     assert f"upcast {width}" in words(chosen(partial(depthwise, c=96, size=size), V4))
+
+
+def test_rows_of_a_copied_image_are_one_vector_after_the_other() -> None:
+    """Nothing of a copy is gated, and two vectors of seven rows beside five taps would not fit into registers."""
+    graph = ptir.Graph("f")
+    x, w = (
+        graph.input("x", ptir.tensor("f32", (1, 32, 28, 28))),
+        graph.input("w", ptir.tensor("f32", (32, 1, 5, 5))),
+    )
+    y = x.convolution(w, "NCHW", "OIHW", padding=[(2, 2), (2, 2)], groups=32)
+    with settings(threads=1):
+        steps = compiler.lower(graph.build(y), "x86-64-v4").as_text("schedule")
+    assert "upcast(k, 16)  # pixels in lanes" in steps
+    assert "stage(arg1" in steps
 
 
 def test_rows_of_an_image_of_prime_size_share_what_they_load() -> None:
