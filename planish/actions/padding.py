@@ -132,8 +132,8 @@ class Padding(OneAxis):
             whole = cast("int", size.arg)
             if whole % multiple == 0:
                 raise self.no(f"the {whole} of axis {self.axis} are a multiple of {multiple}")
-            # tensor cores of a GPU have columns to spare: two of eight are worth it
-            most = MOST_PADDING * whole + int(target.is_gpu)
+            # tensor cores of a GPU have columns to spare, two of eight are worth it; and all threads of a warp run, idle or not
+            most = max(MOST_PADDING * whole, target.warp) + int(target.is_gpu)
             if -(-whole // multiple) * multiple >= most:
                 raise self.no(f"{multiple} makes axis {self.axis} of {whole} too long")
         facts = Nest.of(sink)

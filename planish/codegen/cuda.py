@@ -27,18 +27,15 @@ from planish.codegen.cuda_blocks import (
     shared_memory,
     threads_of,
 )
-from planish.codegen.cuda_fetch import FetchWriter, fetches, maps_of
+from planish.codegen.cuda_fetch import fetches, maps_of
+from planish.codegen.cuda_votes import WARP, VoteWriter
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.instruction import handlers
 from planish.llir.layout import pack
-from planish.llir.program import (
-    Buffer,
-    Function,
-    Program,
-    Register,
-)
+from planish.llir.program import Buffer, Function, Program, Register
+from planish.llir.voting import votes_of
 
 _SHORT, _WRITTEN_OUT = 64, 4096
 """Instructions of a function, and over all of its calls, up to which it is written out at each: what a thread computes for one element waits for
@@ -54,7 +51,7 @@ _AXES: Final = "xyz"
 _WORD_BYTES: Final = 4
 
 
-class _Writer(FetchWriter):
+class _Writer(VoteWriter):
     """Writes one file."""
 
     def __init__(self, program: Program, aliased: Collection[str], threads: int) -> None:
@@ -68,6 +65,8 @@ class _Writer(FetchWriter):
         """Whether tensor cores read shared memory by themselves."""
         self.relays = frozenset(_relays(program))
         """Counters of loops in which threads hand on values."""
+        self.votes = {} if threads % WARP or self.has_fetcher else votes_of(program, self.aliased)
+        """Loops whose iterations the threads of a warp vote on."""
         self.loads = {i.result: i for i in program.body if isinstance(i, ir.Load)}
         self.dealt = {i.operand for i in program.body if isinstance(i, ir.Deal)}
         """What is loaded by who deals it out."""
@@ -80,10 +79,7 @@ class _Writer(FetchWriter):
         for variable in program.variables:
             self.let(variable.result, f"({scalar_type(variable.result.dtype)}){symbols.size(variable.name)}")
         for instruction in program.body:
-            write = _WRITE.get(type(instruction))
-            if write is None:
-                raise LoweringError(f"{instruction.mnemonic} has no CUDA form", op=instruction.mnemonic)
-            write(self, instruction)
+            self.write_one(instruction)
         written = {i.address for i in program.body if isinstance(i, ir.Store)}
         stored = {
             i.base.name
@@ -116,6 +112,12 @@ class _Writer(FetchWriter):
             f'extern "C" __global__ void{bounds} {symbols.kernel(program.name)}({", ".join(params)}) {{\n{body}\n}}'
         )
         return "\n\n".join(parts) + "\n"
+
+    def write_one(self, instruction: ir.Instruction) -> None:
+        write = _WRITE.get(type(instruction))
+        if write is None:
+            raise LoweringError(f"{instruction.mnemonic} has no CUDA form", op=instruction.mnemonic)
+        write(self, instruction)
 
     def called(self, function: Function) -> str:
         """A function that the kernel calls: its parameters are memory of its own."""
@@ -392,6 +394,10 @@ class _Writer(FetchWriter):
         self.let(i.result, f"({scalar_type(i.result.dtype)}){number}")
 
     def loop(self, i: ir.Loop) -> None:
+        vote = self.votes.get(i.counter)
+        if vote is not None:
+            self.voted_loop(i, vote)
+            return
         count = i.unroll or (_RELAYS if i.counter in self.relays else 0)
         if count:
             self.emit(f"#pragma unroll {count}")

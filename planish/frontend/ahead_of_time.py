@@ -9,7 +9,7 @@ from planish.compiler import Cost, Executable, KernelInfo, Memory
 from planish.compiler.levels import Levels
 from planish.config import current
 from planish.errors import Location, PlanishError
-from planish.frontend.arguments import CallParts, CallSignature, array_of, difference
+from planish.frontend.arguments import CallParts, CallSignature, difference
 from planish.frontend.devices import CPU, find
 from planish.frontend.entries import CacheEntry, CapturedCall
 from planish.frontend.matching import MISSED
@@ -146,10 +146,7 @@ class Compiled:
 
     def _data(self, call: CallParts) -> list[Any]:
         evaluate([leaf._value for leaf in call.leaves if isinstance(leaf, Tensor)])
-        return [
-            leaf._value.storage if isinstance(leaf, Tensor) else array_of(leaf, described)
-            for leaf, described in zip(call.leaves, self._traced.call.key.leaves, strict=True)
-        ]
+        return self._entry.arrays(call)
 
 
 def _fits(given: TensorType, wanted: TensorType) -> bool:

@@ -17,10 +17,10 @@ from planish import compiler, ptir
 from planish.compiler import Executable, placement
 from planish.compiler.placement import PlacedExecutable, has_copies
 from planish.config import Settings
-from planish.dtypes import result_type
+from planish.dtypes import DType, result_type
 from planish.errors import DTypeError, GraphError, Location, PlanishError
 from planish.frontend import execute, tree
-from planish.frontend.arguments import CallParts, CallSignature, TensorSpec, paths
+from planish.frontend.arguments import CallParts, CallSignature, TensorSpec, array_of, paths
 from planish.frontend.capture import capture_body
 from planish.frontend.devices import CPU, DEVICES, INTERPRETER, Device, Runnable, running
 from planish.frontend.expression import Donated, LazyValue, Parameter, TracedBody
@@ -31,6 +31,7 @@ from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import cast_to, constant, from_data
 from planish.frontend.tensor.weak import WeakTensor
 from planish.frontend.tree import Structure
+from planish.ptir.ops.convert import CastAttrs
 from planish.ptir.types import TensorType
 from planish.records import dataclass
 
@@ -84,6 +85,19 @@ def trace_call(signature: CallSignature, function: Callable[..., Any], call: Cal
     # what it was called with is not kept alive
     call = replace(call, leaves=[])
     return CapturedCall(call, captured, free, structure, tuple(order), donated)
+
+
+def _taken_by_numbers(traced: CapturedCall) -> dict[int, tuple[DType, ...]]:
+    """By the number of a leaf that is a Python integer: the dtypes that it takes where it is used."""
+    leaves, params = traced.call.key.leaves, traced.function.params
+    return {
+        number: (
+            leaf.type.dtype,
+            *(a.dtype for user in param.users if isinstance(a := user.attrs, CastAttrs) and a.dtype.is_int),
+        )
+        for number, (leaf, param) in enumerate(zip(leaves, params, strict=False))
+        if leaf.python is int
+    }
 
 
 def _returned(leaf: Any, name: str, function: str) -> Tensor:
@@ -140,6 +154,7 @@ class CacheEntry:
         self.moved: Callable[[Storage], Storage] = place.moved if self.placed is None else _where_it_is
         self.captured = [self.moved(cast("Storage", value.storage)) for value in traced.captured]
         self.donated = traced.donated
+        self.taken = _taken_by_numbers(traced)
         self.count = len(traced.call.key.leaves)
         described = traced.call.key.leaves
         self.device = host_among(leaf.device for leaf in described) if place.is_host else place.name
@@ -160,7 +175,7 @@ class CacheEntry:
             key, traced = call.key, self.traced
             if self.donated:
                 self.match = matcher(
-                    key.structure, key.leaves, call.kinds, call.static, self.place, self.donated
+                    key.structure, key.leaves, call.kinds, call.static, self.place, self.taken, self.donated
                 )
             else:
                 types = traced.function.result_types
@@ -168,7 +183,7 @@ class CacheEntry:
                     self.call, self.exe, self.captured, types, traced.structure, traced.order, self.device,
                     self.place, _explained,
                 )  # fmt: skip
-                self.short = shortcut(key.structure, key.leaves, call.kinds, call.static, work)
+                self.short = shortcut(key.structure, key.leaves, call.kinds, call.static, self.taken, work)
         self.expected = list(zip([leaf.type for leaf in call.key.leaves], call.kinds, strict=True))
 
     def expects(self, call: CallParts) -> bool:
@@ -177,6 +192,23 @@ class CacheEntry:
             leaf.type is type and given is kind
             for leaf, given, (type, kind) in zip(call.key.leaves, call.kinds, self.expected, strict=True)
         )
+
+    def arrays(self, call: CallParts) -> list[Any]:
+        """The data of a call whose tensors have theirs; a number that does not fit where it is used is refused, as it is outside."""
+        for number, dtypes in self.taken.items():
+            for dtype in dtypes:
+                try:
+                    dtype.const(call.leaves[number])
+                except DTypeError as error:
+                    raise DTypeError(
+                        f"argument {call.names[number]}: {error.message}",
+                        location=Location.caller(),
+                        remedy=f"{error.remedy}, or pass a tensor",
+                    ) from None
+        return [
+            leaf._value.storage if isinstance(leaf, Tensor) else array_of(leaf, described)
+            for leaf, described in zip(call.leaves, self.traced.call.key.leaves, strict=True)
+        ]
 
     @property
     def has_short_way(self) -> bool:

@@ -31,7 +31,6 @@ from planish.frontend.arguments import (
     CallSignature,
     DimSpec,
     LeafType,
-    array_of,
     difference,
     known,
 )
@@ -202,10 +201,7 @@ class Jitted(Generic[P, R]):
                 self._recent.remove(entry)
             if entry.has_short_way:
                 self._recent = [entry, *self._recent[: _RECENT - 1]]
-        arrays: list[Any] = [
-            leaf._value.storage if isinstance(leaf, Tensor) else array_of(leaf, described)
-            for leaf, described in zip(call.leaves, call.key.leaves, strict=True)
-        ]
+        arrays = entry.arrays(call)
         arrays += [call.leaves[number] for number in entry.donated]
         return entry.run(arrays)  # type: ignore[no-any-return] # what the function returns
 

@@ -15,6 +15,7 @@ import numpy as np
 from planish.compiler import Executable
 from planish.compiler.object_code import pool
 from planish.config import Settings
+from planish.dtypes import DType
 from planish.errors import PlanishError
 from planish.frontend import tree
 from planish.frontend.arguments import LeafType, storage_of
@@ -83,6 +84,7 @@ def matcher(
     kinds: Sequence[type],
     static: Mapping[int | str, Any],
     place: Device,
+    taken: Mapping[int, Sequence[DType]],
     donated: Sequence[int] = (),
 ) -> Match:
     """For calls with arguments of that structure whose leaves are of those kinds and types, and those static values.
@@ -90,7 +92,7 @@ def matcher(
     Tensors must have their data where it runs. After the arrays come the donated tensors themselves.
     """
     code = _SourceCode()
-    arrays, tensors = _matched(code, structure, leaves, kinds, static, place, donated)
+    arrays, tensors = _matched(code, structure, leaves, kinds, static, place, taken, donated)
     code.lines.append(f"return [{', '.join([*arrays, *tensors])}]")
     found: Match = code.function("match(args, kwargs)")
     return found
@@ -103,6 +105,7 @@ def _matched(
     kinds: Sequence[type],
     static: Mapping[int | str, Any],
     place: Device,
+    taken: Mapping[int, Sequence[DType]],
     donated: Sequence[int] = (),
 ) -> tuple[list[str], list[str]]:
     """Write what looks at `args` and `kwargs`: how the arrays and the donated tensors are called."""
@@ -118,6 +121,9 @@ def _matched(
         type, number = described.type, len(arrays)
         if described.python is not None:
             code.unless(f"{at}.__class__ is {code.name(described.python)}")
+            if number in taken:
+                for dtype in taken[number]:
+                    code.unless(f"{dtype.min} <= {at} <= {dtype.max}")
             arrays.append(put(f"array({at}, {code.name(type.dtype.numpy)})"))
             return
         if issubclass(kind, np.ndarray):
@@ -246,11 +252,12 @@ def shortcut(
     leaves: Sequence[LeafType],
     kinds: Sequence[type],
     static: Mapping[int | str, Any],
+    taken: Mapping[int, Sequence[DType]],
     work: CallWork,
 ) -> Short:
     """For the same calls as `matcher`, where nothing is donated: the call as a whole."""
     code = _SourceCode("MISSED")
-    arrays, _ = _matched(code, structure, leaves, kinds, static, work.place)
+    arrays, _ = _matched(code, structure, leaves, kinds, static, work.place, taken)
     given = [array if array.isidentifier() else code.local(array) for array in arrays]
     given += [code.name(array) for array in work.captured]
     code.names |= {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 
 from planish import dtypes
 from planish.errors import DTypeError
@@ -86,13 +87,17 @@ def heaviside(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def ldexp(x1: Operand, x2: Operand, /) -> Tensor:
-    """x1 * 2**x2, in two steps so that no power overflows on the way."""
+    """x1 * 2**x2, in three steps so that no power overflows on the way."""
     x, exponent = real_floating("ldexp", default_float(tensor("ldexp", x1))), tensor("ldexp", x2)
     if not exponent.dtype.is_int:
         raise mistake(DTypeError, "ldexp", f"exponents are integers, not {exponent.dtype.name}")
-    half = exponent // 2
-    powers = [api.exp2(cast_to(part, x.dtype)) for part in (half, exponent - half)]
-    return x * powers[0] * powers[1]
+    kind = api.finfo(x.dtype)
+    # from the least number to the greatest: more makes no difference
+    most = math.ceil(math.log2(kind.max) - math.log2(kind.smallest_normal) - math.log2(kind.eps)) + 1
+    exponent = api.astype(api.clip(exponent, -most, most), dtypes.int32)
+    third = exponent // 3
+    power = api.exp2(cast_to(third, x.dtype))
+    return x * power * power * api.exp2(cast_to(exponent - 2 * third, x.dtype))
 
 
 def frexp(x: Operand, /) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ Nothing here can make a result wrong: a place is a place, whatever the loops aro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Final, cast
 
@@ -30,7 +30,7 @@ from planish.schedule.elements import (
     both,
     element,
 )
-from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL
+from planish.schedule.limits import AGAIN, BLOCK_ELEMENTS, FEW_ROWS, SMALL
 from planish.schedule.loop_order import LoopOrder, Ranges, from_the_end
 from planish.schedule.prices import Prices
 from planish.schedule.reasons import (
@@ -144,19 +144,23 @@ class Fusion:
     def level(self, node: UOp) -> int:
         return self.around.graph.level.get(node, 0)
 
-    def reduces(self, node: UOp) -> bool:
-        """Whether a tensor depends on a reduction that is not in memory."""
+    def reductions(self, node: UOp) -> Iterator[UOp]:
+        """Those that are not in memory and that a tensor is made of directly, itself included."""
         stack, seen = [node], {node}
         while stack:
             each = stack.pop()
             if each in self.around.realised:
                 continue
             if each.op is Ops.REDUCE_AXIS:
-                return True
+                yield each
+                continue
             new = [source for source in each.src if source not in seen and self.level(source)]
             seen.update(new)
             stack.extend(new)
-        return False
+
+    def reduces(self, node: UOp) -> bool:
+        """Whether a tensor depends on a reduction that is not in memory."""
+        return any(True for _ in self.reductions(node))
 
     def _use(self, key: Key, recipe: Recipe) -> None:
         self.recipes[key] = recipe
@@ -239,6 +243,8 @@ class Fusion:
         if len(places) != 1 or apart or is_beside_a_walk(self.around, self.roots[0], node):
             return False
         (place,) = places
+        if self._holds_up(node, place):
+            return False
         if not self.rows.may_lead(place) or not is_each_once(place, node, bool(self.around.again)):
             return False
         inside = place.ranges != self.nest.outputs and not products <= {*self.around.again}
@@ -247,6 +253,13 @@ class Fusion:
         self.nest.lead(place.ranges)
         self.on_the_way[node] = place
         return True
+
+    def _holds_up(self, node: UOp, place: ElementPlace) -> bool:
+        """Whether storing a result of fewer axes would give a large kernel its loops, and no sum that has to be outside of some asks for that."""
+        small = BLOCK_ELEMENTS if self.tensors.target.is_gpu else SMALL
+        return (
+            place.ranges != self.nest.outputs and count(self.nest.outputs) > small and not self.reduces(node)
+        )
 
     def _products(self, node: UOp) -> frozenset[UOp]:
         """The products of matrices that a tensor is made of, as far as they are not in memory."""

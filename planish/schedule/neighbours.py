@@ -22,15 +22,35 @@ _AS_IT_IS: Final = frozenset({Ops.EXPAND, Ops.SHRINK, Ops.PAD, Ops.FLIP})
 
 
 def innermost(x: UOp, is_stored: Callable[[UOp], bool]) -> int | None:
-    """The axis of a tensor along which what it is made of lies together; None if that cannot be told."""
-    if is_stored(x) or x.op is Ops.CONTIGUOUS or (x.op is Ops.INDEX and len(x.src) == 1):
-        return max((axis for axis, size in enumerate(shape(x)) if size != 1), default=None)
-    if not x.src:
-        return None
-    if x.op in COMPUTED:
-        return innermost(max(x.src, key=lambda source: most(shape(source))), is_stored)
-    below = innermost(x.src[0], is_stored)
-    if below is None or x.op in _AS_IT_IS:
+    """The axis of a tensor along which most of what it is made of lies together; None if that cannot be told."""
+    return largest_read(x, is_stored)[1]
+
+
+def largest_read(x: UOp, is_stored: Callable[[UOp], bool]) -> tuple[int, int | None]:
+    """The elements of the largest tensor in memory that one is made of, and the axis along which those lie together."""
+    found: dict[UOp, tuple[int, int | None]] = {}
+    for node in x.toposort(lambda n: not (is_stored(n) or _is_memory(n))):
+        if is_stored(node) or _is_memory(node):
+            dims = shape(node)
+            axis = max((axis for axis, size in enumerate(dims) if size != 1), default=None)
+            found[node] = (most(dims), axis)
+        elif node.op in COMPUTED:
+            found[node] = max((found[source] for source in node.src), key=lambda each: each[0])
+        elif node.src:
+            count, below = found[node.src[0]]
+            found[node] = (count, None if below is None else _moved(node, below))
+        else:
+            found[node] = (0, None)
+    return found[x]
+
+
+def _is_memory(x: UOp) -> bool:
+    return x.op is Ops.CONTIGUOUS or (x.op is Ops.INDEX and len(x.src) == 1)
+
+
+def _moved(x: UOp, below: int) -> int | None:
+    """Where an axis of what a movement is made of is afterwards."""
+    if x.op in _AS_IT_IS:
         return below
     if x.op is Ops.PERMUTE:
         return cast("tuple[int, ...]", x.arg).index(below)

@@ -192,7 +192,9 @@ def _is_stored_in_order(case: Case) -> bool:
     """
     fusion, node = case.fusion, case.node
     root = fusion.roots[0]
-    if root.op is not Ops.STORE or most(shape(node)) <= SMALL or not fusion.reduces(node):
+    if root.op is not Ops.STORE:
+        return False
+    if max((most(shape(each.src[0])) for each in fusion.reductions(node)), default=0) <= SMALL:
         return False
     if node.op is Ops.CAST and node.dtype.itemsize > node.src[0].dtype.itemsize:
         return False

@@ -75,10 +75,10 @@ class Rows:
         return False
 
     def is_in_parts(self, row: Row, places: Sequence[ElementPlace]) -> bool:
-        """Whether blocks of a GPU would each make a whole row and use a part of it: groups of a normalisation."""
-        others = self.nest.outputs - row.held
+        """Whether blocks of a GPU would each make a whole row and use a part of it: groups of a normalisation, parts of a sum."""
+        outputs = self.nest.outputs
         return self.is_gpu and all(
-            any(not others.isdisjoint(place.indices[axis].ranges) for axis in row.axes) for place in places
+            any(not outputs.isdisjoint(place.indices[axis].ranges) for axis in row.axes) for place in places
         )
 
     def may_lead(self, place: ElementPlace) -> bool:

@@ -25,6 +25,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.schedule import products
 from planish.schedule.limits import FEW_ROWS, SMALL
+from planish.schedule.neighbours import largest_read
 from planish.schedule.tensors import (
     Tensors,
     divided,
@@ -34,6 +35,7 @@ from planish.schedule.tensors import (
     minus,
     most,
     pad,
+    permute,
     plus,
     reshape,
     shrink,
@@ -209,6 +211,22 @@ def _bytes_read(tensors: Tensors, node: UOp) -> int:
     return min(read, default=node.dtype.itemsize)
 
 
+def _neighbours_last(tensors: Tensors, node: UOp) -> UOp:
+    """A large reduction across what lies together, though not along the last axis (channels of an image), as one with that axis last."""
+    op, axes = cast("ReduceAxes", node.arg)
+    (source,) = node.src
+    rank = len(shape(source))
+    if rank - 1 not in axes or len(axes) == rank or most(shape(source)) < _LONG:
+        return node
+    elements, together = largest_read(source, tensors.realised.__contains__)
+    if together is None or together in axes or elements < most(shape(source)):
+        return node  # what is read again and again is a product's operand
+    order = [*(axis for axis in range(rank) if axis != together), together]
+    turned = ReduceAxes(op, tuple(order.index(axis) for axis in axes))
+    made = _split(tensors, tensors.table.make(Ops.REDUCE_AXIS, node.dtype, (permute(source, order),), turned))
+    return permute(made, [order.index(axis) for axis in range(rank)])
+
+
 def _joined(tensors: Tensors, node: UOp) -> UOp:
     """A reduction across what lies next to each other, over several neighbouring axes, as one over a single axis."""
     op, axes = cast("ReduceAxes", node.arg)
@@ -259,6 +277,9 @@ def _filled(tensors: Tensors, source: UOp, axis: int, missing: Dim, start: Numbe
 
 
 def _split(tensors: Tensors, node: UOp) -> UOp:
+    turned = _neighbours_last(tensors, node) if tensors.target.is_gpu else node
+    if turned is not node:
+        return turned
     joined = _joined(tensors, node) if tensors.target.is_gpu else node
     if joined is not node:
         made = _split(tensors, joined)

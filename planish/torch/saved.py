@@ -7,12 +7,15 @@ made of them element by element; stored in the order of the program, each of the
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from math import prod
 from typing import Any, Final
 
 import torch
 from torch import fx
 
+Order = tuple[int, ...]
 _SOURCES: Final = ("aten.convolution", "aten.max_pool2d_with_indices", "aten.max_pool3d_with_indices")
 """What is computed with channels last, whatever it is given; the second and third only of such."""
 _SAME: Final = frozenset({"aten._to_copy", "aten.detach", "aten.alias", "aten.clone"})
@@ -32,7 +35,7 @@ def choose_orders(graph: fx.Graph) -> None:
     images = _images(graph)
     for node in results[metadata.num_forward :]:
         if isinstance(node, fx.Node) and node in images and node not in shown:
-            node.meta["val"] = _channels_last(node.meta["val"])
+            node.meta["val"] = _channels_last(node.meta["val"], images[node])
 
 
 def report(graph: fx.Graph) -> None:
@@ -62,9 +65,9 @@ def results_of(graph: fx.Graph) -> list[Any]:
     return list(found) if isinstance(found, tuple | list) else [found]
 
 
-def _images(graph: fx.Graph) -> set[fx.Node]:
-    """Tensors on a GPU that are computed with their channels last."""
-    found: set[fx.Node] = set()
+def _images(graph: fx.Graph) -> dict[fx.Node, Order]:
+    """Tensors on a GPU that are computed with their channels last, each with the axes of the image that its own are."""
+    found: dict[fx.Node, Order] = {}
     for node in graph.nodes:
         name = str(node.target).removesuffix(".default")
         fake = node.meta.get("val")
@@ -72,32 +75,52 @@ def _images(graph: fx.Graph) -> set[fx.Node]:
             continue
         if name in _SOURCES[1:]:
             if node.args[0] in found:
-                found.add(node)
+                found[node] = found[node.args[0]]
             continue
-        if not isinstance(fake, torch.Tensor) or not _is_image(fake):
+        if not isinstance(fake, torch.Tensor) or not _is_known(fake):
             continue
-        if name == _SOURCES[0]:
-            found.add(node)
-        elif torch.Tag.pointwise in getattr(node.target, "tags", ()) or name in _SAME:
-            if any(each in found and each.meta["val"].shape == fake.shape for each in node.all_input_nodes):
-                found.add(node)
-        elif node.target is operator.getitem and node.args[0] in found:
-            found.add(node)
+        order = _order(node, name, found)
+        if order is not None and _lies(fake, [order.index(axis) for axis in range(fake.ndim)]):
+            found[node] = order
     return found
 
 
-def _is_image(fake: torch.Tensor) -> bool:
+def _order(node: fx.Node, name: str, found: Mapping[fx.Node, Order]) -> Order | None:
+    """The axes of the image that those of a tensor are, if it is one: what images are made of, looked at in another order, or computed element by element."""
+    if name == _SOURCES[0]:
+        return tuple(range(node.meta["val"].ndim))
+    if name == "aten.permute":
+        below = found.get(node.args[0])
+        return None if below is None else tuple(below[axis] for axis in node.args[1])
+    if torch.Tag.pointwise in getattr(node.target, "tags", ()) or name in _SAME:
+        shape = node.meta["val"].shape
+        alike = (each for each in node.all_input_nodes if each in found and each.meta["val"].shape == shape)
+        return next((found[each] for each in alike), None)
+    return found.get(node.args[0]) if node.target is operator.getitem else None
+
+
+def _is_known(fake: torch.Tensor) -> bool:
     is_static = all(isinstance(size, int) for size in (*fake.shape, *fake.stride()))
-    return is_static and fake.device.type == "cuda" and fake.ndim >= _IMAGE and fake.is_contiguous()
+    return is_static and fake.device.type == "cuda" and fake.ndim >= _IMAGE
 
 
-def _channels_last(fake: Any) -> torch.Tensor:
-    """The same tensor without data, stored with its second axis last."""
-    batch, channels, *space = fake.shape
-    stored = torch.empty((batch, *space, channels), dtype=fake.dtype, device="meta")
-    strides = stored.permute(0, fake.ndim - 1, *range(1, fake.ndim - 1)).stride()
+def _lies(fake: torch.Tensor, axes: Sequence[int]) -> bool:
+    """Whether a tensor is in one piece, its axes in this order."""
+    sizes = [fake.shape[axis] for axis in axes]
+    strides = [fake.stride()[axis] for axis in axes]
+    return all(
+        size == 1 or stride == prod(sizes[place + 1 :])
+        for place, (size, stride) in enumerate(zip(sizes, strides, strict=True))
+    )
+
+
+def _channels_last(fake: Any, order: Order) -> torch.Tensor:
+    """The same tensor without data, stored with the second axis of the image last."""
+    batch, channels, *space = (order.index(axis) for axis in range(fake.ndim))
+    stored = [batch, *space, channels]
+    strides = [
+        prod(fake.shape[each] for each in stored[stored.index(axis) + 1 :]) for axis in range(fake.ndim)
+    ]
     mode = getattr(fake, "fake_mode", None)
-    if mode is None:
-        return torch.empty_strided(fake.shape, strides, dtype=fake.dtype, device=fake.device)
-    with mode:
+    with nullcontext() if mode is None else mode:
         return torch.empty_strided(fake.shape, strides, dtype=fake.dtype, device=fake.device)

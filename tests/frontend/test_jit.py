@@ -307,6 +307,21 @@ def test_python_numbers_are_weak_and_their_value_is_no_reason():
     assert reasons(function)[-1] == "argument rate: a Python int, was a Python float"
 
 
+@pytest.mark.parametrize("options", [{}, {"donate_argnums": 0}], ids=["kept", "donated"])
+def test_a_number_that_does_not_fit_is_refused_as_it_is_outside(options):
+    add = pn.jit(lambda x, n: x + n, **options)
+    small = np.array([1, 200], np.uint8)
+    assert add(pn.asarray(small), 3).tolist() == [4, 203]
+    for number in (-3, 300, 2**70):
+        with pytest.raises(DTypeError, match=f"argument n: {number} is not a constant"):
+            add(pn.asarray(small), number)
+    compiled = add.lower(pn.asarray(small), 3).compile()
+    assert compiled(pn.asarray(small), 55).tolist() == [56, 255]
+    with pytest.raises(DTypeError, match="argument n: 256 is not a constant of dtype u8"):
+        compiled(pn.asarray(small), 256)
+    assert add(pn.asarray(small.astype(np.int16)), -300).tolist() == [-299, -100]
+
+
 def test_what_python_does_to_numbers_leaves_them_weak():
     x = tensor(3, dtype=np.float16)
     made = pn.jit(lambda x, n: (x * -n, x * abs(n), x + n // 2, x + n**2, pn.full((2,), n), n < 3))(x, 3)

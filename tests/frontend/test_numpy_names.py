@@ -247,3 +247,13 @@ def test_files_are_numpys(tmp_path: Any) -> None:
     assert not (tmp_path / "narrow.npy").exists()
     with pytest.raises(pn.PlanishError, match="load"):
         pn.load(__file__)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_ldexp_with_any_exponent(dtype: Any) -> None:
+    least = np.finfo(dtype).smallest_subnormal
+    x = np.array([0.0, -0.0, 1.5, -np.inf, np.nan, least, np.finfo(dtype).max], dtype)[:, None]
+    exponents = np.array([-(2**31), -5000, -1000, -140, -20, 0, 17, 270, 1000, 2097, 5000, 2**31 - 1])
+    with np.errstate(over="ignore", under="ignore"):
+        wanted = np.ldexp(x, exponents.astype(np.int32))
+    np.testing.assert_array_equal(pn.ldexp(pn.asarray(x), pn.asarray(exponents)).numpy(), wanted)

@@ -123,6 +123,10 @@ KERNELS: Final[dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
         lambda x, i: pn.grad(lambda w: pn.sum(pn.take(w, i, axis=0) ** 2))(x),
         (data(50, 200), np.array([3, 49, 3, 7, 0, 3])),
     ),
+    "a list that is voted on": (
+        lambda x, i: pn.zeros((50, 40)).at[i].add(x),
+        (data(300, 40), np.random.default_rng(1).integers(0, 50, 300)),
+    ),
     "loop": (lambda x: pn.while_loop(lambda v: pn.sum(v) < 100.0, lambda v: v + 1.0, x), (data(64),)),
 }
 """Functions that are kernels of every template, small, with edges that do not divide."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -538,7 +539,12 @@ LISTED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "rows": (
         lambda i, x: pn.zeros((100, 32)).at[i].add(x),
         (RNG.integers(-100, 100, 40), data(40, 32)),
-        "local(j.outer, 8); claim(i, 64)",
+        "local(j, 32); claim(i, 64)",
+    ),
+    "short rows": (
+        lambda i, x: pn.zeros((100, 6)).at[i].add(x),
+        (RNG.integers(-100, 100, 40), data(40, 6)),
+        "pad_to(j, 32); local(j, 32); claim(i, 64)",
     ),
     "rows, the last of which counts": (
         lambda i, x: pn.zeros((100, 32)).at[i].set(x),
@@ -548,7 +554,7 @@ LISTED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "sums of rows": (
         lambda i, x: pn.zeros((100, 32)).at[i].add(pn.sum(x, axis=0)),
         (RNG.integers(0, 100, 40), data(3, 40, 32)),
-        "claim(i, 64)",
+        "unroll(k, 3); ",
     ),
     "rows, and places in them": (
         lambda i, j, x: pn.zeros((40, 30, 8)).at[i[:, None], j[None, :]].add(x),
@@ -578,6 +584,65 @@ def test_blocks_claim_rows_that_data_chooses(name: str) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
     else:
         np.testing.assert_array_equal(found, wanted)  # the order of each row is that of the list
+
+
+def test_threads_vote_on_lists() -> None:
+    """Where whole warps agree on which rows are theirs, each thread looks at an entry."""
+    for name, (function, arrays, _) in LISTED.items():
+        lowered = compiler.lower(pn.jit(function).lower(*map(pn.asarray, arrays)).function, "sm_90")
+        text = lowered.as_text("cuda")
+        assert ("__ballot_sync" in text) is (name not in {"elements", "a short list", "rows, and places in them"}), name  # fmt: skip
+
+
+def test_sums_of_channels_are_cut_where_channels_lie_together() -> None:
+    """A gradient of a bias below a norm: images have their channels last, though their second axis is said."""
+
+    def slopes(x: Any, mean: Any, scale: Any) -> Any:
+        turned = pn.permute_dims(x.astype(pn.float32) * scale - mean[..., None], (0, 3, 1, 2))
+        return pn.sum(turned * pn.exp(mean)[:, None], axis=(0, 2, 3))
+
+    specs = [pn.TensorSpec(shape, pn.bfloat16) for shape in ((64, 56, 56, 96), (64, 56, 56), (96,))]
+    lowered = compiler.lower(pn.jit(slopes).lower(*specs).function, "sm_90")
+    grids = [grid_of(program) for program in lowered.programs]
+    threads = [prod(map(int, grid.blocks)) * prod(map(int, grid.threads)) for grid in grids]
+    assert max(threads) >= 132 * 256
+
+
+CHANNELS = {
+    "sums": lambda x: pn.sum(x, axis=(0, 2, 3)),
+    "means and squares": lambda x: pn.stack([pn.mean(x, axis=(0, 2, 3)), pn.mean(x * x, axis=(0, 2, 3))]),
+    "largest": lambda x: pn.max(x, axis=(0, 2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+@pytest.mark.parametrize("dims", [(16, 5, 7, 7), (32, 3, 6, 8), (4, 6, 20, 20), (7, 2, 30, 1)])
+def test_threads_share_pictures_and_pixels(name: str, dims: tuple[int, ...]) -> None:
+    x = data(*dims)
+    traced = pn.jit(CHANNELS[name]).lower(pn.asarray(x)).function
+    with settings(check="spec"):
+        lowered = compiler.lower(traced, "sm_90")
+    (found,), (wanted,) = lowered.interpreted()(x), compiler.compile(traced)(x)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "dims", [(64, 24, 56, 56), (64, 96, 28, 28), (64, 512, 7, 7), (64, 72, 56, 56), (64, 64, 56, 56)]
+)
+@pytest.mark.parametrize("last", [False, True])
+def test_no_sum_of_channels_is_left_to_few_threads(dims: tuple[int, ...], last: bool) -> None:
+    """By what a thread does: all of them together have about as much to read as keeps memory busy."""
+
+    def statistics(x: Any) -> Any:
+        wide = (pn.permute_dims(x, (0, 3, 1, 2)) if last else x).astype(pn.float32)
+        return pn.sum(wide, axis=(0, 2, 3)), pn.sum(wide * wide, axis=(0, 2, 3))
+
+    n, c, h, w = dims
+    spec = pn.TensorSpec((n, h, w, c) if last else dims, pn.bfloat16)
+    lowered = compiler.lower(pn.jit(statistics).lower(spec).function, "sm_90")
+    grid = grid_of(lowered.programs[0])
+    threads = prod(map(int, grid.blocks)) * prod(map(int, grid.threads))
+    assert n * c * h * w / threads <= 1024
 
 
 def test_norms_of_rows_are_made_before_blocks_claim_them() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import planish as pn
 from planish import compiler, ptir
 from planish.compiler.grids import grid_of
 from planish.ptir.graph_value import GraphValue
@@ -314,3 +315,43 @@ def test_one_number_on_the_way_does_not_leave_a_gpu_with_one_block() -> None:
     last = lowered.programs[lowered.plan.launches[-1].kernel]
     assert prod(map(int, grid_of(last).blocks)) > 8
     assert len(lowered.plan.launches) == 2
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "sm_90"])
+def test_a_smaller_result_on_the_way_does_not_give_a_large_one_its_loops(target: str) -> None:
+    """A weight that is kept beside what is made of it would be around all other loops: on a GPU the blocks, and the only ones."""
+
+    def scaled(x: Any, w: Any) -> Any:
+        wide = pn.exp(w)
+        return x * wide, wide
+
+    specs = pn.TensorSpec((20000, 96), pn.float32), pn.TensorSpec((96,), pn.float32)
+    lowered = compiler.lower(pn.jit(scaled).lower(*specs).function, target)
+    assert len(lowered.plan.kernels) == 2
+    small = pn.TensorSpec((20, 96), pn.float32)
+    assert len(compiler.lower(pn.jit(scaled).lower(small, specs[1]).function, target).plan.kernels) == 1
+
+
+def test_a_statistic_may_still_lead_a_large_result() -> None:
+    def normed(x: Any) -> Any:
+        mean = pn.mean(x, axis=1, keepdims=True)
+        return x - mean, mean
+
+    traced = pn.jit(normed).lower(pn.TensorSpec((4096, 512), pn.float32)).function
+    for target in ("x86-64-v3", "sm_90"):
+        assert len(compiler.lower(traced, target).plan.kernels) == 1
+
+
+def test_sums_of_few_elements_and_many_terms_are_made_before_they_are_scattered() -> None:
+    """A gradient by the bias of windows: few elements go to rows that data chooses, each a sum over all windows."""
+
+    def slopes(scores: Any, places: Any) -> Any:
+        summed = pn.permute_dims(pn.sum(scores, axis=0), (1, 0))
+        return pn.zeros((169, 6)).at[places].add(summed)
+
+    specs = pn.TensorSpec((1024, 6, 2401), pn.float32), pn.TensorSpec((2401,), pn.int64)
+    traced = pn.jit(slopes).lower(*specs).function
+    for target in ("x86-64-v3", "sm_90"):
+        names = [kernel.name for kernel in compiler.lower(traced, target).plan.kernels]
+        assert any(name.startswith("reduce") for name in names)
+        assert any(name.startswith("scatter") for name in names)

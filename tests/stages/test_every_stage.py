@@ -126,13 +126,18 @@ def test_fused_kernels_agree(name: str, target: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "dtype"), [("cuda", "float16"), ("cuda", "bfloat16"), ("x86-64-amx", "bfloat16")]
+    ("target", "dtype"),
+    [("cuda", "float16"), ("cuda", "bfloat16"), ("sm_80", "float64"), ("x86-64-amx", "bfloat16")],
 )
 def test_tensor_cores_agree(target: str, dtype: str) -> None:
     """The tiles of a warp, and those of one core, before and after they are WMMA."""
+    wide, size = ("f64", 16) if dtype == "float64" else ("f32", 64)
     each = program(
-        lambda g, a, b: a.cast("f32") @ b.cast("f32"),
-        *(data(*dims, dtype="int32").astype(dtypes.parse(dtype).numpy) for dims in ((64, 64), (64, 64))),
+        lambda g, a, b: a.cast(wide) @ b.cast(wide),
+        *(
+            data(*dims, dtype="int32").astype(dtypes.parse(dtype).numpy)
+            for dims in ((size, size), (size, size))
+        ),
     )
     (wanted,) = ptir.interpret(each.function, each.arrays)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -192,3 +193,33 @@ def test_a_product_over_images_and_pixels_is_cut_into_parts() -> None:
         "reduce_32x64x256",
         "reduce_64x256",
     ]
+
+
+def test_images_that_are_looked_at_in_another_order_are_kept_as_they_are_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A norm of channels moves them last: the convolution's result is kept as that sees it, in one piece."""
+
+    class Stem(torch.nn.Module):  # type: ignore[misc]  # torch is Any here
+        def __init__(self) -> None:
+            super().__init__()
+            self.patches, self.norm = torch.nn.Conv2d(16, 32, 2, 2), torch.nn.LayerNorm(32)
+
+        def forward(self, x: Any) -> Any:
+            return self.norm(self.patches(x).permute(0, 2, 3, 1))
+
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model, captured = Stem(), Captured()
+    x = torch.randn(4, 16, 8, 8)
+    exact = copy.deepcopy(model).double()
+    exact(x.double()).square().mean().backward()
+    torch.compile(model, backend=captured, dynamic=False)(x).square().mean().backward()
+    for mine, right in zip(model.parameters(), exact.parameters(), strict=True):
+        assert torch.allclose(mine.grad.double(), right.grad, rtol=1e-4, atol=1e-5)
+    kept = [form for form in captured.results[0][1:] if form is not None and len(form.shape) == 4]
+    images = [form for form in kept if form.shape in ((4, 4, 4, 32), (4, 32, 4, 4))]
+    assert images
+    for form in images:
+        assert form.order == (None if form.shape[-1] == 32 else (0, 2, 3, 1))

@@ -31,7 +31,6 @@ from planish.uop.nest.kernel import Nest
 
 def _elements(draft: Draft, nest: Nest) -> bool:
     stream_elements(draft, nest)
-    claim_rows(draft, nest)
     return True
 
 
@@ -59,6 +58,7 @@ GPU: Final[Sequence[Template]] = (
     with_warps,
     with_tensor_cores,
     only("scans", scan),
+    only("rows that data chooses", claim_rows),
     only("few rows", partial(thin_product, stored=False)),
     only("windows", slide),
     only("rows", share_rows),

@@ -28,6 +28,8 @@ _SOME: Final = 8
 _LANES: Final = 64
 """Neighbouring columns of a block where there are not whole warps of them: whole sectors (eight words) are."""
 _SECTOR: Final = 8
+_WHOLE: Final = 128
+"""The same where they are all there are: rows then lie one behind the other, wherever sectors begin."""
 _TEAM: Final = 256
 """Threads of a block of few columns."""
 _FILLED: Final = 2048
@@ -87,7 +89,9 @@ def _lanes(draft: Draft, axis: UOp, wide: int) -> int:
     if size < wide * WARP:
         return size // wide
     if size % (wide * WARP) == 0 or size % (wide * _SECTOR):
-        return WARP if fitted(draft, axis, wide * WARP) else 0
+        if fitted(draft, axis, wide * WARP):
+            return WARP
+        return size // wide if size % wide == 0 and size <= wide * _WHOLE else 0
     return max(n for n in range(_SECTOR, _LANES + 1, _SECTOR) if size % (wide * n) == 0)
 
 

@@ -75,10 +75,12 @@ class _Product(NamedTuple):
 
 
 def is_product(view: Nest) -> bool:
-    """Whether sums read two operands, each of which varies along an output axis of its own: then tiles share what they read."""
+    """Whether sums read two operands along what is summed, each of which varies along an output axis of its own: then tiles share what they read."""
     large = frozenset(r for r in view.outputs if size_of(r) >= _LARGE)
     for reduction in view.reductions:
-        seen = {place.ranges & large & reduction.ranges for place in view.inside(reduction)}
+        terms = frozenset(reduction.src[1:])
+        read = [place.ranges for place in view.inside(reduction) if not terms.isdisjoint(place.ranges)]
+        seen = {ranges & large & reduction.ranges for ranges in read}
         if any(one - other and other - one for one, other in combinations(seen, 2)):
             return True
     return False

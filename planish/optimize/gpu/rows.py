@@ -19,7 +19,7 @@ from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import EACH, SHORT, WARP, at_once, fitted, is_little, shared
 from planish.optimize.gpu.products import is_product
 from planish.optimize.lanes import contiguous_reduced
-from planish.uop.nest import size_of
+from planish.uop.nest import closed_by, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 
@@ -35,10 +35,10 @@ _IDLE: Final = (1, 6)
 """How many of them may be idle."""
 _SHORTEST: Final = 24
 """Elements of a row that several threads share: of fewer, one does all."""
-_MANY: Final = 1024
-"""Elements of all short rows together: of fewer, it does not matter who does them."""
 _SEVERAL: Final = (32, 16, 8, 4, 2)
 """Rows of a block."""
+_BUSY: Final = 256
+"""Threads of each multiprocessor that keep memory busy."""
 _FILLED: Final = 128
 """Threads of a block that short rows share."""
 _SHORT_MORE: Final = (1, 1)
@@ -71,8 +71,7 @@ def share_rows(draft: Draft, view: Nest) -> bool:
     size = size_of(reduced[0])
     if not size:
         return _masked_rows(draft, view, reduced)
-    elements = prod(size_of(r) or 1 for r in view.outputs)
-    if size < _SHORTEST or (size < SHORT and elements < _MANY):
+    if size < _SHORTEST:
         return False
     found = _team(draft, size, at_once(draft, view))
     if found is None:
@@ -96,8 +95,27 @@ def share_rows(draft: Draft, view: Nest) -> bool:
             return False
         if not draft.take(Local, axis, team):
             return False
-    _together(draft, [r for r in reversed(view.outputs) if r not in written], _FILLED // team)
+    rows = prod(max(draft.left(r), 1) for r in view.outputs)
+    team *= _more(draft, view, reduced, rows * team)
+    several = min(max(_FILLED // team, 1), max(rows // draft.target.workers, WARP // team, 1))
+    _together(draft, [r for r in reversed(view.outputs) if r not in written], several)
     return True
+
+
+def _more(draft: Draft, view: Nest, reduced: Sequence[UOp], threads: int) -> int:
+    """Threads that share another axis of all sums as well, where a GPU is idle otherwise: sums of channels over many pictures."""
+    most = EACH * draft.target.workers * _BUSY // threads
+    others = [max(closed_by(each) - {*reduced}, key=size_of, default=reduced[0]) for each in view.reductions]
+    size = size_of(others[0])
+    if view.rows or reduced[0] in others or any(size_of(axis) != size for axis in others):
+        return 1
+    for n in _SEVERAL:
+        if n <= most and size >= EACH * n and size % n == 0:
+            trial = draft.copy()
+            if all(trial.take(Group, axis, n, "threads that were idle") for axis in dict.fromkeys(others)):
+                draft.adopt(trial)
+                return n
+    return 1
 
 
 def _together(draft: Draft, axes: Sequence[UOp], most: int) -> None:

@@ -59,12 +59,14 @@ def slide(draft: Draft, view: Nest) -> bool:
     # rows of taps are a loop: what is added to sums in registers is multiplied by the same instruction
     *above, tap = window.reduced
     many = prod(map(size_of, window.reduced)) >= _LONG
+    moving = [r for r in window.pixels if r in WindowSizes(view, window, 1).pairs]
+    if many and not moving:
+        return False  # long sums of places that nobody shares are rows, columns or sums
     written_out = size_of(tap)
     if written_out > _TAPS:
         written_out = next((n for n in _PIXELS if size_of(tap) % n == 0), 0) if many else 0
     if not written_out or not draft.take(Unroll, tap, written_out, "taps that share what they read"):
         return False
-    moving = [r for r in window.pixels if r in WindowSizes(view, window, 1).pairs]
     together = [axis for axis in vector_axes(view, every=True) if axis not in moving]
     if moving and together and all(view.stride(window.place, r) != 1 for r in moving):
         wide = max(_WORD // window.image.dtype.itemsize, 1)

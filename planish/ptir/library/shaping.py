@@ -205,10 +205,10 @@ def repeat(x: GraphValue, count: int, axis: int) -> GraphValue:
 
 def roll(x: GraphValue, shifts: Sequence[int], axes: Sequence[int]) -> GraphValue:
     """Each axis turned by some places; what leaves at one end enters at the other."""
-    for places, given in zip(shifts, axes, strict=True):
+    for turned, given in zip(shifts, axes, strict=True):
         axis = normal_axis(x, given)
         size = x.dims[axis]
-        shift = places % size if isinstance(size, int) and size else places
+        shift = turned % size if isinstance(size, int) and size else turned
         if shift == 0 or size == 0:
             continue
         if abs(shift) <= bounds(size)[0]:
@@ -217,7 +217,10 @@ def roll(x: GraphValue, shifts: Sequence[int], axes: Sequence[int]) -> GraphValu
             x = front.concat([back], axis)
         else:
             count = size_of(x, axis).broadcast_to((size,))
-            x = x.take(x.graph.iota((size,), 0, dtypes.int64).sub(shift).floor_mod(count), axis)
+            places = x.graph.iota((size,), 0, dtypes.int64).sub(shift).floor_mod(count)
+            if not bounds(size)[0]:  # nothing is taken of an empty axis, and yet there has to be something
+                x = x.pad([0] * len(x.dims), [int(a == axis) for a in range(len(x.dims))])
+            x = x.take(places, axis)
     return x
 
 

@@ -197,6 +197,9 @@ def _own_axes(effects: Effects, memory: UOp) -> tuple[frozenset[UOp], set[UOp]]:
     reads = [r for r in effects.read if memory_below(r) is memory]
     sites = [effects.open(s) for s in stores] + [r.ranges for r in reads]
     common = frozenset.intersection(*sites) if sites else frozenset()
+    if _space(memory) is AddrSpace.REG:
+        # a register is a thread's own, and still is where an END has closed the axis of the threads
+        common |= {r for store in stores for r in effects.open(store) if kind_of(r) in THREADS}
     carried: set[UOp] = set()
     for store in stores:
         indices = _indices(store.src[0])

@@ -54,8 +54,9 @@ class Tiles(Accesses):
             positions, odd = divmod(source.dtype.lanes, held)
             if odd or not positions or node.dtype.lanes % (positions * (m * n // threads)) * (positions > 1):
                 self._fail(node, "crash", f"{source.dtype} holds no whole tiles of {rows}x{columns} elements")
-            value = self.full(self.values[source], source.dtype)
-            value = self._threads_last(value, axes, count, threads)  # …, group, thread, lane
+            value = self._threads_last(
+                self._with_lanes(source), axes, count, threads
+            )  # …, group, thread, lane
             value = np.moveaxis(value.reshape(*value.shape[:-1], held, positions), -1, -3)
             matrix = np.empty((*value.shape[:-2], rows * columns), value.dtype)
             where = np.arange(held)[None] if core is None else core.places(name)
@@ -132,9 +133,10 @@ class Tiles(Accesses):
         count = prod(self.values[axis].size for axis in axes)
         if count % width:
             self._fail(node, "crash", f"{count} threads are not groups of {width}")
-        value = self._threads_last(self.full(self.values[x], x.dtype), axes, count, width)
+        value = self._threads_last(self._with_lanes(x), axes, count, width)
         value = np.moveaxis(combined(how, node.dtype.scalar, np.moveaxis(value, -2, 0)), 0, -2)
         result = self._threads_back(value, axes)
+        result = result if x.dtype.lanes > 1 else result[..., 0]
         # a range is closed here: the result has one position along it
         return result.take([0], self.axes[own[0]]) if own else result
 
@@ -147,7 +149,7 @@ class Tiles(Accesses):
             self._fail(node, "crash", f"{count} threads are no warps of {WARP}")
         elements = ROW // x.dtype.itemsize
         positions = x.dtype.lanes // elements
-        value = self._threads_last(self.full(self.values[x], x.dtype), axes, count, WARP)
+        value = self._threads_last(self._with_lanes(x), axes, count, WARP)
         rows = np.moveaxis(value.reshape(*value.shape[:-1], elements, positions), -1, -3)
         threads, lanes = exchanged(how, x.dtype.itemsize)
         dealt = np.moveaxis(rows[..., threads, lanes], -3, -1)
@@ -162,6 +164,11 @@ class Tiles(Accesses):
             return sorted(special, key=lambda n: str(n.arg), reverse=True)
         ranges = [n for n in self.axes if isinstance(n, UOp) and n.op is Ops.RANGE]
         return sorted((n for n in ranges if kind_of(n) is AxisType.WARP), key=lambda n: n.order)
+
+    def _with_lanes(self, node: UOp) -> Array:
+        """A value with every axis, and one for lanes behind them even if it has one lane."""
+        value = self.full(self.values[node], node.dtype)
+        return self._lanes(value, node.dtype.lanes, 2)
 
     def _threads_last(self, value: Array, axes: list[UOp], count: int, threads: int) -> Array:
         dims = list(value.shape)

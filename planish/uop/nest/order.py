@@ -85,9 +85,23 @@ def _is_claimed(r: UOp, place: UOp, index: UOp) -> bool:
             if left.op is not Ops.FLOORMOD or left.src[1].op is not Ops.CONST:
                 continue
             rows = [index, *(simplify(index // n) for n in dict.fromkeys(_factors(index)))]
+            rows += _rows_of_data(index, _limits(place, index))
             if any(simplify(row % left.src[1]) is simplify(left) for row in rows):
                 return True
     return False
+
+
+def _rows_of_data(index: UOp, limits: Sequence[_Limit]) -> Iterator[UOp]:
+    """The rows of a place, if gates keep what is beside what data decides below their length: of `m[idx[i]*12 + j]` where j < 12, idx[i]."""
+    chosen = [term for term in _summands(index) if any(n.op in _READS for n in term.toposort())]
+    terms = _terms(*(term for term in _summands(index) if term not in chosen))
+    reach = None if terms is None or not limits else _distinct(_spans(terms, limits))
+    if not chosen or reach is None:
+        return
+    row = sum(chosen[1:], chosen[0])
+    for n in dict.fromkeys(_factors(row)):
+        if n > reach and all(simplify(term % n).arg == 0 for term in chosen):
+            yield simplify(row // n)
 
 
 _Terms = dict[UOp, int]

@@ -82,10 +82,11 @@ def test_stacking_splitting_tiling_rolling():
     for shifts in ([1, -2], [7, 0], [0, 0]):
         (got,) = run(lambda x, s=shifts: shaping.roll(x, s, [0, 1]), x)
         equal(got, np.roll(x, shifts, (0, 1)))
-    function = function_of([tensor("f32", ("N",), N=(1, 9))], lambda x: shaping.roll(x, [2], [0]))
-    for size in (1, 3, 9):
-        line = normal(size, size)
-        equal(interpret(function, [line])[0], np.roll(line, 2))
+    for least in (0, 1):
+        function = function_of([tensor("f32", ("N",), N=(least, 9))], lambda x: shaping.roll(x, [2], [0]))
+        for size in (least, 1, 2, 9):
+            line = np.arange(size, dtype=np.float32)
+            equal(interpret(function, [line])[0], np.roll(line, 2))
     with pytest.raises(ShapeError, match="do not make up"):
         run(lambda x: shaping.split(x, [1, 1], 0), x)
 

@@ -1,0 +1,58 @@
+"""Loops of which most iterations do nothing, in CUDA C++: the threads of a warp look at an entry each and vote (`llir/voting.py`).
+
+Votes on several entries for each thread are taken at once, so that what decides is under way for all of them. Then the warp goes on with
+those that were voted for, in order; it computes once more, for one entry, what it voted on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from planish.codegen.c_table import scalar_type
+from planish.codegen.cuda_fetch import FetchWriter
+from planish.llir import program as ir
+from planish.llir.instruction import Instruction
+from planish.llir.program import Register
+from planish.llir.voting import Vote
+
+WARP: Final = 32
+_WORDS: Final = 4
+"""Entries of each thread that are voted on at once."""
+_LANE: Final = "((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) % 32"
+
+
+class VoteWriter(FetchWriter):
+    """Writes loops that are voted on."""
+
+    votes: Mapping[Register, Vote]
+
+    def voted_loop(self, i: ir.Loop, vote: Vote) -> None:
+        """The head of such a loop, up to the body of one entry."""
+        counter, kind, bound = f"r{i.counter.number}", scalar_type(i.counter.dtype), self.value(i.bound)
+        base, words = f"base{i.counter.number}", f"votes{i.counter.number}"
+        self.emit(f"for ({kind} {base} = 0; {base} < {bound}; {base} += {WARP * _WORDS}) {{")
+        self.emit(f"  uint32_t {words}[{_WORDS}];")
+        self.emit("  #pragma unroll")
+        self.emit(f"  for (int word = 0; word < {_WORDS}; word++) {{")
+        self.depth += 2
+        self.emit(f"const {kind} entry = {base} + {WARP} * word + ({kind})({_LANE});")
+        self.emit(f"const {kind} {counter} = entry < {bound} ? entry : 0;")
+        for each in vote.made_by:
+            self.write_one(each)
+        self.emit(f"{words}[word] = __ballot_sync(0xffffffffu, entry < {bound} && {self.value(vote.gate)});")
+        self.depth -= 1
+        self.emit("}")
+        self.emit("#pragma unroll")
+        self.emit(f"for (int word = 0; word < {_WORDS}; word++)")
+        self.emit(f"for (uint32_t left = {words}[word]; left; left &= left - 1) {{")
+        self.depth += 1
+        self.emit(f"const {kind} {counter} = {base} + {WARP} * word + (__ffs(left) - 1);")
+
+    def end(self, i: ir.EndLoop | ir.EndIf) -> None:
+        super().end(i)
+        if isinstance(i, ir.EndLoop) and i.counter in self.votes:
+            super().end(i)
+
+    def write_one(self, instruction: Instruction) -> None:
+        raise NotImplementedError
