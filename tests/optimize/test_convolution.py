@@ -282,6 +282,22 @@ def test_short_rows_of_a_depthwise_convolution_are_in_registers_as_a_whole(size:
     assert f"upcast {width}" in words(chosen(partial(depthwise, c=96, size=size), V4))
 
 
+def test_channels_between_pixels_of_the_result_are_no_windows_of_the_weights() -> None:
+    """A result that is stored as PixelShuffle has it: the image has the windows that overlap."""
+    graph = ptir.Graph("f")
+    x, w = (
+        graph.input("x", ptir.tensor("f32", (8, 32, 32))),
+        graph.input("w", ptir.tensor("f32", (4, 8, 3, 3))),
+    )
+    y = x.reshape((1, 8, 32, 32)).convolution(w, "NCHW", "OIHW", padding=[(1, 1), (1, 1)])
+    y = y.reshape((2, 2, 32, 32)).transpose((2, 0, 3, 1)).reshape((64, 64))
+    with settings(threads=1):
+        steps = compiler.lower(graph.build(y), "x86-64-v4").as_text("schedule")
+    assert (
+        "upcast(j.outer, 16)  # pixels in lanes" in steps or "upcast(j.outer, 32)  # pixels in lanes" in steps
+    )
+
+
 def test_rows_of_a_copied_image_are_one_vector_after_the_other() -> None:
     """Nothing of a copy is gated, and two vectors of seven rows beside five taps would not fit into registers."""
     graph = ptir.Graph("f")
