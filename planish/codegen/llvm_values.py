@@ -278,21 +278,18 @@ class LlvmValues(LlvmLines):
         """Floats to the nearest integers that a dtype has, what is no number to 0: in vectors (x86 would take lane after lane)."""
         least, most = int(target.scalar.min or 0), int(target.scalar.max or 0)
         low, high = constant(float(least), source), constant(float(most + 1), source)
-        kind, flags = llvm_type(source), dtypes.bool_.vec(target.lanes)
-        above = self.let(f"fcmp oge {kind} {value}, {high}")
-        below = self.let(f"fcmp olt {kind} {value}, {low}")
-        inside = self.let(f"fcmp ord {kind} {value}, {value}")
-        outside = self.alu(Ops.OR, flags, [above, below])
-        zero = constant(0.0, source)
-        safe = self.alu(
-            Ops.WHERE, source, [outside, zero, self.alu(Ops.WHERE, source, [inside, value, zero])]
-        )
+        kind, zero = llvm_type(source), constant(0.0, source)
         wide = vector_of(f"i{max(target.scalar.bits, 32)}", target.lanes)
+        # (one comparison answers for what is too large and for what is no number; a comparison of what it chooses from is a maximum)
+        fits = self.let(f"fcmp olt {kind} {value}, {high}")
+        number = self.alu(Ops.WHERE, source, [fits, value, zero])
+        over = self.let(f"fcmp ogt {kind} {number}, {low}")
+        safe = self.alu(Ops.WHERE, source, [over, number, low])
         whole = self.let(f"fptosi {kind} {safe} to {wide}")
         if target.scalar.bits < 32:
             whole = self.let(f"trunc {wide} {whole} to {llvm_type(target)}")
-        whole = self.alu(Ops.WHERE, target, [above, constant(most, target), whole])
-        return self.alu(Ops.WHERE, target, [below, constant(least, target), whole], into)
+        above = self.let(f"fcmp oge {kind} {value}, {high}")
+        return self.alu(Ops.WHERE, target, [above, constant(most, target), whole], into)
 
     def widen_narrow(self, value: str, source: DType, into: str | None = None) -> str:
         """A narrow float as float32."""

@@ -4,7 +4,7 @@ Handlers write what an op means, and much of that concerns weights only: a zero 
 normalisation, the sum of two biases, numbers unpacked from bytes. Such values are computed by the interpreter when a program
 is made; kernels of transposed convolutions are turned around then, too. Moving elements about, and making them wider, is free where
 they are used, and stays there: so weights stay as small as they are in the file. Products read matrices in layouts of their own
-(`packing.py`); weights that nothing is done to stay in the file.
+(`packing.py`); weights that nothing is done to stay in the file. Halves are float32 between inputs and outputs (`halves.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish import ptir
+from planish.onnx.halves import widened
 from planish.onnx.packing import packed
 from planish.onnx.prepared_weights import Prepared
+from planish.ptir import ops
 from planish.ptir.function import Inst, Value, set_operands
 
 Array = NDArray[Any]
@@ -36,6 +38,8 @@ def prepared(
     function: ptir.Function, arrays: Sequence[Array], fixed: Sequence[bool], kept: Prepared
 ) -> tuple[ptir.Function, list[Array]]:
     """The function (changed in place) and its arguments, with work on `fixed` ones done. Other arguments keep their places."""
+    if not kept.packed:
+        widened(function)
     function, arrays, fixed = _computed(function, arrays, fixed, kept)
     if kept.packed:
         return function, arrays
@@ -122,7 +126,7 @@ def _chosen(function: ptir.Function, fixed: Sequence[bool], *, packed: bool) -> 
         if total and too_large and inst.op.name not in _FREE:
             continue
         held.update((value, total) for value in inst.results)
-        if inst.op.name not in _FREE and total:
+        if total and (inst.op.name not in _FREE or (not packed and _is_kernel(inst))):
             chosen += inst.results
     wanted: set[Value] = set()
     needed = {value for value in function.results if value in held}
@@ -138,6 +142,13 @@ def _chosen(function: ptir.Function, fixed: Sequence[bool], *, packed: bool) -> 
             needed.update(value for value in region.results if value in held)
     wanted |= needed
     return [value for value in chosen if value in wanted]
+
+
+def _is_kernel(inst: Inst) -> bool:
+    """Whether something is made wider as the kernel of a convolution, which reads it many times."""
+    return inst.op is ops.cast and any(
+        user.op is ops.convolution and user.operands[1] in inst.results for user in inst.results[0].users
+    )
 
 
 def _is_wider(inst: Inst, made_of: frozenset[Value]) -> bool:

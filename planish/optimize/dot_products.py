@@ -1,8 +1,8 @@
 """Integer dot products in vector registers: the core multiplies pairs of 16-bit integers and adds them up.
 
 The nest is that of any product of matrices (`contraction.py`): a register tile of rows and vectors, columns outside of rows, the panel
-of the right operand staged for all rows; the rows of the left one are staged for a tile. Staging converts narrower integers and
-puts the pairs of the right operand side by side.
+of the right operand staged for all rows; the rows of the left one are staged for a tile, or all of them for all panels where the second
+cache holds them. Staging converts narrower integers and puts the pairs of the right operand side by side.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _LEAST_ROWS: Final = 4
 """Rows for which it is worth to stage a panel."""
 _PANEL: Final = (2, 5)
 """The part of the second cache that a panel may fill."""
+_ROWS: Final = (1, 4)
+"""The part of it that all rows may fill, to be staged once and not for every panel."""
 
 
 def with_dot_products(draft: Draft, core: Core) -> Iterator[Candidate]:
@@ -72,13 +74,21 @@ class _Vectors(CoreSchedule):
         if shape.rows > 1 and not self.do(Upcast, self.m, shape.rows, tile):
             return False
         self.share(pieces)
-        self.block(shape)
+        blocked = self.block(shape)
         inside = self.inside()
         if len(inside) == 2 and inside[0] is self.draft.innermost(self.m):
             self.draft.swap(inside[0], inside[1], "all rows read a panel")
             inside = self.inside()
-        why = "a panel of pairs that all rows read", "rows, converted once for all columns of a panel"
+        panel = "a panel of pairs that all rows read"
+        if len(inside) == 2 and not blocked and not self.batches and self.rows_stay():
+            return self.stage(inside[0], None, (panel, "rows, converted once for all panels"))
+        why = panel, "rows, converted once for all columns of a panel"
         return self.stage(inside[0] if inside else None, inside[-1] if inside else None, why)
+
+    def rows_stay(self) -> bool:
+        """Whether all rows, as the core reads them, stay in the second cache beside the panels."""
+        m, _, k = self.fit.padded
+        return m * k * self.core.inputs.itemsize * _ROWS[1] <= self.draft.target.caches[1] * _ROWS[0]
 
     def pieces(self, shape: Shape) -> int:
         """Into how many pieces rows are cut for cores; columns and batches are chosen by `share`."""
@@ -104,10 +114,11 @@ class _Vectors(CoreSchedule):
             reason = "equal work for the cores, little of it twice"
             self.do(Thread, self.cut.axis, self.cut.pieces, reason)
 
-    def block(self, shape: Shape) -> None:
-        """Blocks of k, if a panel of all of it would not stay in the second cache."""
+    def block(self, shape: Shape) -> bool:
+        """Blocks of k, if a panel of all of it would not stay in the second cache; whether there are."""
         step = shape.vectors * self.core.n * self.core.k * self.core.inputs.itemsize
         most = self.draft.target.caches[1] * _PANEL[0] // _PANEL[1] // step
         steps = self.left(self.k)
         if steps > most and 4 * (amount := divisor(steps, most)) >= most:
-            self.do(Block, self.k, amount, "a panel stays in the second cache")
+            return self.do(Block, self.k, amount, "a panel stays in the second cache")
+        return False

@@ -6,7 +6,6 @@ there is one, depends on output axes of its own (*channels*). Axes that both dep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import field
 from math import prod
 from typing import Final, NamedTuple
@@ -72,11 +71,16 @@ def window_of(view: Nest) -> Window | None:
         p.src[0].op is not Ops.DEFINE_GLOBAL for p in reads
     ):
         return None
-    for image in reads:
-        window = _roles(view, place, reduction, image, next((p for p in reads if p is not image), None))
-        if window.pixels and _moves(view, place, image, window.pixels, reduced, len(reads) == 2):
-            return window
-    return None
+    both = [
+        _roles(view, place, reduction, image, next((p for p in reads if p is not image), None))
+        for image in reads
+    ]
+    windows = [window for window in both if window.pixels]
+    # (first by overlaps: weights of channels that lie between pixels of the result are far apart, too)
+    return next(
+        (window for window in windows if _overlaps(view, window)),
+        next((window for window in windows if _lies_apart(view, window, len(reads) == 2)), None),
+    )
 
 
 def sums_of(view: Nest, target: Target) -> list[Window]:
@@ -165,21 +169,24 @@ def result_of(view: Nest) -> UOp | None:
     return first if alike else None
 
 
-def _moves(
-    view: Nest, place: UOp, image: UOp, pixels: Sequence[UOp], reduced: Sequence[UOp], is_product: bool
-) -> bool:
-    """Whether windows overlap, or do not lie side by side where their results do."""
-    for pixel in pixels:
-        for tap in reduced:
-            a, b = view.stride(image, pixel), view.stride(image, tap)
+def _overlaps(view: Nest, window: Window) -> bool:
+    """Whether windows overlap."""
+    for pixel in window.pixels:
+        for tap in window.reduced:
+            a, b = view.stride(window.image, pixel), view.stride(window.image, tap)
             if a and b and _overlap((abs(a), size_of(pixel)), (abs(b), size_of(tap))):
                 return True
-    across = [r for r in pixels if view.stride(place, r) == 1]
-    steps = [view.stride(image, r) for r in across]
+    return False
+
+
+def _lies_apart(view: Nest, window: Window, is_product: bool) -> bool:
+    """Whether windows do not lie side by side where their results do."""
+    across = [r for r in window.pixels if view.stride(window.place, r) == 1]
+    steps = [view.stride(window.image, r) for r in across]
     # along one axis only, a product has the columns of a matrix; far apart, they are the rows of one
     near = 1 if is_product else _FAR
     return any(
-        step is not None and abs(step) > 1 and (abs(step) <= near or len(pixels) > 1) for step in steps
+        step is not None and abs(step) > 1 and (abs(step) <= near or len(window.pixels) > 1) for step in steps
     )
 
 

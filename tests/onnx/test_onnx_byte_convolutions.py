@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,11 @@ def test_what_was_quantised_is_convolved_as_integers(per_channel: bool) -> None:
     ).reshape(line if per_channel else ())
     # units are powers of two apart: every number here is exact
     np.testing.assert_array_equal(found, (wanted + bias.reshape(line)).astype(np.float32))
-    assert "dot_general" in model.lower().as_text("ptir")
+    text = model.lower().as_text("ptir")
+    assert "dot_general" in text
+    assert (
+        f"tensor<i8, {shape[0]}x{math.prod(shape[1:])}>" in text
+    )  # (rows of a product by pixels lie together)
 
 
 def test_channels_apart_stay_a_convolution() -> None:

@@ -10,9 +10,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from planish import dtypes
+from planish import compiler, dtypes, ptir
 from planish.actions import base as actions_base
 from planish.actions.upcast import Upcast
+from planish.config import settings
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import Compute, EndLoop, Load, Loop, Program
@@ -277,12 +278,48 @@ def test_rows_of_a_depthwise_convolution_share_what_they_load() -> None:
     assert sum(load.gate is not None for load in vectors) <= rows + 2
 
 
+@pytest.mark.parametrize(("size", "width"), [(20, 32), (32, 32), (40, 48), (56, 16)])
+def test_short_rows_of_a_depthwise_convolution_are_in_registers_as_a_whole(size: int, width: int) -> None:
+    """Lanes beside the image are known where all vectors of a row are written out."""
+    assert f"upcast {width}" in words(chosen(partial(depthwise, c=96, size=size), V4))
+
+
+def test_channels_between_pixels_of_the_result_are_no_windows_of_the_weights() -> None:
+    """A result that is stored as PixelShuffle has it: the image has the windows that overlap."""
+    graph = ptir.Graph("f")
+    x, w = (
+        graph.input("x", ptir.tensor("f32", (8, 32, 32))),
+        graph.input("w", ptir.tensor("f32", (4, 8, 3, 3))),
+    )
+    y = x.reshape((1, 8, 32, 32)).convolution(w, "NCHW", "OIHW", padding=[(1, 1), (1, 1)])
+    y = y.reshape((2, 2, 32, 32)).transpose((2, 0, 3, 1)).reshape((64, 64))
+    with settings(threads=1):
+        steps = compiler.lower(graph.build(y), "x86-64-v4").as_text("schedule")
+    assert (
+        "upcast(j.outer, 16)  # pixels in lanes" in steps or "upcast(j.outer, 32)  # pixels in lanes" in steps
+    )
+
+
+def test_rows_of_a_copied_image_are_one_vector_after_the_other() -> None:
+    """Nothing of a copy is gated, and two vectors of seven rows beside five taps would not fit into registers."""
+    graph = ptir.Graph("f")
+    x, w = (
+        graph.input("x", ptir.tensor("f32", (1, 32, 28, 28))),
+        graph.input("w", ptir.tensor("f32", (32, 1, 5, 5))),
+    )
+    y = x.convolution(w, "NCHW", "OIHW", padding=[(2, 2), (2, 2)], groups=32)
+    with settings(threads=1):
+        steps = compiler.lower(graph.build(y), "x86-64-v4").as_text("schedule")
+    assert "upcast(k, 16)  # pixels in lanes" in steps
+    assert "stage(arg1" in steps
+
+
 def test_rows_of_an_image_of_prime_size_share_what_they_load() -> None:
     """Some rows too many: they are computed, not stored, and what they read is no other element than before."""
-    found = words(chosen(partial(depthwise, c=96, size=31), V4))
+    found = words(chosen(partial(depthwise, c=96, size=61), V4))
     assert found[:5] == ["pad_to 16", "upcast 16", "pad_to 8", "upcast 8", "unroll 0"]
     with Table() as t:
-        body = innermost(program_of(depthwise(t, c=96, size=31)))
+        body = innermost(program_of(depthwise(t, c=96, size=61)))
     rows, taps, sums = 8, 3, 8
     vectors = [i for i in body if isinstance(i, Load) and i.result.dtype.lanes == 16]
     assert len(vectors) <= rows + taps - 1 + sums
@@ -385,6 +422,7 @@ SMALL: dict[str, Build] = {
     "patches": partial(convolution, taps=2, stride=2, pad=0, size=8),
     "depthwise": depthwise,
     "depthwise strided": partial(depthwise, stride=2),
+    "depthwise, two vectors a row": partial(depthwise, c=1, size=20),
     "pooling": pooling,
     "by weights": by_weights,
     "by weights, strided": partial(by_weights, stride=2, size=5, o=17, n=1),

@@ -54,6 +54,7 @@ def numbers(kind: str, *dims: int, seed: int) -> Array:
         (33, 48, 51, ("u8", "u8"), 9, False),
         (40, 64, 64, ("i8", "i8"), 0, True),
         (24, 64, 40, ("i16", "i16"), 0, False),  # sums wrap
+        (20, 400, 24, ("i8", "i8"), 0, False),  # many panels
     ],
 )  # fmt: skip
 def test_products_are_exact(m: int, n: int, k: int, kinds: tuple[str, str], zero: int, turned: bool) -> None:
@@ -161,6 +162,13 @@ def tiles_run(function: ptir.Function, *arrays: Array) -> tuple[int, int]:
     buffers = [np.zeros(96 * 64, np.int32), *(a.reshape(-1) for a in arrays)]
     pieces = [action.amount for action in choice.actions if isinstance(action, Thread)]
     return interpret(program, buffers).instructions["tile"], pieces[0] if pieces else 1
+
+
+@pytest.mark.parametrize(("m", "once"), [(64, True), (2048, False)])
+def test_rows_that_the_second_cache_holds_are_staged_once_for_all_panels(m: int, once: bool) -> None:
+    steps = compiler.lower(product(m, 12288, 1024, ("u8", "i8")), VNNI).as_text("schedule")
+    assert ("rows, converted once for all panels" in steps) is once
+    assert ("rows, converted once for all columns of a panel" in steps) is not once
 
 
 def test_bytes_that_do_not_fit_quads_go_in_pairs() -> None:

@@ -36,7 +36,7 @@ def convolve_bytes(
     last = x.rank - 1
     # (M, C, …) to (… C, M)
     rows = kernel.transpose((*range(2, x.rank), 1, 0)).reshape(prod(kernel.shape[1:]), -1)
-    matrix = byte_matrix(at, rows, points)
+    matrix = byte_matrix(at, rows, points, turned=True)
     if matrix is None:
         return None
     patches = _patches(x, 0 if zero is None else scalar(zero.cast(x.dtype)), window)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def conv_transpose(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
     extra = at.attr("output_padding") or [0] * count
     pads = at.attr("pads") or [0] * (2 * count)
     how, wanted = at.attr("auto_pad", "NOTSET"), at.attr("output_shape")
-    padding = []
+    cropped = []
     for n in range(count):
         span = (shape[n] - 1) * dilations[n] + 1
         if wanted is not None or how in ("SAME_UPPER", "SAME_LOWER"):
@@ -78,7 +79,11 @@ def conv_transpose(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
             end -= max(target - full, 0)
         else:
             begin, end = (0, 0) if how == "VALID" else (pads[n], pads[n + count])
-        padding.append((span - 1 - begin, span - 1 - end + extra[n]))
+        cropped.append((begin, end - extra[n]))
+    if groups == 1 and set(x.dims[2:]) == {1} and set(dilations) == {1}:
+        return with_bias(_kernel_of_pixel(x, kernel, [each, *shape], cropped), bias)
+    spans = [(taps - 1) * gap for taps, gap in zip(shape, dilations, strict=True)]
+    padding = [(span - begin, span - end) for span, (begin, end) in zip(spans, cropped, strict=True)]
     turned = kernel.reshape((groups, inputs // groups, each, *shape))
     turned = turned.transpose((0, 2, 1, *range(3, turned.rank)))
     turned = turned.reshape((groups * each, inputs // groups, *shape)).reverse(list(range(2, x.rank)))
@@ -93,6 +98,14 @@ def conv_transpose(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
         groups=groups,
     )
     return with_bias(result, bias)
+
+
+def _kernel_of_pixel(x: V, kernel: V, shape: list[int], cropped: list[tuple[int, int]]) -> V:
+    """One pixel spread out is the kernel, summed over the channels: a product with the kernel as it lies."""
+    batch, inputs = x.dims[:2]
+    product = x.reshape((batch, inputs)).matmul(kernel.reshape((inputs, math.prod(shape))))
+    low, high = ([-part for part in side] for side in zip(*cropped, strict=True))
+    return product.reshape((batch, *shape)).pad([0, 0, *low], [0, 0, *high])
 
 
 @op("Col2Im", known=(1, 2))

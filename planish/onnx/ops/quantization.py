@@ -61,12 +61,15 @@ def laid_array(at: NodeSite, value: Array, x: Array, axis: int, block: int) -> A
 
 def rounded(x: V, zero: V | None, dtype: DType) -> V:
     """Steps to integers of a storage dtype, half to even, clamped."""
-    return stored(within(x, zero, dtype), zero, dtype)
+    return stored(_whole(x), zero, dtype)
 
 
-def within(x: V, zero: V | None, dtype: DType) -> V:
+def _whole(x: V) -> V:
+    return x.round() if x.dtype.bits >= 32 else x.round().cast(dtypes.float32)
+
+
+def within(steps: V, zero: V | None, dtype: DType) -> V:
     """Whole steps, as floats, that fit into a storage dtype once the zero point is added."""
-    steps = x.round() if x.dtype.bits >= 32 else x.round().cast(dtypes.float32)
     low, high = float(dtype.min or 0), float(dtype.max or 0)
     if zero is None:
         return steps.clamp(low, high)
@@ -75,9 +78,16 @@ def within(x: V, zero: V | None, dtype: DType) -> V:
 
 
 def stored(steps: V, zero: V | None, dtype: DType) -> V:
-    """Whole steps that fit, with the zero point, as integers of a storage dtype."""
+    """Whole steps with the zero point, as integers of a storage dtype, clamped.
+
+    Integers are clamped by one instruction, floats by more: what is no number stays that, and is 0 as an integer.
+    """
+    low, high = int(dtype.min or 0), int(dtype.max or 0)
     whole = steps.cast(dtypes.int32)
-    return (whole if zero is None else whole.add(zero.cast(dtypes.int32))).cast(dtype)
+    if zero is None:
+        return whole.clamp(low, high).cast(dtype)
+    point = zero.cast(dtypes.int32)
+    return whole.max(point.neg().add(low)).min(point.neg().add(high)).add(point).cast(dtype)
 
 
 def _output_kind(at: NodeSite, given: Sequence[Any]) -> np.dtype[Any]:
@@ -112,9 +122,9 @@ def quantize_linear(at: NodeSite, x: Tensor, scale: Tensor, zero: Tensor | None 
     if dtype.is_float:
         return convert(steps, dtype, saturate)
     points = None if zero is None else laid(at, zero, x, axis, block)
-    whole = within(steps, points, dtype)
+    whole = _whole(steps)
     result = stored(whole, points, dtype)
-    at.engine.steps[result.id] = (result, whole, _zero_of(at), axis, block)
+    at.engine.steps[result.id] = (result, within(whole, points, dtype), _zero_of(at), axis, block)
     return result
 
 

@@ -61,6 +61,57 @@ def ReplaceFullConvolution(op: v.ConvolutionView) -> Answer:
     return d.reshaped(product, op.dims)
 
 
+@rule(benefit=3)
+def DropTapsBesideImage(op: v.ConvolutionView) -> Answer:
+    """convolution(x, k) -> convolution(x, slice(k)) without the first and last taps that meet nothing but padding."""
+    attrs = op.attrs
+    lhs, rhs, out = convolution_axes(attrs, op.lhs.type.rank)
+    low, high, cut, dropped = list(attrs.low), list(attrs.high), d.Cut(op.rhs), False
+    for i, (a, b, c) in enumerate(zip(lhs[2:], rhs[2:], out[2:], strict=True)):
+        size, taps, count = op.lhs.type.dims[a], op.rhs.type.dims[b], op.dims[c]
+        if not isinstance(size, int) or not isinstance(taps, int) or not isinstance(count, int):
+            continue
+        gap, last = attrs.rhs_dilation[i], (count - 1) * attrs.strides[i]
+        room = (size - 1) * attrs.lhs_dilation[i]
+        # tap t meets positions t·gap - low to last + t·gap - low of x, which has 0 to room
+        met = [t for t in range(taps) if t * gap - low[i] <= room and last + t * gap - low[i] >= 0]
+        if (
+            not met
+            or len(met) == taps
+            or min(low[i] - met[0] * gap, high[i] - (taps - 1 - met[-1]) * gap) < 0
+        ):
+            continue
+        low[i], high[i] = low[i] - met[0] * gap, high[i] - (taps - 1 - met[-1]) * gap
+        cut[b], dropped = (met[0], met[-1] + 1, 1), True
+    if not dropped:
+        return "every tap meets x"
+    return d.draft(ops.convolution, (op.lhs, cut.term()), replace(attrs, low=tuple(low), high=tuple(high)))
+
+
+@rule(benefit=2)
+def ReplaceConvolutionOfPixel(op: v.ConvolutionView) -> Answer:
+    """convolution(x, k) -> pad(dot_general(x, reverse(k)), 0) where x is one pixel: each position of the result meets one tap."""
+    attrs, x = op.attrs, op.lhs
+    lhs, rhs, out = convolution_axes(attrs, x.type.rank)
+    steps = {*attrs.strides, *attrs.rhs_dilation, attrs.groups}
+    if any(x.type.dims[axis] != 1 for axis in lhs[2:]) or steps != {1}:
+        return "x has several pixels, or there are strides, gaps or groups"
+    pixel = d.reshaped(x, [x.type.dims[axis] for axis in sorted(lhs[:2])])
+    inputs = 0 if lhs[1] < lhs[0] else 1
+    dims = ops.DotGeneralAttrs((), (), (inputs,), (rhs[1],), attrs.accum_dtype, attrs.out_dtype)
+    product = d.draft(ops.dot_general, (pixel, d.backwards(op.rhs, rhs[2:])), dims)
+    # Its axes: the batch, then those of the kernel but the input features.
+    kept = ["N"] + ["C" if letter == "O" else letter for letter in attrs.rhs_layout if letter != "I"]
+    turned = d.transposed(product, [kept.index(letter) for letter in attrs.out_layout])
+    first, last = [0] * len(op.dims), [0] * len(op.dims)
+    for i, (a, b) in enumerate(zip(rhs[2:], out[2:], strict=True)):
+        taps = op.rhs.type.dims[a]
+        if not isinstance(taps, int):
+            return "the number of taps is dynamic"
+        first[b], last[b] = attrs.low[i] - taps + 1, attrs.high[i] - taps + 1
+    return d.padded(turned, d.number(0, TensorType(attrs.out_dtype, ())), first, last, [0] * len(op.dims))
+
+
 @rule(benefit=4, any_operand=ops.transpose)
 def AbsorbTransposeIntoConvolution(op: v.ConvolutionView) -> Answer:
     """convolution(transpose(x, p), k) -> convolution(x, k) with another layout, and of transpose(k, p)."""
