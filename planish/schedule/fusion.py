@@ -30,7 +30,7 @@ from planish.schedule.elements import (
     both,
     element,
 )
-from planish.schedule.limits import AGAIN, BLOCK_ELEMENTS, FEW_ROWS, SMALL
+from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL
 from planish.schedule.loop_order import LoopOrder, Ranges, from_the_end
 from planish.schedule.prices import Prices
 from planish.schedule.reasons import (
@@ -51,8 +51,8 @@ from planish.schedule.reduction_reasons import (
     REDUCED_AGAIN,
     REDUCED_HERE,
     REDUCED_ONCE,
+    holds_up,
     is_shared,
-    sums_around,
 )
 from planish.schedule.rows import Rows, is_each_once, spans
 from planish.schedule.surroundings import Around
@@ -248,19 +248,11 @@ class Fusion:
             return False
         (place,) = places
         once = self.rows.may_lead(place) and is_each_once(place, node, bool(self.around.again))
-        if not once or self._holds_up(node, place):
+        if not once or holds_up(self, node, place):
             return False
         inside = place.ranges != self.nest.outputs and not products <= {*self.around.again}
         # of a GPU, loops around a product would be those of its threads
         return not (inside and self.tensors.target.is_gpu)
-
-    def _holds_up(self, node: UOp, place: ElementPlace) -> bool:
-        """Whether storing a result of fewer axes would give a large kernel its loops, and no sum that has to be outside of some asks for that."""
-        if any(True for _ in sums_around(self, place)):
-            return True
-        small = BLOCK_ELEMENTS if self.tensors.target.is_gpu else SMALL
-        fewer = place.ranges != self.nest.outputs and count(self.nest.outputs) > small
-        return fewer and not self.reduces(node)
 
     def _products(self, node: UOp) -> frozenset[UOp]:
         """The products of matrices that a tensor is made of, as far as they are not in memory."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from planish.schedule.elements import ElementPlace
 from planish.schedule.graph import depends, slides
-from planish.schedule.limits import FEW_ROWS, FEW_TERMS, MOST_NESTED, NARROW, SMALL
+from planish.schedule.limits import BLOCK_ELEMENTS, FEW_ROWS, FEW_TERMS, MOST_NESTED, NARROW, SMALL
 from planish.schedule.neighbours import innermost
 from planish.schedule.reasons import STORED_IN_ORDER, Case, Reason
 from planish.schedule.tensors import most
@@ -110,6 +110,15 @@ def _is_across(case: Case) -> bool:
         return True  # results lie along the sums: no block writes what it has of one row
     axis = innermost(case.node.src[0], fusion.around.realised.__contains__)
     return axis is not None and axis not in cast("ReduceAxes", case.node.arg).axes
+
+
+def holds_up(fusion: Fusion, node: UOp, place: ElementPlace) -> bool:
+    """Whether storing a result of fewer axes would give a large kernel its loops, and no sum that has to be outside of some asks for that."""
+    if any(True for _ in sums_around(fusion, place)):
+        return True
+    small = BLOCK_ELEMENTS if fusion.tensors.target.is_gpu else SMALL
+    fewer = place.ranges != fusion.nest.outputs and count(fusion.nest.outputs) > small
+    return fewer and not fusion.reduces(node)
 
 
 def sums_around(fusion: Fusion, place: ElementPlace) -> Iterator[UOp]:
