@@ -150,8 +150,12 @@ def _apart(program: Program, aliased: Container[str]) -> frozenset[Register]:
         is_same = isinstance(i, (*_PURE, Loop)) or (isinstance(i, Special) and not i.is_thread)
         if isinstance(i, Load):
             memory = owners.get(i.address)
-            is_same = memory is not None and memory.space is AddrSpace.GLOBAL
-            is_same = is_same and memory not in written and memory.name not in aliased
+            is_same = (
+                memory is not None
+                and memory.space is AddrSpace.GLOBAL
+                and memory not in written
+                and memory.name not in aliased
+            )
         if not is_same or not found.isdisjoint(i.registers):
             found.add(i.target)
     return frozenset(found)

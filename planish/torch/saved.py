@@ -10,7 +10,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from torch import fx
@@ -89,14 +89,15 @@ def _order(node: fx.Node, name: str, found: Mapping[fx.Node, Order]) -> Order | 
     """The axes of the image that those of a tensor are, if it is one: what images are made of, looked at in another order, or computed element by element."""
     if name == _SOURCES[0]:
         return tuple(range(node.meta["val"].ndim))
+    given = cast("fx.Node", node.args[0]) if node.args else node
     if name == "aten.permute":
-        below = found.get(node.args[0])
-        return None if below is None else tuple(below[axis] for axis in node.args[1])
+        below = found.get(given)
+        return None if below is None else tuple(below[axis] for axis in cast("list[int]", node.args[1]))
     if torch.Tag.pointwise in getattr(node.target, "tags", ()) or name in _SAME:
         shape = node.meta["val"].shape
         alike = (each for each in node.all_input_nodes if each in found and each.meta["val"].shape == shape)
         return next((found[each] for each in alike), None)
-    return found.get(node.args[0]) if node.target is operator.getitem else None
+    return found.get(given) if node.target is operator.getitem else None
 
 
 def _is_known(fake: torch.Tensor) -> bool:

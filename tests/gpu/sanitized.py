@@ -63,6 +63,17 @@ def slopes(f: Callable[..., Any], place: int) -> Callable[..., Any]:
     return pn.grad(lambda *given: pn.sum(f(*given).astype(pn.float32) ** 2), argnums=place)
 
 
+_CORE: Final = "tensor_core(wgmma_m64n64_bf16_f32_kk, i, j, k, buffers=4, engine=true"
+SCHEDULED: Final = {
+    "a sum of two blocks": f"{_CORE}, parts=2)",
+    "a sum of four blocks": f"{_CORE}, parts=4)",
+    "a ring in rounds": f"{_CORE})",
+    "blocks that stay": f"{_CORE}, stay=3)",
+}
+"""What is chosen for large products alone, said of a small one."""
+_HALVES: Final = (data(256, 512).astype(ml_dtypes.bfloat16), data(192, 512).astype(ml_dtypes.bfloat16))
+
+
 KERNELS: Final[dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "elements": (lambda x: pn.tanh(x) * 2.0, (data(300, 77),)),
     "rows": (nn.softmax, (data(7, 1000),)),
@@ -127,19 +138,10 @@ KERNELS: Final[dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
         lambda x, i: pn.zeros((50, 40)).at[i].add(x),
         (data(300, 40), np.random.default_rng(1).integers(0, 50, 300)),
     ),
+    **{name: (lambda a, b: a @ b.T, _HALVES) for name in SCHEDULED},
     "loop": (lambda x: pn.while_loop(lambda v: pn.sum(v) < 100.0, lambda v: v + 1.0, x), (data(64),)),
 }
 """Functions that are kernels of every template, small, with edges that do not divide."""
-_CORE: Final = "tensor_core(wgmma_m64n64_bf16_f32_kk, i, j, k, buffers=4, engine=true"
-SCHEDULED: Final = {
-    "a sum of two blocks": f"{_CORE}, parts=2)",
-    "a sum of four blocks": f"{_CORE}, parts=4)",
-    "a ring in rounds": f"{_CORE})",
-    "blocks that stay": f"{_CORE}, stay=3)",
-}
-"""What is chosen for large products alone, said of a small one."""
-_HALVES: Final = (data(256, 512).astype(ml_dtypes.bfloat16), data(192, 512).astype(ml_dtypes.bfloat16))
-KERNELS |= {name: (lambda a, b: a @ b.T, _HALVES) for name in SCHEDULED}
 
 
 def run(pattern: str) -> None:

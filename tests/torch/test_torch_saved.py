@@ -200,7 +200,7 @@ def test_images_that_are_looked_at_in_another_order_are_kept_as_they_are_compute
 ) -> None:
     """A norm of channels moves them last: the convolution's result is kept as that sees it, in one piece."""
 
-    class Stem(torch.nn.Module):  # type: ignore[misc]  # torch is Any here
+    class Stem(torch.nn.Module):  # type: ignore[name-defined,misc]  # torch is Any here
         def __init__(self) -> None:
             super().__init__()
             self.patches, self.norm = torch.nn.Conv2d(16, 32, 2, 2), torch.nn.LayerNorm(32)
