@@ -108,7 +108,7 @@ replay: $(DEV)
 # Each script prints its table and leaves its rows as JSON; report.py and the programs they run on are what they share.
 bench: $(BENCH)
 	mkdir -p bench/results
-	set -e; for script in $(filter-out bench/report.py bench/%_programs.py bench/onnx_packages.py,$(wildcard bench/[a-z]*.py)); do \
+	set -e; for script in $(filter-out bench/report.py bench/%_programs.py bench/%_layers.py bench/onnx_packages.py,$(wildcard bench/[a-z]*.py)); do \
 	  $(BIN)/python $$script --json bench/results/$$(basename $$script .py).json; \
 	done
 

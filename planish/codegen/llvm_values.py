@@ -37,6 +37,9 @@ _LEAST_ROOT: Final = (127 - 100) << 23
 _INFINITY: Final = 0xFF << 23
 """The bits of 2**-100 and of infinity."""
 
+_QUOTIENTS: Final = frozenset({Ops.FDIV, Ops.FMOD})
+"""Where LLVM 22 takes lanes of 0 / 0 for zeros, and leaves the mask out that hides them: it is not shown what divides."""
+
 
 class LlvmValues(LlvmLines):
     """Writes arithmetic and conversions."""
@@ -70,6 +73,8 @@ class LlvmValues(LlvmLines):
         special = _OWN.get(op)
         if special is not None and dtype.is_int:
             return special(self, op, dtype, x, into)
+        if op in _QUOTIENTS and dtype.lanes > 1 and dtype.is_float and x[1].startswith("%"):
+            x = (x[0], self.let(self.call(kind, f"llvm.arithmetic.fence.{suffix(dtype)}", (kind, x[1]))))
         template = template_of(op, dtype)
         if template is not None:
             numbers = {} if dtype.is_bool else {"zero": constant(0, dtype), "one": constant(1, dtype)}

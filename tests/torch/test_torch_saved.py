@@ -195,9 +195,7 @@ def test_a_product_over_images_and_pixels_is_cut_into_parts() -> None:
     ]
 
 
-def test_images_that_are_looked_at_in_another_order_are_kept_as_they_are_computed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_images_that_are_looked_at_in_another_order_are_kept_as_they_are_computed() -> None:
     """A norm of channels moves them last: the convolution's result is kept as that sees it, in one piece."""
 
     class Stem(torch.nn.Module):  # type: ignore[name-defined,misc]  # torch is Any here
@@ -208,14 +206,14 @@ def test_images_that_are_looked_at_in_another_order_are_kept_as_they_are_compute
         def forward(self, x: Any) -> Any:
             return self.norm(self.patches(x).permute(0, 2, 3, 1))
 
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     torch._dynamo.reset()
     torch.manual_seed(0)
     model, captured = Stem(), Captured()
     x = torch.randn(4, 16, 8, 8)
     exact = copy.deepcopy(model).double()
     exact(x.double()).square().mean().backward()
-    torch.compile(model, backend=captured, dynamic=False)(x).square().mean().backward()
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        torch.compile(model, backend=captured, dynamic=False)(x).square().mean().backward()
     for mine, right in zip(model.parameters(), exact.parameters(), strict=True):
         assert torch.allclose(mine.grad.double(), right.grad, rtol=1e-4, atol=1e-5)
     kept = [form for form in captured.results[0][1:] if form is not None and len(form.shape) == 4]
