@@ -20,16 +20,7 @@ from typing import Final, cast
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
-from planish.schedule.elements import (
-    COMPUTED,
-    LEAVES,
-    ElementPlace,
-    Elements,
-    Key,
-    Recipe,
-    both,
-    element,
-)
+from planish.schedule.elements import COMPUTED, LEAVES, ElementPlace, Elements, Key, Recipe, both, element
 from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL
 from planish.schedule.loop_order import LoopOrder, Ranges, from_the_end
 from planish.schedule.prices import Prices
