@@ -388,7 +388,7 @@ class _Writer(VoteWriter):
     def loop(self, i: ir.Loop) -> None:
         vote = self.votes.get(i.counter)
         if vote is not None:
-            self.voted_loop(i, vote)
+            self.voted_loop(i, vote, self.write_one)
             return
         count = i.unroll or (_RELAYS if i.counter in self.relays else 0)
         if count:

@@ -6,7 +6,7 @@ those that were voted for, in order; it computes once more, for one entry, what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from planish.codegen.c_table import scalar_type
@@ -27,8 +27,8 @@ class VoteWriter(FetchWriter):
 
     votes: Mapping[Register, Vote]
 
-    def voted_loop(self, i: ir.Loop, vote: Vote) -> None:
-        """The head of such a loop, up to the body of one entry."""
+    def voted_loop(self, i: ir.Loop, vote: Vote, write: Callable[[Instruction], None]) -> None:
+        """The head of such a loop, up to the body of one entry; `write` writes an instruction."""
         counter, kind, bound = f"r{i.counter.number}", scalar_type(i.counter.dtype), self.value(i.bound)
         base, words = f"base{i.counter.number}", f"votes{i.counter.number}"
         self.emit(f"for ({kind} {base} = 0; {base} < {bound}; {base} += {WARP * _WORDS}) {{")
@@ -39,7 +39,7 @@ class VoteWriter(FetchWriter):
         self.emit(f"const {kind} entry = {base} + {WARP} * word + ({kind})({_LANE});")
         self.emit(f"const {kind} {counter} = entry < {bound} ? entry : 0;")
         for each in vote.made_by:
-            self.write_one(each)
+            write(each)
         self.emit(f"{words}[word] = __ballot_sync(0xffffffffu, entry < {bound} && {self.value(vote.gate)});")
         self.depth -= 1
         self.emit("}")
@@ -53,6 +53,3 @@ class VoteWriter(FetchWriter):
         super().end(i)
         if isinstance(i, ir.EndLoop) and i.counter in self.votes:
             super().end(i)
-
-    def write_one(self, instruction: Instruction) -> None:
-        raise NotImplementedError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 import planish as pn
@@ -56,27 +55,3 @@ def test_what_the_kernel_writes_decides_nothing() -> None:
     listed = program.params[1].name
     assert votes_of(program)
     assert not votes_of(program, {listed})  # its memory may be that of the result
-
-
-def voted(places: Any, words: int = 4, warp: int = 32, claims: int = 16, block: int = 0) -> list[int]:
-    """The order in which a warp does what was voted for, as the code says it."""
-    order = []
-    for base in range(0, len(places), warp * words):
-        votes = []
-        for word in range(words):
-            entries = [base + warp * word + lane for lane in range(warp)]
-            votes.append(
-                sum((e < len(places) and places[e] % claims == block) << k for k, e in enumerate(entries))
-            )
-        for word, vote in enumerate(votes):
-            left = vote
-            while left:
-                order.append(base + warp * word + (left & -left).bit_length() - 1)
-                left &= left - 1
-    return order
-
-
-def test_votes_keep_the_order_of_the_list() -> None:
-    places = np.random.default_rng(0).integers(0, 64, 1000).tolist()
-    for block in range(16):
-        assert voted(places, block=block) == [n for n, row in enumerate(places) if row % 16 == block]

@@ -18,6 +18,7 @@ from planish.actions.claim import Claim
 from planish.actions.group import Group
 from planish.compiler.grids import grid_of
 from planish.config import settings
+from planish.dtypes import AddrSpace
 from planish.llir.interpret import interpret
 from planish.llir.program import Deal
 from planish.ptir.builder import Graph
@@ -606,6 +607,58 @@ def test_sums_of_channels_are_cut_where_channels_lie_together() -> None:
     grids = [grid_of(program) for program in lowered.programs]
     threads = [prod(map(int, grid.blocks)) * prod(map(int, grid.threads)) for grid in grids]
     assert max(threads) >= 132 * 256
+
+
+def _scores(x: Any, t: Any) -> Any:
+    return pn.nn.functional.cross_entropy(x, t)
+
+
+def _resized(x: Any) -> Any:
+    return pn.sum(pn.nn.functional.interpolate(x, scale_factor=2, mode="bilinear") ** 2)
+
+
+APART: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...]]] = {
+    "class scores of pictures": (_scores, (2, 5, 6, 7), (8, 21, 256, 256)),
+    "resized pictures": (_resized, (2, 3, 5, 6), (32, 64, 56, 56)),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_what_ranges_keep_apart_is_scattered_side_by_side(name: str) -> None:
+    """Data decides where is added, and a remainder of the place tells who adds: nobody waits for another."""
+    function, small, large = APART[name]
+    gradient = pn.jit(pn.grad(function))
+
+    def given(dims: tuple[int, ...]) -> tuple[Any, ...]:
+        n, c, *space = dims
+        labels = np.random.default_rng(1).integers(0, c, (n, *space))
+        return (np.zeros(dims, np.float32), labels)[: 2 if function is _scores else 1]
+
+    arrays = (data(*small), *given(small)[1:])
+    traced = gradient.lower(*map(pn.asarray, arrays)).function
+    (found,) = compiler.lower(traced, "sm_90").interpreted()(*arrays)
+    np.testing.assert_allclose(found, compiler.compile(traced)(*arrays)[0], rtol=1e-5, atol=1e-6)
+    specs = [pn.TensorSpec(x.shape, pn.int64 if x.dtype.kind == "i" else pn.float32) for x in given(large)]
+    lowered = compiler.lower(gradient.lower(*specs).function, "sm_90")
+    programs = [each for each in lowered.programs if each.name.startswith("scatter")]
+    assert programs
+    for program in programs:
+        grid = grid_of(program)
+        assert prod(map(int, grid.blocks)) * prod(map(int, grid.threads)) >= 132 * 128
+
+
+@pytest.mark.parametrize("channels", [21, 64, 150, 1000])
+@pytest.mark.parametrize("dtype", [pn.bfloat16, pn.float32, pn.float64])
+def test_rows_that_threads_keep_have_room(channels: int, dtype: pn.DType) -> None:
+    """A softmax over channels: each thread keeps those of its pixels, so that a block has as many threads as there is memory for."""
+    spec = pn.TensorSpec((32, channels, 128, 128), dtype)
+    for function in (
+        pn.nn.softmax,
+        pn.grad(lambda x, axis: pn.sum(pn.nn.softmax(x, axis=axis).astype(pn.float32) ** 2)),
+    ):
+        traced = pn.jit(lambda x, function=function: function(x, axis=1)).lower(spec).function
+        for program in compiler.lower(traced, "sm_90").programs:
+            assert sum(each.nbytes for each in program.locals if each.space is AddrSpace.LOCAL) <= TARGETS["sm_90"].local_bytes  # fmt: skip
 
 
 CHANNELS = {

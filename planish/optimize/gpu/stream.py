@@ -12,11 +12,14 @@ from planish.optimize.gpu.fit import at_once, shared
 from planish.optimize.lanes import vector_axes
 from planish.uop.nest import closed_by, size_of
 from planish.uop.nest.kernel import Nest
+from planish.uop.nest.memory import local_bytes
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
 _BLOCK: Final = 256
 """Threads of a block."""
+_WAYS: Final = (*((True, _BLOCK >> n) for n in range(4)), *((False, _BLOCK >> n) for n in range(9)))
+"""Whether threads have several neighbours, and how many threads a block has: the first that there is memory for."""
 _BLOCK_AXES: Final = 3
 _AMOUNTS: Final = (256, 128, 64, 32, 16, 8, 4, 3, 2)
 
@@ -34,15 +37,23 @@ _PIECES: Final = (8, 4, 2)
 
 
 def stream_elements(draft: Draft, view: Nest) -> None:
-    """Neighbours for each thread, and threads for the last axes."""
-    most = at_once(draft, view)
+    """Neighbours for each thread, and threads for the last axes: as many as there is LOCAL memory for, if they keep rows."""
+    for wide, block in _WAYS:
+        trial = draft.copy()
+        _stream(trial, view, block, at_once(draft, view) if wide else 1)
+        if not view.rows or local_bytes(trial.sink, final=True) <= draft.target.local_bytes:
+            break
+    draft.adopt(trial)
+
+
+def _stream(draft: Draft, view: Nest, block: int, most: int) -> None:
     for axis in vector_axes(view, every=True):
-        amounts = [n for n in (most, 4, 2) if n <= most]
+        amounts = [n for n in (most, 4, 2) if 1 < n <= most]
         if draft.left(axis):
             draft.take_first(Upcast, axis, amounts, "neighbours by one access")
         else:  # a size that is told when the code runs may be a multiple of something
             any(draft.take(Upcast, axis, n, "neighbours by one access") for n in amounts)
-    left, used = _BLOCK // _looked_up(draft, view), 0
+    left, used = block // _looked_up(draft, view), 0
     for axis in _alone(draft, view, _nearest(view)):
         if left < 2 or used == _BLOCK_AXES:
             return
