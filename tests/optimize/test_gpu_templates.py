@@ -649,7 +649,7 @@ def test_what_ranges_keep_apart_is_scattered_side_by_side(name: str) -> None:
 
 @pytest.mark.parametrize("channels", [21, 64, 150, 1000])
 @pytest.mark.parametrize("dtype", [pn.bfloat16, pn.float32, pn.float64])
-def test_rows_that_threads_keep_have_room(channels: int, dtype: pn.DType) -> None:
+def test_rows_that_threads_keep_have_room(channels: int, dtype: dtypes.DType) -> None:
     """A softmax over channels: each thread keeps those of its pixels, so that a block has as many threads as there is memory for."""
     spec = pn.TensorSpec((32, channels, 128, 128), dtype)
     for function in (

@@ -42,8 +42,8 @@ def stream_elements(draft: Draft, view: Nest) -> None:
         trial = draft.copy()
         _stream(trial, view, block, at_once(draft, view) if wide else 1)
         if not view.rows or local_bytes(trial.sink, final=True) <= draft.target.local_bytes:
-            break
-    draft.adopt(trial)
+            draft.adopt(trial)
+            return
 
 
 def _stream(draft: Draft, view: Nest, block: int, most: int) -> None:
