@@ -22,7 +22,7 @@ from typing import IO, Final
 
 from planish.errors import PlanishError
 from planish.runtime.pool import available_cores
-from planish.runtime.rank_faults import ENDED
+from planish.runtime.rank_faults import ENDED, last_words
 
 _BANNER: Final = (
     "=", "YOUR APPLICATION TERMINATED", "This typically refers to a problem", "Please see the FAQ page", "Abort(",
@@ -100,6 +100,9 @@ def launch(
             status = process.wait()
         for reader in readers:
             reader.join(2.0)
+        if words := last_words(Path(folder)):
+            os.write(2, words.encode())
+            banner.append(words)
         ended = _ended("".join(banner), Path(folder))
         if ended is not None:
             told(ended[0])
@@ -146,6 +149,10 @@ def _ended(banner: str, folder: Path) -> tuple[str, int] | None:
         return None
     number = int(by[1] or by[2]) if by is not None else int(code[1]) if code is not None else 0
     how = f"was killed by {signal.Signals(number).name}" if by is not None else f"ended with status {number}"
-    pids = {path.read_text().strip(): path.name for path in folder.iterdir()} if folder.is_dir() else {}
+    pids = (
+        {path.read_text().strip(): path.name for path in folder.iterdir() if path.name.isdecimal()}
+        if folder.is_dir()
+        else {}
+    )
     who = f"rank {pids[found[1]]}" if found[1] in pids else f"a rank (process {found[1]} on {found[2]})"
     return f"{who} {how}, and all ranks ended", number + (128 if by is not None else 0)

@@ -2,7 +2,8 @@
 
     python -m planish.distributed.script [--ranks FOLDER] script.py … | -m module …
 
-In the folder each rank leaves its process number, so that the launcher can say which rank a process was.
+In the folder, which ranks on other machines do not have, each rank leaves its process number, so that the launcher can say which rank a process was, and
+what it says last.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ def main(given: Sequence[str]) -> None:
         rank = next(
             (os.environ[name] for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK") if name in os.environ), None
         )
-        if rank is not None:
-            Path(words[1], rank).write_text(str(os.getpid()))
+        folder = Path(words[1])
+        if rank is not None and folder.is_dir():
+            (folder / rank).write_text(str(os.getpid()))
+            rank_faults.leave_last_words_in(folder)
         del words[:2]
     try:
         if words[0] == "-m":

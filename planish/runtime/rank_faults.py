@@ -2,6 +2,8 @@
 
 An exception that nobody catches is written with its rank and traceback, in one piece, and MPI ends the other ranks: they would wait for
 this one for ever. The same holds for one in a thread. A rank that is killed is noticed by mpirun, which ends the others; `planish launch` says which one it was.
+
+Last words are left in the launcher's folder, if there is one: mpirun may end before it has read what a rank that asks for the end of all wrote last.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import os
 import sys
 import threading
 import traceback
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +25,30 @@ _RUNNERS: Final = ("<frozen runpy>", "distributed/script.py")
 """Frames before those of the user's script."""
 ENDED: Final = "and all ranks end"
 """What every message of the last rank says, so that a launcher need not say more."""
+_LAST_WORDS: Final = "last-words-"
+_FOLDERS: Final[list[Path]] = []
+
+
+def leave_last_words_in(folder: Path) -> None:
+    """From now on a launcher on this machine reads there what this rank says last."""
+    _FOLDERS[:] = [folder]
+
+
+def last_words(folder: Path) -> str:
+    """What ranks that ended all have left to say."""
+    return "".join(path.read_text("utf-8") for path in sorted(folder.glob(f"{_LAST_WORDS}*")))
+
+
+def _say(rank: int, text: str) -> None:
+    """To the launcher where there is one on this machine, else to whoever reads the errors of this process."""
+    said = text.encode("utf-8", "backslashreplace")
+    for folder in _FOLDERS:
+        try:
+            (folder / f"{_LAST_WORDS}{rank}").write_bytes(said)
+        except OSError:
+            continue
+        return
+    os.write(2, said)
 
 
 def message(
@@ -41,7 +68,7 @@ def end_all(world: World, text: str, status: int = STATUS) -> None:
             stream.flush()
         except (OSError, ValueError, AttributeError):
             continue
-    os.write(2, text.encode("utf-8", "backslashreplace"))
+    _say(world.rank, text)
     if world.communicator is not None:
         from mpi4py import MPI
 

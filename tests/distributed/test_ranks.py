@@ -20,7 +20,7 @@ from planish.distributed import CollectiveError, World
 from planish.distributed.launch import _ended, _relay, environment, launcher
 from planish.errors import PlanishError
 from planish.runtime.cuda.watchdog import Watchdog
-from planish.runtime.rank_faults import ENDED
+from planish.runtime.rank_faults import ENDED, last_words
 
 pytest.importorskip("mpi4py")
 ROOT = Path(__file__).parents[2]
@@ -90,6 +90,21 @@ def test_rules_of_the_user_are_no_words_of_open_mpi(capfd: pytest.CaptureFixture
     _relay(io.BytesIO(f"{rule}a table\n{rule}{_OPEN_MPI_SAYS}{rule}rest\n".encode()), 1, banner)
     assert capfd.readouterr().out == f"{rule}a table\n{rule}{rule}rest\n"
     assert "".join(banner) == _OPEN_MPI_SAYS
+
+
+def test_last_words_are_left_where_an_mpirun_that_ends_at_once_cannot_lose_them(tmp_path: Path) -> None:
+    """What a rank wrote to its standard error right before the end of all was not always read by mpirun."""
+    ends = "rank_faults.end_all(ranks.World(1, 2, 1.0), 'rank 1 of 2 failed ü')"
+    script = (
+        f"from planish.runtime import rank_faults, ranks; from pathlib import Path; "
+        f"rank_faults.leave_last_words_in(Path({str(tmp_path)!r})); {ends}"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (70, b"")
+    assert last_words(tmp_path) == "rank 1 of 2 failed ü"
+    elsewhere = script.replace(str(tmp_path), str(tmp_path / "nowhere"))
+    done = subprocess.run([sys.executable, "-c", elsewhere], capture_output=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr.decode()) == (70, "rank 1 of 2 failed ü")
 
 
 def test_the_launcher_is_the_one_beside_this_python() -> None:
