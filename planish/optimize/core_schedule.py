@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, cast
 from planish.actions.pad_to import PadTo
 from planish.actions.stage import Stage
 from planish.actions.tensor_core import TensorCore
+from planish.dtypes import PtrDType
 from planish.optimize.draft import Draft, Kind
 from planish.target import rounds
 from planish.uop.nest import axes_of, name_of, size_of
@@ -58,7 +59,16 @@ def sizes_of(product: Product) -> rounds.ProductSizes:
     for axis in product.reduce.ranges - {product.m, product.n}:
         batch *= max(size_of(axis), 1)
     m, n, k = (size_of(axis) for axis in (product.m, product.n, product.k))
-    return rounds.ProductSizes(m, n, k, batch, product.a.dtype.itemsize)
+    left, right = (_elements(value) for value in (product.a, product.b))
+    return rounds.ProductSizes(
+        m, n, k, batch, product.a.dtype.itemsize, 0, min(left, m * k * batch), min(right, n * k * batch)
+    )
+
+
+def _elements(operand: UOp) -> int:
+    """How many elements of memory an operand is made of."""
+    buffers = [node.src[0] for node in operand.toposort() if node.op is Ops.INDEX]
+    return sum(cast("PtrDType", buffer.dtype).size for buffer in dict.fromkeys(buffers))
 
 
 def fits(sink: UOp, core: Core, wanted: Callable[[Product], Sizes], least: int) -> list[Fit]:

@@ -29,7 +29,7 @@ from planish.schedule.reasons import RESULT, WRITTEN, Reason, needed_again
 from planish.schedule.rematerialise import worth_memory
 from planish.schedule.split import split_reductions
 from planish.schedule.surroundings import Around
-from planish.schedule.tensors import Dims, SharedBuffer, Tensors, full, reshape, room, same_dim
+from planish.schedule.tensors import Dims, SharedBuffer, Tensors, full, most, reshape, room, same_dim
 from planish.schedule.walked import made_again, walks
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops, Variable
@@ -41,6 +41,8 @@ NEAR: Final = 64
 """Results of the same dims among which companions are looked for."""
 MOST_RESULTS: Final = 8
 """Results that one kernel stores at most."""
+_LITTLE: Final = 8
+"""What sums read together is an eighth of what either reads, at least, if they share a kernel for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,15 @@ def _below_moves(node: UOp) -> UOp:
         if order == sorted(order):
             best = node
     return best
+
+
+def _bytes_of(memory: Iterable[UOp]) -> int:
+    return sum(most(shape(each)) * each.dtype.itemsize for each in memory)
+
+
+def _is_much(shared: Iterable[UOp], whole: Iterable[UOp]) -> bool:
+    """Whether sums save by reading some memory together: for the weights of a few taps each has registers and threads of its own."""
+    return _bytes_of(shared) * _LITTLE >= _bytes_of(whole)
 
 
 def buffer_of(memory: UOp) -> int:
@@ -244,9 +255,15 @@ class _Cut:
         found: list[UOp] = []
         for node in alike:
             theirs = self.graph.memory_of(node, realised, self.pending) if mine and node not in mine else None
-            if mine and theirs and not mine.isdisjoint(theirs) and len(found) + 1 < MOST_RESULTS:
+            if not mine or not theirs or mine.isdisjoint(theirs) or len(found) + 1 >= MOST_RESULTS:
+                continue
+            if not self._adds_up(node) or _is_much(mine & theirs, min(mine, theirs, key=_bytes_of)):
                 found.append(node)
         return found
+
+    def _adds_up(self, node: UOp) -> bool:
+        """Whether a kernel that makes a tensor has sums to make."""
+        return any(True for _ in self.graph.reductions(node, InMemory(self.tensors.realised, {node})))
 
     def _waits_for(self, reads: Iterable[UOp], makes: Sequence[UOp]) -> bool:
         """Whether something that is read depends on something that is to be made, by kernels that are or that will be."""

@@ -26,6 +26,9 @@ _TOGETHER: Final = 2000
 
 _DELAYED: Final = 0.13
 """What part of the time that operands take from memory is added to that of products (8192 cubed in strips, and row by row)."""
+_BY_SEVERAL: Final = 1.45
+"""How many times longer an operand takes from memory of which several blocks read the same, by one that each has a part of (128 x 4096 x 4096 in
+tiles of 64 and of 128 rows, 256 x 14336 x 4096 in tiles of 128 and of 256)."""
 _STRIP: Final = range(4, 33)
 """Tiles below each other that blocks do one after the other, before they go on to the right."""
 _MOST_SUMS: Final = 128 * 256
@@ -64,6 +67,9 @@ class ProductSizes(NamedTuple):
     itemsize: int
     kept: int = 0
     """Bytes of a sum when it is put down to be written, if they are others than those of an element."""
+    left: int = 0
+    right: int = 0
+    """Elements of the operands in memory, fewer than rows or columns times terms where windows overlap; 0: unknown."""
 
 
 class BlockTile(NamedTuple):
@@ -101,7 +107,7 @@ WARPGROUPS: Final = Engine(8 * 3620, begin=2640, end=0.154, reads=60.0, step=360
 WARPS: Final = Engine(16 * 700, half=3.0, resident=8)
 THREADS: Final = Engine(32 * 108, half=1.8, resident=16)
 
-_SPEED: Final = {224: 0.9, 192: 0.95, 96: 0.95, 64: 0.88}
+_SPEED: Final = {224: 0.9, 192: 0.95, 112: 0.97, 96: 0.95, 80: 0.92, 64: 0.88}
 """Of products by their columns: few of them read the left operand again and again."""
 _SQUARE: Final = (128, 0.97)
 """Rows and columns of the tile that waits twice as often as the largest, and its speed."""
@@ -145,6 +151,13 @@ def _delay(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int) -> 
     rows = strip or -(-here // wide)
     lines = rows * tile.rows + (min(wide, here / rows) if strip else wide) * tile.columns
     return _DELAYED * lines * terms / (target.bytes_per_cycle[-1] * target.workers)
+
+
+def _arrival(target: Target, sizes: ProductSizes, tile: BlockTile) -> float:
+    """Cycles until all operands have come from memory, where they are the first time that they are read."""
+    # (blocks beside each other run side by side, and ask for the same rows together; those below each other are far apart)
+    read = sizes.left + sizes.right * (_BY_SEVERAL if sizes.m > tile.rows else 1.0)
+    return read * sizes.itemsize / (target.bytes_per_cycle[-1] * target.workers)
 
 
 class Rings(NamedTuple):
@@ -221,6 +234,8 @@ def _shared_cycles(
     for tiles, together in ((full * way.blocks, way.blocks), (last, last)):
         if tiles:
             time += tiles * max(multiplied, read, steps * engine.step * late / together)
+    arrival = _arrival(target, sizes, tile)
+    time = max(time, arrival) + _DELAYED * min(time, arrival)
     together = min(way.blocks, mine)
     ends = mine * engine.end * tile.rows * tile.columns
     if way.stay:
@@ -257,7 +272,7 @@ def cycles(
     target: Target, sizes: ProductSizes, tile: BlockTile, engine: Engine, parts: int = 1, *, stay: bool = True
 ) -> float:
     """The time that a tile takes for everything, its sums cut into so many parts; by blocks that stay, if they may."""
-    m, n, k, batch, itemsize, _ = sizes
+    m, n, k, batch, itemsize, *_ = sizes
     if engine.reads:
         time = _shared_cycles(
             target, sizes, tile, engine, parts, rings(target, sizes, tile, parts, stay=stay)

@@ -333,7 +333,7 @@ def _warpgroup(
     )  # fmt: skip
 
 
-WARPGROUP_COLUMNS: Final = (256, 224, 192, 160, 128, 96, 64, 32, 16, 8)
+WARPGROUP_COLUMNS: Final = (256, 224, 192, 160, 128, 112, 96, 80, 64, 32, 16, 8)
 _HALVES: Final = (("@k", "@k"), ("@k", "@mn"), ("@mn", "@k"), ("@mn", "@mn"))
 HOPPER: Final = tuple(
     _warpgroup(n, inputs, layouts, kind)

@@ -231,3 +231,28 @@ def test_few_long_sums_are_cut_into_parts() -> None:
     """Forty results along what lies together: forty blocks would leave most of a GPU idle."""
     found = choices(lambda x: pn.sum(x, axis=(0, 2, 3)), spec(32, 40, 64, 64))
     assert [name.split("_")[0] for name, _ in found] == ["reduce", "reduce"], found
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_convolutions_that_share_little_but_weights_are_kernels_of_their_own(last: bool) -> None:
+    """Two sums in a kernel are no windows: groups of four channels were padded to the eight columns of a core."""
+
+    def grouped(x: Any, w: Any) -> Any:
+        return nn.conv2d(x, w, padding=1, groups=8)
+
+    def both(x: Any, y: Any, w: Any) -> Any:
+        if not last:
+            return grouped(x, w), grouped(y, w)
+        x, y = (pn.permute_dims(each, (0, 3, 1, 2)) for each in (x, y))
+        return tuple(pn.permute_dims(grouped(each, w), (0, 2, 3, 1)) for each in (x, y))
+
+    shape = (8, 56, 56, 32) if last else (8, 32, 56, 56)
+    given = [pn.zeros(each, dtype=pn.bfloat16) for each in (shape, shape, (32, 4, 3, 3))]
+    lowered = compiler.lower(pn.jit(both).lower(*given).function, "sm_90")
+    (windows,) = (
+        number
+        for number, choice in enumerate(lowered.choices)
+        if "unroll(" in "; ".join(map(str, choice.actions))
+    )
+    assert [launch.kernel for launch in lowered.plan.launches].count(windows) == 2
+    assert not any("tensor_core" in "; ".join(map(str, choice.actions)) for choice in lowered.choices)

@@ -63,8 +63,9 @@ def test_products(name: str) -> None:
         ((12544, 256, 1024), "n128_bf16_f32_km, i, j, k, groups=3, buffers=4"),  # one round of 132 blocks
         (
             (128, 4096, 4096),
-            "n128_bf16_f32_km, i, j, k, buffers=8, engine=true, parts=2",
-        ),  # few tiles, long sums
+            "n64_bf16_f32_km",
+        ),  # all rows in a tile: no two blocks read the same of the long operand
+        ((512, 1280, 1280), "n80_bf16_f32_kk, i, j, k"),
         ((32768, 128, 1152), "n128_bf16_f32_km, i, j, k, groups=2, buffers=6, engine=true, stay=132"),
         ((200704, 64, 576), "n64_bf16_f32_km, i, j, k, groups=4, buffers=4, engine=true, stay=132"),
         ((4, 8192, 4096), "n8_bf16_f32_mk, j, i, k"),

@@ -96,7 +96,8 @@ def slide_groups(draft: Draft, view: Nest) -> bool:
     taps = [r for r in window.reduced if r not in inputs]
     if not moving or len(inputs) != 1 or not taps or max(map(size_of, (outputs, *inputs))) > _FEW:
         return False
-    if parted.stride(window.place, outputs) != 1 or size_of(taps[-1]) > _TAPS:
+    together = (outputs, moving[-1])  # of which a thread has several: it stores vectors of either
+    if not any(parted.stride(window.place, r) == 1 for r in together) or size_of(taps[-1]) > _TAPS:
         return False
     written_out = ((Unroll, inputs[0]), (Unroll, taps[-1]), (Upcast, outputs))
     if not all(trial.take(kind, r, size_of(r), "channels of a group") for kind, r in written_out):
