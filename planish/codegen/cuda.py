@@ -330,9 +330,11 @@ class _Writer(VoteWriter):
         self.uses_vectors = True
         self.helpers.setdefault("descriptor", warpgroup.DESCRIPTOR)
         name = f"{name}_{i.pending}" if i.pending else name
-        self.helpers.setdefault(name, warpgroup.helper(name, i.tile, i.a.dtype, i.pending))
-        total = scalar_type(i.c.dtype)
-        self.emit(f"vec<{total}, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
+        anew = isinstance(i.c, ir.Immediate) and i.c.value == 0
+        name = f"{name}_anew" if anew else name
+        self.helpers.setdefault(name, warpgroup.helper(name, i.tile, i.a.dtype, i.pending, anew=anew))
+        start = "" if anew else f" = {{{', '.join(self.lanes_of(i.c))}}}"
+        self.emit(f"vec<{scalar_type(i.c.dtype)}, {count}> r{number}{start};")
         left = self.value(i.a) if i.tile.in_memory("a") else ""
         if not left:
             self.uses_words = True
@@ -363,7 +365,7 @@ class _Writer(VoteWriter):
 
     def finish(self, i: ir.Finish) -> None:
         names = [f"r{i.result.number}_{k}" for k in range(i.result.dtype.lanes)]
-        self.emit(warpgroup.FINISH)  # before anything is done with what is held, even copied
+        self.emit(warpgroup.wait(i.pending))  # before anything is done with what is held, even copied
         for name, given in zip(names, self.lanes_of(i.operand), strict=True):
             self.emit(f"{scalar_type(i.result.dtype)} {name} = {given};")
         self.emit(warpgroup.settled(names, i.result.dtype))
