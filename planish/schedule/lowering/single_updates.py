@@ -42,10 +42,8 @@ _NARROW: Final = 1 << 31
 """Sizes whose positions are compared in 32 bits."""
 
 
-def walked_axes(
-    tensors: Tensors, indices: Mapping[int, UOp], have: Dims, lead: Dims
-) -> dict[int, int] | None:
-    """Axes along which an index is a position, by the axis of the updates that counts it; None if updates may meet elsewhere."""
+def counted_axes(tensors: Tensors, indices: Mapping[int, UOp], have: Dims, lead: Dims) -> dict[int, int]:
+    """Axes along which an index is a position, by the axis of the updates that counts it."""
     table = tensors.table
     ranges = [
         table.const(0) if same_dim(dim, 1) else table.range(dim, _FIRST + n, AxisType.LOOP)
@@ -61,8 +59,7 @@ def walked_axes(
             (value,) = value.src
         if value in ranges and value.op is Ops.RANGE and same_dim(lead[ranges.index(value)], have[axis]):
             found.setdefault(ranges.index(value), axis)
-    long = {n for n, dim in enumerate(lead) if not same_dim(dim, 1)}
-    return found if found.keys() == long else None
+    return found
 
 
 def updated_once(
@@ -75,8 +72,8 @@ def updated_once(
 ) -> UOp | None:
     """The result of such a scatter; None if it is another. `dims` are those of the result and of the indices, `op` combines."""
     have, lead = dims
-    walked = walked_axes(tensors, indices, have, lead)
-    if walked is None:
+    walked = counted_axes(tensors, indices, have, lead)
+    if any(n not in walked and not same_dim(dim, 1) for n, dim in enumerate(lead)):
         return None
     chosen = frozenset(indices) - frozenset(walked.values())
     rest = [axis for axis in range(len(have)) if axis not in indices]
