@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Dims = Shape
-_COUNTING: Final = 1 << 30
+COUNTING: Final = 1 << 30
 """The slot of buffers that only count."""
 _MOST_BYTES: Final = (1 << 63) - 1
 
@@ -119,7 +119,7 @@ class Tensors:
     def count(self, size: Dim) -> UOp:
         """0, 1, 2 … as a tensor of int64."""
         most = largest(size)
-        place = self.table.make(Ops.BUFFER, dtypes.int64.ptr(most), (), _COUNTING)
+        place = self.table.make(Ops.BUFFER, dtypes.int64.ptr(most), (), COUNTING)
         self.counting.add(place)
         return shrink(self.table.make(Ops.INDEX, dtypes.int64, (place,)), (most,), [(0, size)])
 
