@@ -34,6 +34,7 @@ from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.instruction import handlers
 from planish.llir.layout import pack
+from planish.llir.leading import leads_of
 from planish.llir.voting import votes_of
 
 _SHORT, _WRITTEN_OUT = 64, 4096
@@ -66,6 +67,8 @@ class _Writer(VoteWriter):
         """Counters of loops in which threads hand on values."""
         self.votes = {} if threads % WARP or self.has_fetcher else votes_of(program, self.aliased)
         """Loops whose iterations the threads of a warp vote on."""
+        self.leads = {} if threads != WARP or self.has_fetcher else leads_of(program, self.aliased)
+        """Loops that any thread goes through for entries of its own, by their places."""
         self.loads = {i.result: i for i in program.body if isinstance(i, ir.Load)}
         self.dealt = {i.operand for i in program.body if isinstance(i, ir.Deal)}
         """What is loaded by who deals it out."""
@@ -77,8 +80,14 @@ class _Writer(VoteWriter):
         self.memory()
         for variable in program.variables:
             self.let(variable.result, f"({scalar_type(variable.result.dtype)}){symbols.size(variable.name)}")
-        for instruction in program.body:
-            self.write_one(instruction)
+        done = 0
+        for at, instruction in enumerate(program.body):
+            lead = self.leads.get(at)
+            if lead is not None and isinstance(instruction, ir.Loop):
+                self.led_loop(instruction, lead, self.write_one)
+                done = lead.end + 1
+            elif at >= done:
+                self.write_one(instruction)
         written = {i.address for i in program.body if isinstance(i, ir.Store)}
         stored = {
             i.base.name

@@ -201,8 +201,9 @@ class _Cut:
         group = [root, *self._companions(root)]
         refused: set[UOp] = set()
         backwards: set[int] | None = set()
+        made_again: set[UOp] = set()
         while True:
-            fusion = self._fuse(group, refused, backwards)
+            fusion = self._fuse(group, refused, backwards, made_again)
             if fusion.turned and backwards is not None:
                 backwards |= fusion.turned
                 continue
@@ -210,7 +211,11 @@ class _Cut:
                 backwards = None
                 continue
             if not fusion.needs and not self._waits_for(fusion.reads, [*group, *fusion.on_the_way]):
-                break
+                crowding = fusion.rows.crowding(fusion.made.values())
+                if crowding is None:
+                    break
+                made_again.add(crowding)
+                continue
             if not fusion.needs:  # something that this kernel reads is made from something that it makes
                 refused |= {*group[1:], *fusion.on_the_way}
             for need in sorted(fusion.needs, key=lambda node: node.serial):  # what others are made of first
@@ -227,7 +232,11 @@ class _Cut:
         self._finish(fusion, group)
 
     def _fuse(
-        self, group: Sequence[UOp], refused: Collection[UOp], backwards: Collection[int] | None
+        self,
+        group: Sequence[UOp],
+        refused: Collection[UOp],
+        backwards: Collection[int] | None,
+        made_again: Collection[UOp],
     ) -> Fusion:
         realised = self.tensors.realised
         others = self.pending.keys() - set(group)
@@ -245,7 +254,7 @@ class _Cut:
             self.pending,
             self.again,
         )
-        return Fusion(self.tensors, around, group, backwards=backwards)
+        return Fusion(self.tensors, around, group, backwards=backwards, made_again=made_again)
 
     @staticmethod
     def _joining(below: Iterable[UOp], others: Collection[UOp], refused: Collection[UOp]) -> set[UOp]:
