@@ -86,8 +86,8 @@ def test_tiles_follow_from_sizes(sizes: tuple[int, int, int], tile: str) -> None
         ),  # not 256 x 80, whose groups all read the right operand
         (
             (8192, 1120, 1024),
-            "n192_bf16_f32_kk, i, j, k, groups=2",
-        ),  # not 128 x 112: measured 35 us, these 31.5
+            "n128_bf16_f32_kk, i, j, k, groups=3",
+        ),  # not 128 x 112: measured 35 us, this 31.7
     ],
 )
 def test_tiles_of_odd_columns(sizes: tuple[int, int, int], tile: str) -> None:
