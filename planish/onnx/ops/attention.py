@@ -6,14 +6,7 @@ import math
 
 from planish import dtypes
 from planish.onnx.ops.broadcasting import broadcast_dims, stretched
-from planish.onnx.ops.common import (
-    cast,
-    count_of,
-    kind,
-    less,
-    plus,
-    size_of,
-)
+from planish.onnx.ops.common import cast, count_of, kind, less, plus, size_of
 from planish.onnx.registry import op
 from planish.onnx.scope import NameScope
 from planish.onnx.site import NodeSite

@@ -9,13 +9,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.onnx.ops.byte_convolutions import convolve_units
-from planish.onnx.ops.common import (
-    Array,
-    cast,
-    ints,
-    size_of,
-    sizes,
-)
+from planish.onnx.ops.common import Array, cast, ints, size_of, sizes
 from planish.onnx.ops.sampling import picked
 from planish.onnx.ops.windows import NodeWindow, spatial_letters, window_of
 from planish.onnx.registry import op

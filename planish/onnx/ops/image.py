@@ -7,14 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from planish.onnx.ops.common import (
-    Array,
-    axes_of,
-    cast,
-    ints,
-    size_of,
-    sizes,
-)
+from planish.onnx.ops.common import Array, axes_of, cast, ints, size_of, sizes
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir import ops

@@ -8,16 +8,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.compiler.object_code import call_routine
-from planish.onnx.ops.common import (
-    Array,
-    Tensor,
-    axis_of,
-    cast,
-    if_known,
-    number,
-    size_of,
-    sizes,
-)
+from planish.onnx.ops.common import Array, Tensor, axis_of, cast, if_known, number, size_of, sizes
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.dims import bounds

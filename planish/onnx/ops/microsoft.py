@@ -10,15 +10,7 @@ import numpy as np
 from planish import dtypes
 from planish.onnx.ops.activations import swish, wide
 from planish.onnx.ops.broadcasting import together
-from planish.onnx.ops.common import (
-    Array,
-    axis_of,
-    cast,
-    ints,
-    scalar,
-    size_of,
-    sizes,
-)
+from planish.onnx.ops.common import Array, axis_of, cast, ints, scalar, size_of, sizes
 from planish.onnx.ops.convolution import convolve, with_bias
 from planish.onnx.ops.linear import gemm_product, matmul, scaled
 from planish.onnx.ops.pooling import max_pool

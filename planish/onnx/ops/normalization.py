@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planish.onnx.ops.common import (
-    axis_of,
-    cast,
-    kind,
-    outputs,
-    size_of,
-)
+from planish.onnx.ops.common import axis_of, cast, kind, outputs, size_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V

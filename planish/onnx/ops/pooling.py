@@ -8,14 +8,7 @@ import math
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.ops.common import (
-    Array,
-    cast,
-    ints,
-    outputs,
-    size_of,
-    sizes,
-)
+from planish.onnx.ops.common import Array, cast, ints, outputs, size_of, sizes
 from planish.onnx.ops.windows import NodeWindow, window_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite

@@ -7,15 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.ops.common import (
-    Array,
-    axes_of,
-    axis_of,
-    cast,
-    ints,
-    number,
-    size_of,
-)
+from planish.onnx.ops.common import Array, axes_of, axis_of, cast, ints, number, size_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V

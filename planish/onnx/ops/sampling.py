@@ -8,11 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.ops.common import (
-    Array,
-    cast,
-    sizes,
-)
+from planish.onnx.ops.common import Array, cast, sizes
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V

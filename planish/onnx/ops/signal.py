@@ -5,14 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.ops.common import (
-    Array,
-    axis_of,
-    cast,
-    number,
-    numpy_kind,
-    size_of,
-)
+from planish.onnx.ops.common import Array, axis_of, cast, number, numpy_kind, size_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V

@@ -11,25 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 from planish.algebra import kinds as k
-from planish.algebra.law import (
-    COMPARISONS,
-    Apply,
-    Expression,
-    Law,
-    Letter,
-    Number,
-    normal,
-    orders,
-    parameters_of,
-    walk,
-)
+from planish.algebra.law import Apply, Expression, Law, Letter, Number, normal, orders, parameters_of, walk
 from planish.algebra.scalar import LAWS
 from planish.dtypes import Kind
 from planish.ptir import ops
 from planish.ptir.function import Inst
 from planish.ptir.ops import numerics
 from planish.ptir.ops.definition import OpDef, constant_kinds
-from planish.ptir.rewrite.pattern import BasePattern, OperandFilter, Pattern
+from planish.ptir.rewrite.pattern import OperandFilter, Pattern
 from planish.ptir.rewrite.prelude import signed_zero
 from planish.ptir.rules import draft as d
 from planish.ptir.rules import numbers as n
@@ -56,13 +45,10 @@ for _law in LAWS:
     _ROWS[_law.pattern].append(_law)
 
 
-def laws(module: str) -> Callable[..., type[BasePattern]]:
-    """What makes patterns of laws for the family of a module: `by_law("FoldAddZero", benefit=4)`."""
-
-    def by_law(name: str, *, benefit: int = 1) -> type[BasePattern]:
-        return enlist(module, pattern_of(name, _ROWS[name], module=module, benefit=benefit))
-
-    return by_law
+def by_laws(module: str, **benefits: int) -> None:
+    """Patterns of laws, of these names and benefits, for the family of a module: `by_laws(__name__, FoldAddZero=4)`."""
+    for name, benefit in benefits.items():
+        enlist(module, pattern_of(name, _ROWS[name], module=module, benefit=benefit))
 
 
 class LawPattern(Pattern[Inst]):
@@ -257,7 +243,7 @@ class _Writer:
             below = [f"v{self.locals + place}" for place in range(len(part.of))]
             self.locals += len(below)
             self._emit(f"{', '.join(below)}{',' * (len(below) == 1)} = {inner}.operands")
-            if self.compared is not None and part.op in COMPARISONS:
+            if self.compared is not None and part.is_comparison:
                 self._test(f"{below[0]}.type.dtype.kind in {self._named(self.compared)}")
             self._operands(part, below, level + 1)
 
