@@ -105,7 +105,7 @@ class FrameLayout:
 def layout_of(code: plan.Code, buffers: int, results: int) -> FrameLayout:
     """The frame of a code."""
     most = max(
-        (i.native.words for i in code.instructions if isinstance(i, plan.Host) and i.native), default=0
+        (i.native.words for i in code.instructions if isinstance(i, plan.CallHost) and i.native), default=0
     )
     return FrameLayout(len(code.slots), buffers, len(code.sites), results, most)
 
@@ -171,7 +171,7 @@ class _PlanWriter:
     def write(self) -> str:
         instructions = self.code.instructions
         resumes = [
-            n + 1 for n, i in enumerate(instructions) if isinstance(i, plan.Host) and not self.symbol(i)
+            n + 1 for n, i in enumerate(instructions) if isinstance(i, plan.CallHost) and not self.symbol(i)
         ]
         if resumes:
             start = self.let(f"load i64, ptr {self.word(RESUME)}")
@@ -191,7 +191,7 @@ class _PlanWriter:
         body = "\n".join(self.lines)
         used = sorted({i.kernel for i in instructions if isinstance(i, plan.Call)})
         declared = "".join(self.kernels[number].declaration for number in used)
-        symbols = sorted({self.symbol(i) for i in instructions if isinstance(i, plan.Host)} - {""})
+        symbols = sorted({self.symbol(i) for i in instructions if isinstance(i, plan.CallHost)} - {""})
         declared += "".join(f"declare void @{symbol}(ptr, i64)\n" for symbol in symbols)
         sizes = self.sizes()
         return f"{_DECLARATIONS}\n{declared}{''.join(self.thunks)}\ndefine i64 @run(ptr %frame) {{\n{body}\n}}\n{sizes}"
@@ -214,7 +214,9 @@ class _PlanWriter:
 
     def finish(self) -> None:
         """A result that a loop has left elsewhere is brought to where it was to be."""
-        swapped = {b for i in self.code.instructions if isinstance(i, plan.Swap) for b in (i.first, i.second)}
+        swapped = {
+            b for i in self.code.instructions if isinstance(i, plan.SwapBuffers) for b in (i.first, i.second)
+        }
         swapped |= {i.buffer for i in self.code.instructions if isinstance(i, plan.Slice)}
         for number, result in enumerate(self.results):
             if self.homes.get(result.buffer, result.buffer) not in swapped and result.buffer not in swapped:
@@ -237,11 +239,11 @@ class _PlanWriter:
                     self.unasked = 0
                     self.unless_interrupted(f"i{position + 1}")
                     return
-            case plan.Copy(source, target, size):
+            case plan.CopyBuffer(source, target, size):
                 count = self.let(f"mul i64 {self.slot(size)}, {self.itemsizes[target]}")
                 a, b = self.buffer(target), self.buffer(source)
                 self.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {a}, ptr {b}, i64 {count}, i1 false)")
-            case plan.Swap(first, second):
+            case plan.SwapBuffers(first, second):
                 a, b = self.buffer(first), self.buffer(second)
                 for number, value in ((first, b), (second, a)):
                     self.emit(f"store ptr {value}, ptr {self.word(self.layout.buffer(number))}")
@@ -274,16 +276,16 @@ class _PlanWriter:
                 less = self.let(f"icmp slt i64 {self.slot(left)}, {self.slot(right)}")
                 self.emit(f"br i1 {less}, label %i{position + 1}, label %i{to}")
                 return
-            case plan.Host(native=plan.Native() as native) if self.symbol(i):
+            case plan.CallHost(native=plan.Native() as native) if self.symbol(i):
                 self.routine(native)
                 self.unasked += native.work
-            case plan.Host():
+            case plan.CallHost():
                 self.emit(f"store i64 {position + 1}, ptr {self.word(RESUME)}")
                 self.emit(f"ret i64 {HOST + position}")
                 return
         self.go(position + 1)
 
-    def symbol(self, host: plan.Host) -> str:
+    def symbol(self, host: plan.CallHost) -> str:
         """What the routine of a host instruction is called here; nothing if there is none."""
         return self.routines.get(host.native.routine, "") if host.native else ""
 

@@ -10,7 +10,7 @@ from planish.uop import spec
 from planish.uop.matcher import Matcher, Rule, RuleStats, Watch, rule
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops, ReduceAxes, TensorCore, Variable
-from planish.uop.pattern import Pattern, any_of, anything, constant, literal, node, where
+from planish.uop.pattern import NodePattern, any_of, anything, constant, literal, node, where
 from planish.uop.rewrite import Lines, RewriteStats, line_rewrite, rewrite, substitute
 from planish.uop.text import parse, parse_lines, print_graph, print_lines
 
@@ -21,8 +21,8 @@ __all__ = [
     "Lanes",
     "Lines",
     "Matcher",
+    "NodePattern",
     "Ops",
-    "Pattern",
     "ReduceAxes",
     "RewriteStats",
     "Rule",

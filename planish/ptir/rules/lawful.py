@@ -6,6 +6,7 @@ operand. Filters, radius and `watch_uses` follow from the equations. An op that 
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final
@@ -46,9 +47,10 @@ for _law in LAWS:
 
 
 def by_laws(module: str, **benefits: int) -> None:
-    """Patterns of laws, of these names and benefits, for the family of a module: `by_laws(__name__, FoldAddZero=4)`."""
+    """Patterns of laws, of these names and benefits, in a module and its family: `by_laws(__name__, FoldAddZero=4)`."""
     for name, benefit in benefits.items():
-        enlist(module, pattern_of(name, _ROWS[name], module=module, benefit=benefit))
+        pattern = pattern_of(name, _ROWS[name], module=module, benefit=benefit)
+        setattr(sys.modules[module], name, enlist(module, pattern))
 
 
 class LawPattern(Pattern[Inst]):
@@ -59,7 +61,7 @@ class LawPattern(Pattern[Inst]):
     @property
     def match_and_rewrite(self) -> Callable[..., bool]:
         """The test, compiled when it is first asked for; from then on it is the class's own."""
-        function = _Writer(self.label, self.rows).function()
+        function = _PatternWriter(self.label, self.rows).function()
         cls: Any = type(self)
         cls.match_and_rewrite = staticmethod(function)
         return function
@@ -157,7 +159,7 @@ def _must_vary(left: Apply) -> Iterator[Letter]:
                 yield free[0]
 
 
-class _Writer:
+class _PatternWriter:
     """Writes the source of one pattern, then has Python compile it."""
 
     def __init__(self, name: str, rows: list[Law]) -> None:

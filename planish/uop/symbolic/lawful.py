@@ -11,7 +11,7 @@ from planish.dtypes import Kind
 from planish.uop.matcher import Guard, Rule, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.pattern import BOOL, Pattern, anything, binary, constant, literal, node
+from planish.uop.pattern import BOOL, NodePattern, anything, binary, constant, literal, node
 
 _OPS: Final = {
     "div": Ops.FDIV, "mod": Ops.FLOORMOD, "lt": Ops.CMPLT, "le": Ops.CMPLE, "eq": Ops.CMPEQ, "ne": Ops.CMPNE,
@@ -52,7 +52,7 @@ def _pattern(
     shared: Mapping[Expression, str],
     kinds: frozenset[Kind] | None = None,
     free: frozenset[Expression] = frozenset(),
-) -> Pattern:
+) -> NodePattern:
     """An expression as a pattern; `kinds` are those of compared operands, `free` the letters that occur once."""
     if isinstance(expression, Number):
         return literal(expression.value)
