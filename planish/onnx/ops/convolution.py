@@ -9,7 +9,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.onnx.ops.byte_convolutions import convolve_units
-from planish.onnx.ops.common import Array, cast, ints, size_of, sizes
+from planish.onnx.ops.common import Array, ints, size_of, sizes
 from planish.onnx.ops.sampling import picked
 from planish.onnx.ops.windows import NodeWindow, spatial_letters, window_of
 from planish.onnx.registry import op
@@ -17,7 +17,7 @@ from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
-from planish.ptir.library.normalize import widened
+from planish.ptir.library.normalize import converted, widened
 
 
 def convolve(x: V, kernel: V, window: NodeWindow, groups: int, attrs: ops.DotAttrs | None = None) -> V:
@@ -187,4 +187,4 @@ def deform_conv(
     weights = widened(kernel).reshape((groups, outs // groups, channels // groups * taps))
     result = weights.dot_general(parts, ops.DotDims((0,), (2,), (2,), (1,)))
     result = result.transpose((2, 0, 1, 3)).reshape((batch, outs, *grid))
-    return with_bias(cast(result, x.dtype), bias)
+    return with_bias(converted(result, x.dtype), bias)

@@ -8,13 +8,13 @@ import math
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.ops.common import Array, cast, ints, outputs, size_of, sizes
+from planish.onnx.ops.common import Array, ints, outputs, size_of, sizes
 from planish.onnx.ops.windows import NodeWindow, window_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import pooling
-from planish.ptir.library.normalize import widened
+from planish.ptir.library.normalize import converted, widened
 
 _PER_TAP = 4096
 """Operations in the time in which the instructions for one tap are written."""
@@ -121,9 +121,9 @@ def average_pool(at: NodeSite, x: V) -> V:
             (0, new[1] - old[1]) for new, old in zip(window.padding, given.padding, strict=True)
         )  # fmt: skip
     if not any(low or high for low, high in padding):
-        return cast(total.div(float(np.prod(window.shape))), x.dtype)
+        return converted(total.div(float(np.prod(window.shape))), x.dtype)
     count = ones.reduce_window("sum", window.shape, window.strides, padding, None, window.dilations)
-    return cast(total.div(count.broadcast_to(total.dims)), x.dtype)
+    return converted(total.div(count.broadcast_to(total.dims)), x.dtype)
 
 
 @op("LpPool")
@@ -131,7 +131,7 @@ def lp_pool(at: NodeSite, x: V) -> V:
     window = _room(at, x, window_of(at, x))
     p = at.attr("p", 2)
     total = _windowed(widened(x).abs().pow(float(p)), "sum", window)
-    return cast(total.pow(1 / p), x.dtype)
+    return converted(total.pow(1 / p), x.dtype)
 
 
 @op("GlobalAveragePool")
@@ -148,7 +148,7 @@ def global_max_pool(at: NodeSite, x: V) -> V:
 def global_lp_pool(at: NodeSite, x: V) -> V:
     p = at.attr("p", 2)
     total = widened(x).abs().pow(float(p)).reduce_sum(list(range(2, x.rank)), keepdims=True)
-    return cast(total.pow(1 / p), x.dtype)
+    return converted(total.pow(1 / p), x.dtype)
 
 
 @op("MaxUnpool", known=(2,))

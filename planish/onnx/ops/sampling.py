@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.ops.common import Array, cast, sizes
+from planish.onnx.ops.common import Array, sizes
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import gather
-from planish.ptir.library.normalize import widened
+from planish.ptir.library.normalize import converted, widened
 
 _CUBIC = -0.75
 
@@ -108,7 +108,7 @@ def grid_sample(at: NodeSite, x: V, grid: V) -> V:
         total = part if total is None else total.add(part)
     if total is None:
         raise at.refuse("has no spatial axes")
-    return cast(total.transpose((0, len(dims), *range(1, len(dims)))), x.dtype)
+    return converted(total.transpose((0, len(dims), *range(1, len(dims)))), x.dtype)
 
 
 # -- regions of interest ---------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from planish.errors import GraphError, ShapeError
 from planish.ptir.dims import DimLike, bounds
 from planish.ptir.graph_value import Dims, GraphValue, as_dims
 from planish.ptir.handle import Number
-from planish.ptir.library.common import index_dtype, normal_axis, size_of
+from planish.ptir.library.common import index_dtype, normal_axis, size_of, spread
 
 
 def _triangle(x: GraphValue, diagonal: int, lower: bool) -> GraphValue:
@@ -263,4 +263,4 @@ def broadcast_dims(*shapes: Dims) -> tuple[DimLike, ...]:
 def broadcast_together(*values: GraphValue) -> list[GraphValue]:
     """All values in their common shape."""
     dims = broadcast_dims(*[value.dims for value in values])
-    return [value if value.dims == dims else value.broadcast_to(dims) for value in values]
+    return [spread(value, dims) for value in values]

@@ -9,8 +9,9 @@ from torch.backends import cudnn
 from planish import dtypes
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import spread
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, shortened, sizes, spread
+from planish.torch.site import FxSite, shortened, sizes
 
 _SPACE = "XYZ"
 

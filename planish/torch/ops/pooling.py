@@ -14,10 +14,10 @@ from planish import dtypes
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
-from planish.ptir.library.common import take_along_axis
+from planish.ptir.library.common import spread, take_along_axis
 from planish.ptir.library.pooling import adaptive_average_pool, average_pool, max_pool_back
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, sizes, spread, wide_kind
+from planish.torch.site import FxSite, cast, sizes, wide_kind
 
 
 def _each(given: Any, space: int) -> list[int]:

@@ -11,9 +11,10 @@ from planish import dtypes
 from planish.frontend.autodiff.reverse import vjp
 from planish.ptir.builder import Graph
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import spread
 from planish.ptir.library.resize import interpolate
 from planish.torch.registry import Lowering, lowering
-from planish.torch.site import FxSite, cast, sizes, spread
+from planish.torch.site import FxSite, cast, sizes
 
 
 def _antialiased(
