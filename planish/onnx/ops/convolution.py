@@ -7,10 +7,8 @@ import math
 
 import numpy as np
 
-from planish import dtypes
 from planish.onnx.ops.byte_convolutions import convolve_units
 from planish.onnx.ops.common import Array, ints, size_of, sizes
-from planish.onnx.ops.sampling import picked
 from planish.onnx.ops.windows import NodeWindow, spatial_letters, window_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
@@ -18,6 +16,7 @@ from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
 from planish.ptir.library.normalize import converted, widened
+from planish.ptir.library.sampling import sampled
 
 
 def convolve(x: V, kernel: V, window: NodeWindow, groups: int, attrs: ops.DotAttrs | None = None) -> V:
@@ -155,27 +154,7 @@ def deform_conv(
         line = graph.constant(steps.astype(np.float32), wide.dtype)
         column = graph.constant(tap.astype(np.float32), wide.dtype)
         places.append(moved.add(along(line, dims, 2 + n)).add(along(column, dims, 1)))
-    low = [p.floor() for p in places]
-    total: V | None = None
-    for corner in itertools.product((0, 1), repeat=count):
-        weight: V | None = None
-        index = []
-        inside: V | None = None
-        for n, step in enumerate(corner):
-            near = low[n].add(float(step))
-            share = near.sub(places[n]).abs().neg().add(1.0)
-            weight = share if weight is None else weight.mul(share)
-            here = near.ge(0.0).and_(near.le(float(space[n] - 1)))
-            inside = here if inside is None else inside.and_(here)
-            index.append(near.cast(dtypes.int64))
-        if weight is None or inside is None:
-            raise at.refuse("has no spatial axes")
-        part = picked(source, index)
-        factor = inside.select(weight, 0)
-        part = part.mul(factor.reshape((*dims, 1)).broadcast_to(part.dims))
-        total = part if total is None else total.add(part)
-    if total is None:
-        raise at.refuse("has no spatial axes")
+    total = sampled(source, places, "linear")
     if mask is not None:
         share = widened(mask).reshape((*dims, 1))
         total = total.mul(share.broadcast_to(total.dims))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,39 +21,23 @@ _PER_TAP = 4096
 """Operations in the time in which the instructions for one tap are written."""
 
 
-def _room(at: NodeSite, x: V, window: NodeWindow) -> NodeWindow:
-    """The window with what rounding up adds to the padding behind."""
-    if not at.attr("ceil_mode", 0):
-        return window
-    padding = []
-    for n, (low, high) in enumerate(window.padding):
-        size, span, stride = size_of(at, x, 2 + n), window.spans[n], window.strides[n]
-        over = -(size + low + high - span) % stride
-        start = size + low + high - span + over
-        # A window that would begin in the padding behind is left out.
-        padding.append((low, high if start >= size + low else high + over))
-    return NodeWindow(window.shape, window.strides, window.dilations, tuple(padding))
+Pool = tuple[Sequence[int], Sequence[int], pooling.Padding, Sequence[int], bool]
 
 
-def _windowed(x: V, kind: str, window: NodeWindow) -> V:
-    return x.reduce_window(
-        kind,
-        [1, 1, *window.shape],
-        [1, 1, *window.strides],
-        [(0, 0), (0, 0), *window.padding],
-        None,
-        [1, 1, *window.dilations],
-    )
+def _pool_of(at: NodeSite, x: V) -> Pool:
+    """What a pool of the library is told after its input: window, strides, padding, dilation, and whether sizes are rounded up."""
+    window, ceil = window_of(at, x), bool(at.attr("ceil_mode", 0))
+    if ceil:
+        sizes(at, x, 2)  # which must be numbers then
+    return window.shape, window.strides, window.padding, window.dilations, ceil
 
 
 @op("MaxPool")
 def max_pool(at: NodeSite, x: V) -> V | tuple[V, V]:
-    window = _room(at, x, window_of(at, x))
-    column_major = bool(at.attr("storage_order", 0))
-    best = _windowed(x, "max", window)
+    best = pooling.max_pool(x, *_pool_of(at, x))
     if outputs(at) < 2:
         return best
-    return best, _places(at, x, window, best, column_major)
+    return best, _places(at, x, window_of(at, x), best, bool(at.attr("storage_order", 0)))
 
 
 def _places(at: NodeSite, x: V, window: NodeWindow, best: V, column_major: bool) -> V:
@@ -108,30 +93,12 @@ def _factors(space: list[int], column_major: bool) -> list[int]:
 
 @op("AveragePool")
 def average_pool(at: NodeSite, x: V) -> V:
-    given = window_of(at, x)
-    window = _room(at, x, given)
-    counted = bool(at.attr("count_include_pad", 0))
-    wide = widened(x)
-    total = _windowed(wide, "sum", window)
-    ones = at.graph.full(x.dims[2:], 1.0, wide.dtype)
-    padding = window.padding
-    if counted:
-        ones = ones.pad([p for p, _ in given.padding], [p for _, p in given.padding], value=1.0)
-        padding = tuple(
-            (0, new[1] - old[1]) for new, old in zip(window.padding, given.padding, strict=True)
-        )  # fmt: skip
-    if not any(low or high for low, high in padding):
-        return converted(total.div(float(np.prod(window.shape))), x.dtype)
-    count = ones.reduce_window("sum", window.shape, window.strides, padding, None, window.dilations)
-    return converted(total.div(count.broadcast_to(total.dims)), x.dtype)
+    return pooling.average_pool(x, *_pool_of(at, x), bool(at.attr("count_include_pad", 0)))
 
 
 @op("LpPool")
 def lp_pool(at: NodeSite, x: V) -> V:
-    window = _room(at, x, window_of(at, x))
-    p = at.attr("p", 2)
-    total = _windowed(widened(x).abs().pow(float(p)), "sum", window)
-    return converted(total.pow(1 / p), x.dtype)
+    return pooling.lp_pool(x, *_pool_of(at, x), float(at.attr("p", 2)))
 
 
 @op("GlobalAveragePool")

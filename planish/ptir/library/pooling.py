@@ -46,6 +46,25 @@ def _room(
     return result
 
 
+def _windowed(
+    x: GraphValue,
+    kind: str,
+    window: Sequence[int],
+    strides: Sequence[int] | None,
+    padding: Padding | None,
+    dilation: Sequence[int] | None,
+    ceil: bool,
+) -> tuple[GraphValue, list[tuple[int, int]]]:
+    """What becomes of each window, and the padding with what rounding up adds."""
+    space = x.rank - 2
+    steps, gaps = _ones(space, strides), _ones(space, dilation)
+    ends = _room(x, window, steps, padding or [(0, 0)] * space, gaps, ceil)
+    made = x.reduce_window(
+        kind, [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
+    )
+    return made, ends
+
+
 def max_pool(
     x: GraphValue,
     window: Sequence[int],
@@ -55,12 +74,7 @@ def max_pool(
     ceil: bool = False,
 ) -> GraphValue:
     """The largest of each window; padding never wins. `ceil` rounds sizes up instead of down."""
-    space = x.rank - 2
-    steps, gaps = _ones(space, strides), _ones(space, dilation)
-    ends = _room(x, window, steps, padding or [(0, 0)] * space, gaps, ceil)
-    return x.reduce_window(
-        "max", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
-    )
+    return _windowed(x, "max", window, strides, padding, dilation, ceil)[0]
 
 
 def _of_windows(
@@ -129,43 +143,30 @@ def average_pool(
     count_padding: bool = False,
 ) -> GraphValue:
     """The mean of each window, over the elements it really holds or, with `count_padding`, the padding too."""
-    space = x.rank - 2
-    steps, gaps = _ones(space, strides), _ones(space, dilation)
-    given = list(padding or [(0, 0)] * space)
-    ends = _room(x, window, steps, given, gaps, ceil)
-    wide = widened(x)
-    total = wide.reduce_window(
-        "sum", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
-    )
-    graph = x.graph
+    wide, given = widened(x), list(padding or [(0, 0)] * (x.rank - 2))
+    total, ends = _windowed(wide, "sum", window, strides, given, dilation, ceil)
     if not any(low or high for low, high in ends) or (count_padding and ends == given):
         return converted(total.div(float(np.prod(window))), x.dtype)
-    held = graph.full(x.dims[2:], 1.0, wide.dtype)
+    held = x.graph.full(x.dims[2:], 1.0, wide.dtype)
     extra = ends
     if count_padding:
         held = held.pad([low for low, _ in given], [high for _, high in given], value=1.0)
         extra = [(0, end[1] - old[1]) for end, old in zip(ends, given, strict=True)]
-    count = held.reduce_window("sum", window, steps, extra, None, gaps)
+    count = held.reduce_window("sum", window, strides, extra, None, dilation)
     return converted(total.div(count.broadcast_to(total.dims)), x.dtype)
 
 
 def lp_pool(
     x: GraphValue,
     window: Sequence[int],
-    p: float = 2.0,
     strides: Sequence[int] | None = None,
     padding: Padding | None = None,
     dilation: Sequence[int] | None = None,
     ceil: bool = False,
+    p: float = 2.0,
 ) -> GraphValue:
     """(Σ |x|ᵖ) to the power 1/p, per window."""
-    space = x.rank - 2
-    steps, gaps = _ones(space, strides), _ones(space, dilation)
-    ends = _room(x, window, steps, padding or [(0, 0)] * space, gaps, ceil)
-    powered = widened(x).abs().pow(p)
-    total = powered.reduce_window(
-        "sum", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
-    )
+    total, _ = _windowed(widened(x).abs().pow(p), "sum", window, strides, padding, dilation, ceil)
     return converted(total.pow(1 / p), x.dtype)
 
 
