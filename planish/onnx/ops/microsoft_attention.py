@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from planish import dtypes
-from planish.dtypes import DType
 from planish.onnx.ops.attention import heads_first, heads_last, product, turned
 from planish.onnx.ops.common import Array, count_of, dims_of, less, outputs, plus, rows_up_to, scalar, size_of
 from planish.onnx.ops.linear import matmul
@@ -20,11 +19,6 @@ from planish.ptir.library.normalize import converted, mean, softmax, widened
 from planish.ptir.library.shaping import split
 
 _DOMAIN = "com.microsoft"
-
-
-def _filter(dtype: DType, value: float) -> float:
-    """What is added where nothing may be looked at: as low as the dtype goes, at most."""
-    return max(value, -65504.0) if dtype is dtypes.float16 else value
 
 
 def _key_mask(at: NodeSite, mask: V, batch: DimLike, size: DimLike, filler: float) -> V:
