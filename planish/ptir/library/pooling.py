@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from planish.errors import ShapeError
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue
+from planish.ptir.handle import Number
 from planish.ptir.library.common import move_axis
 from planish.ptir.library.normalize import converted, mean, widened
 
@@ -75,6 +78,48 @@ def max_pool(
 ) -> GraphValue:
     """The largest of each window; padding never wins. `ceil` rounds sizes up instead of down."""
     return _windowed(x, "max", window, strides, padding, dilation, ceil)[0]
+
+
+def lowest_of(x: GraphValue) -> Number:
+    """What every element is at least."""
+    return -math.inf if x.dtype.is_float else int(x.dtype.min or 0)
+
+
+def max_places(
+    x: GraphValue,
+    out: Sequence[int],
+    window: Sequence[int],
+    strides: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    column_major: bool = False,
+) -> GraphValue:
+    """Where in its image the first maximum of each of `out` windows stands: one strided slice per element of the window.
+
+    Padding is never the answer, not even where all else is as low. `padding` is that in front.
+    """
+    graph, dims = x.graph, (*x.dims[:2], *out)
+    known = [_known(x, axis) for axis in range(2, x.rank)]
+    axes = list(zip(known, out, window, strides, padding, dilation, strict=True))
+    factors = [math.prod(known[:n] if column_major else known[n + 1 :]) for n in range(len(known))]
+    after = [(o - 1) * step + (w - 1) * gap + 1 - size - pad for size, o, w, step, pad, gap in axes]
+    lowest = graph.full((), lowest_of(x), x.dtype)
+    room = x.pad([0, 0, *padding], [0, 0, *after], value=lowest)
+    starts = [graph.iota(dims, 2 + n, dtypes.int64).mul(axes[n][3]).sub(axes[n][4]) for n in range(len(axes))]
+    base = reduce(GraphValue.add, [start.mul(factor) for start, factor in zip(starts, factors, strict=True)])
+    best, where = lowest.broadcast_to(dims), graph.full(dims, -1, dtypes.int64)
+    for tap in itertools.product(*map(range, window)):
+        moved = [offset * gap for offset, gap in zip(tap, dilation, strict=True)]
+        limits = [begin + (o - 1) * step + 1 for begin, o, step in zip(moved, out, strides, strict=True)]
+        seen = room.slice([0, 0, *moved], [*x.dims[:2], *limits], [1, 1, *strides])
+        better = seen.gt(best)
+        better = (better.or_(seen.is_nan()) if seen.dtype.is_float else better).or_(where.lt(0))
+        for (size, o, _, step, pad, _), start, more in zip(axes, starts, moved, strict=True):
+            if more < pad or (o - 1) * step + more - pad >= size:
+                better = better.and_(start.ge(-more)).and_(start.lt(size - more))
+        here = base.add(sum(more * factor for more, factor in zip(moved, factors, strict=True)))
+        best, where = better.select(seen, best), better.select(here, where)
+    return where
 
 
 def _of_windows(
