@@ -30,6 +30,7 @@ from planish.ptir.library import (
     recurrent,
     resize,
     sampling,
+    shaping,
 )
 from planish.ptir.library import attention as attentions
 from planish.ptir.ops import random as reference
@@ -180,6 +181,7 @@ max_pool = on_tensors(pooling.max_pool)
 average_pool = on_tensors(pooling.average_pool)
 adaptive_average_pool = on_tensors(pooling.adaptive_average_pool)
 interpolate = on_tensors(resize.interpolate)
+turned_kernel = on_tensors(shaping.turned_kernel)
 grid_sample = on_tensors(sampling.grid_sample)
 
 # --- normalisation ----------------------------------------------------------------------------------------

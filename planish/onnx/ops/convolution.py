@@ -17,6 +17,7 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
 from planish.ptir.library.normalize import converted, widened
 from planish.ptir.library.sampling import sampled
+from planish.ptir.library.shaping import turned_kernel
 
 
 def convolve(x: V, kernel: V, window: NodeWindow, groups: int, attrs: ops.DotAttrs | None = None) -> V:
@@ -51,7 +52,7 @@ def conv(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
 def conv_transpose(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
     """A convolution of the input spread out by the strides, with the kernel turned around."""
     count, groups = x.rank - 2, at.attr("group", 1)
-    inputs, each, *shape = sizes(at, kernel)
+    _, each, *shape = sizes(at, kernel)
     at.attr("kernel_shape")
     strides = at.attr("strides") or [1] * count
     dilations = at.attr("dilations") or [1] * count
@@ -77,12 +78,9 @@ def conv_transpose(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
         return with_bias(_kernel_of_pixel(x, kernel, [each, *shape], cropped), bias)
     spans = [(taps - 1) * gap for taps, gap in zip(shape, dilations, strict=True)]
     padding = [(span - begin, span - end) for span, (begin, end) in zip(spans, cropped, strict=True)]
-    turned = kernel.reshape((groups, inputs // groups, each, *shape))
-    turned = turned.transpose((0, 2, 1, *range(3, turned.rank)))
-    turned = turned.reshape((groups * each, inputs // groups, *shape)).reverse(list(range(2, x.rank)))
     letters = spatial_letters(count)
     result = x.convolution(
-        turned,
+        turned_kernel(kernel, groups),
         "NC" + letters,
         "OI" + letters,
         padding=padding,

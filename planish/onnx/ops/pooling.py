@@ -33,14 +33,13 @@ def _pool_of(at: NodeSite, x: V) -> Pool:
 
 @op("MaxPool")
 def max_pool(at: NodeSite, x: V) -> V | tuple[V, V]:
-    pool = _pool_of(at, x)
+    pool, column_major = _pool_of(at, x), bool(at.attr("storage_order", 0))
     best = pooling.max_pool(x, *pool)
     if outputs(at) < 2:
         return best
     window, strides, padding, dilations, _ = pool
     at.work(math.prod(window) * _PER_TAP)
     before, out = [low for low, _ in padding], [size_of(at, best, axis) for axis in range(2, x.rank)]
-    column_major = bool(at.attr("storage_order", 0))
     places = pooling.max_places(x, out, window, strides, before, dilations, column_major)
     # ONNX counts them in the whole tensor
     batch, channel = (at.graph.iota(best.dims, axis, dtypes.int64) for axis in range(2))

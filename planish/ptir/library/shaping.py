@@ -245,6 +245,15 @@ def depth_to_space(x: GraphValue, block: int, mode: str = "DCR") -> GraphValue:
     return parts.reshape((batch, depth, height * block, width * block))
 
 
+def turned_kernel(weight: GraphValue, groups: int) -> GraphValue:
+    """The kernel of the transposed convolution: backwards in space, inputs and outputs of each group exchanged."""
+    inputs, outputs, *window = weight.dims
+    back = weight.reverse(range(2, weight.rank)) if window else weight
+    parts = back.reshape((groups, inputs // groups, outputs, *window))
+    moved = parts.transpose((0, 2, 1, *range(3, parts.rank)))
+    return moved.reshape((groups * outputs, inputs // groups, *window))
+
+
 def broadcast_dims(*shapes: Dims) -> tuple[DimLike, ...]:
     """The common shape of several by NumPy's rule: aligned at the last axis, 1 goes with everything."""
     known = [as_dims(shape) for shape in shapes]
