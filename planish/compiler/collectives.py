@@ -31,14 +31,8 @@ if TYPE_CHECKING:
     from planish.compiler import Lowered
 
 _FUNCTIONS: Final = (
-    "Iallreduce",
-    "Iallgather",
-    "Ireduce_scatter_block",
-    "Ialltoall",
-    "Ibcast",
-    "Isend",
-    "Irecv",
-)
+    "Iallreduce", "Iallgather", "Ireduce_scatter_block", "Ialltoall", "Ibcast", "Isend", "Irecv",
+)  # fmt: skip
 """In the order of the C."""
 _SYMBOLS: Final = {
     "collective": "collective",

@@ -46,17 +46,9 @@ if TYPE_CHECKING:
 CODE_SETTINGS: Final = ("fastmath", "contract", "devectorize", "allow_half8", "disable_stages")
 """Settings that change the code that a list of actions becomes."""
 _RULES: Final = (
-    "actions",
-    "uop",
-    "stages",
-    "optimize",
-    "llir",
-    "codegen",
-    "compiler/functions.py",
-    "compiler/scheduling.py",
-    "target",
-    "dtypes",
-)
+    "actions", "uop", "stages", "optimize", "llir", "codegen", "compiler/functions.py",
+    "compiler/scheduling.py", "target", "dtypes",
+)  # fmt: skip
 SANDBOX_ENVIRONMENT: Final = {"PLANISH_CACHE": "0", "PLANISH_BEAM": "0"}
 """What a worker is told is complete: its own settings only name the cache."""
 _WORTH: Final = 1 << 12
