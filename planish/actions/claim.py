@@ -7,11 +7,15 @@ else only what it adds up. The result is the same number every time, without ato
 Before → after (`i.outer` < 512, a block; `i.inner` as long as `i` was)::
 
     for i:   y[idx[i]] += x[i]           for i.inner:   y[idx[i.inner]] += x[i.inner]     where idx[i.inner] % 512 == i.outer
+
+Of single elements there is nothing for threads to share but the list. With `voters=32` a block is a warp that goes through it together: the first
+thread stands for all of them, and `llir/leading.py` finds that any of them may take its place for an entry. One block may then do for all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce as fold_left
 from typing import cast
 
 from planish.actions.base import OneAxis
@@ -20,8 +24,9 @@ from planish.uop.laws import memory_of
 from planish.uop.nest import OUTPUT, closed_by, plain_index
 from planish.uop.nest.access import is_global
 from planish.uop.nest.kernel import Nest
+from planish.uop.nest.memory import threads_of
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, Ops
+from planish.uop.ops import NUMBERED, Axis, AxisType, Ops
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
 
@@ -46,6 +51,8 @@ class Claim(OneAxis):
     takes = OUTPUT
     sized = "blocks"
     blocks: int
+    voters: int = 0
+    """Threads that go through the list together, where a row is one element: a warp, or none."""
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         r = self.found(sink)
@@ -54,14 +61,22 @@ class Claim(OneAxis):
         facts = Nest.of(sink)
         if facts.is_bound(r):
             raise self.no(f"the length of another loop depends on axis {self.axis}")
+        if self.voters and (self.voters != target.warp or threads_of(sink) > 1):
+            raise self.no(f"{self.voters} threads are no warp that goes through a list alone")
         stores = [n for n in facts.nodes if n.op is Ops.STORE]
         if len(stores) != 1 or not is_global(memory_of(stores[0].src[0])):
             raise self.no("only one store to memory is shared out")
         place = stores[0].src[0]
-        row = self.row(place, r)
         axis = cast("Axis", r.arg)
-        block = r.replace(src=(r.table.const(self.blocks),), arg=axis.part(0))
-        mine = (row % self.blocks).eq(block)
+        new, mine = list[UOp](), list[UOp]()
+        if self.blocks != 1 or not self.voters:
+            new.append(r.replace(src=(r.table.const(self.blocks),), arg=axis.part(0)))
+            mine.append((self.row(place, r) % self.blocks).eq(new[0]))
+        if self.voters:
+            voter = r.table.range(self.voters, axis.part(NUMBERED, AxisType.LOCAL))
+            new.append(voter)
+            mine.append(voter < 1)
+        own = fold_left(lambda p, q: p & q, mine)
         decided = place.toposort()
         gated = [
             n
@@ -69,11 +84,11 @@ class Claim(OneAxis):
             if n.op is Ops.INDEX
             and (n is place or (n not in decided and is_global(memory_of(n)) and r in n.ranges))
         ]
-        sink = substitute(sink, {n: self.gated(n, mine) for n in gated})
+        sink = substitute(sink, {n: self.gated(n, own) for n in gated})
         sink = substitute(sink, {r: r.replace(arg=axis.part(1))})
         whole = r.replace(arg=axis.part(1))
         ends = {
-            n: n.replace(src=(*n.src, block))
+            n: n.replace(src=(*n.src, *new))
             for n in sink.toposort()
             if n.op is Ops.END and whole in closed_by(n)
         }

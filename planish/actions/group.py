@@ -22,6 +22,7 @@ class Group(Splitting):
     makes = AxisType.GROUP_REDUCE
     sized = "threads"
     threads_needed = True
+    asks_for_room = False  # rows that one loop shares already and another not yet are more than they will be
     threads: int = ALL
     contiguous: bool = False
 

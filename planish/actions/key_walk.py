@@ -30,11 +30,11 @@ class Walked(Protocol):
 
     @property
     def outer(self) -> Product:
-        """That of what is made of them and of the values."""
+        """That of what is made of them and of the values; of several, the first."""
 
     @property
-    def between(self) -> UOp:
-        """What is made of them, at one key."""
+    def weights(self) -> tuple[UOp, ...]:
+        """What is made of them, at one key, for each sum."""
 
 
 T = TypeVar("T", bound=Walked)
@@ -121,5 +121,6 @@ class KeyWalk(Action, Generic[T]):
                 remedy="pad_to makes them so",
             )
         known = {each.reduce for each in found.inner}
-        if any(n.op in _HEAVY and n not in known for n in found.between.toposort(lambda n: n not in known)):
+        made = (n for each in found.weights for n in each.toposort(lambda n: n not in known))
+        if any(n.op in _HEAVY and n not in known for n in made):
             raise self.no("what is made of the products is made of other sums as well")

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final
 
 from planish.actions.key_walk import KeyWalk
-from planish.actions.walk import SCORES, SUMS, Walk, row_stores
+from planish.actions.walk import SCORES, SUMS, Walk, row_stores, unscaled
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.tensor_cores import Core
@@ -39,7 +39,7 @@ def _walked(sink: UOp, core: Core, found: WeightedSum, how: tuple[int, int, bool
     sink, others = row_stores(sink, found.outer.n)
     walk = Walk(sink, core, found.outer, found.seen, how)
     held, sums = walk.fragment(core, SCORES), walk.fragment(walk.second, SUMS)
-    graded, factor = _unscaled(found.between)
+    graded, factor = unscaled(found.between)
     graded = walk.standing(walk.unhidden(graded), {found.scores.reduce: walk.product(found.scores)}, held)
     if walk.size % core.n:
         graded = (walk.key(held) < walk.size).where(graded, graded.const_like(-math.inf))
@@ -55,7 +55,7 @@ def _walked(sink: UOp, core: Core, found: WeightedSum, how: tuple[int, int, bool
     shrunk = top.alu(Ops.MULACC, top.const_like(rate), -base).alu(Ops.EXP2_ESTIMATE)
     grown = graded.alu(Ops.MULACC, graded.const_like(rate), -base).alu(Ops.EXP2_ESTIMATE)
     weights = walk.gathered(grown.cast(walk.second.inputs), held.lanes)
-    products = walk.summed(weights, walk.gathered(total * shrunk, sums.lanes))
+    products = walk.summed(found.outer, weights, walk.gathered(total * shrunk, sums.lanes))
     new = (
         best,
         share.alu(Ops.MULACC, shrunk, walk.over_columns(Ops.ADD, grown, held)),
@@ -67,20 +67,7 @@ def _walked(sink: UOp, core: Core, found: WeightedSum, how: tuple[int, int, bool
     ends += [walk.stored_row(store, known, held) for store in others]
     if found.blind:
         whole = whole.eq(0.0).where(whole.const_like(1.0), whole)
-    return walk.stored(sink, kept[2].at(*ends) * whole.alu(Ops.RECIP), sums)
-
-
-def _unscaled(graded: UOp) -> tuple[UOp, float]:
-    """A value without the positive factor that it was multiplied by, whatever was masked of it later."""
-    if graded.op is Ops.MUL and graded.src[1].op is Ops.CONST:
-        factor = cast("float", graded.src[1].arg)
-        if 0 < factor < math.inf:
-            return graded.src[0], factor
-    if graded.op is Ops.WHERE and graded.src[2].op is Ops.CONST and graded.src[2].arg == -math.inf:
-        condition, x, hidden = graded.src
-        value, factor = _unscaled(x)
-        return condition.where(value, hidden), factor
-    return graded, 1.0
+    return walk.stored(sink, {found.outer.reduce: kept[2].at(*ends) * whole.alu(Ops.RECIP)}, sums)
 
 
 class Online(KeyWalk[WeightedSum]):

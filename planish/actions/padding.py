@@ -139,7 +139,9 @@ class Padding(OneAxis):
         facts = Nest.of(sink)
         self.check(facts, r)
         self.check_bounds(facts, r)
-        return fitting(sink, self.padded(sink, r), self, target)
+        made = self.padded(sink, r)
+        # threads share rows of which one loop is longer already and another is not yet: the schedule as a whole is asked
+        return made if target.block else fitting(sink, made, self, target)
 
     def padded(self, sink: UOp, r: UOp) -> UOp:
         """The kernel with the longer range."""

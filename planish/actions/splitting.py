@@ -63,6 +63,8 @@ class Splitting(OneAxis):
     most: ClassVar[int | None] = None
     """The largest part."""
     divides: ClassVar[bool] = True
+    asks_for_room: ClassVar[bool] = True
+    """Whether LOCAL memory has to be enough as soon as it is taken, or when the schedule is whole."""
 
     @property
     def takes_outer(self) -> bool:
@@ -109,7 +111,7 @@ class Splitting(OneAxis):
                 exchange[node] = simplify(substitute(node, {r: instead}))
         exchange |= self.besides(facts, r, part)
         made = self.finished(rewrite(substitute(sink, exchange), pm_flatten_range), part, target)
-        return fitting(sink, made, self, target)
+        return fitting(sink, made, self, target) if self.asks_for_room else made
 
 
 def within_a_block(action: Action, sink: UOp, target: Target) -> UOp:

@@ -8,6 +8,7 @@ beyond the ends of their axes as zeros.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import reduce
 from operator import and_, or_
@@ -75,6 +76,7 @@ class Walk:
         groups, self.buffers, self.engine = how
         self.core, self.values = core, values
         self.second = CORES[second_core(core, values)]
+        """The core of the sums."""
         self.split = CoreTiling(sink, self.second, values, groups)
         self.table = sink.table
         self.size = axis_size(values.k)
@@ -231,11 +233,11 @@ class Walk:
         ]
         return self.multiplied(core, pairs, self.table.const(0.0, core.dtype("c")))
 
-    def summed(self, weights: UOp, held: UOp) -> UOp:
+    def summed(self, product: Product, weights: UOp, held: UOp) -> UOp:
         """What was summed so far and the values of a block, weighted."""
-        core, product = self.second, self.values
+        core = CORES[second_core(self.core, product)]
         across = (product.n, self.split.outer_n, core.n)
-        lanes, shared = core.lanes("a"), self.shared_tile()
+        lanes, shared = core.lanes("a"), self.shared_tile(product, core)
         pairs = []
         for c in range(self.core.n // core.k):
             along = (product.k, self.start + c * core.k, core.k)
@@ -243,9 +245,8 @@ class Walk:
             pairs.append((weights.gep(*range(c * lanes, (c + 1) * lanes)), self.place(v, 0)))
         return self.multiplied(core, pairs, held)
 
-    def shared_tile(self) -> UOp | None:
+    def shared_tile(self, product: Product, core: Core) -> UOp | None:
         """The tile of an operand before, if it is that of the values as well: so many keys that rows and columns of 128 bytes are the same."""
-        core, product = self.second, self.values
         for first, tile in self.tiles:
             moved = simplify(substitute(first.b, {first.k: product.n}))
             if (
@@ -320,10 +321,10 @@ class Walk:
         """The key of a lane."""
         return self.start + held.column
 
-    def stored(self, sink: UOp, result: UOp, sums: Fragment) -> UOp:
-        """The kernel with a result that threads hold instead of the sum."""
+    def stored(self, sink: UOp, results: dict[UOp, UOp], sums: Fragment) -> UOp:
+        """The kernel with results that threads hold instead of sums."""
         split = self.split
-        parts = results_in_memory(split, {self.values.reduce: result}, sums.row, sums.column)
+        parts = results_in_memory(split, results, sums.row, sums.column)
         return with_results(sink, split, parts)
 
     def stored_row(self, store: UOp, known: Mapping[UOp, UOp], held: Fragment) -> UOp:
@@ -356,6 +357,19 @@ def row_stores(sink: UOp, columns: UOp) -> tuple[UOp, list[UOp]]:
     ranges = sorted(frozenset[UOp]().union(*(store.ranges for store in whole)), key=lambda r: r.order)
     effect = whole[0] if len(whole) == 1 else sink.table.make(Ops.GROUP, dtypes.void, tuple(whole))
     return sink.table.sink(effect.end(*ranges)), rows
+
+
+def unscaled(graded: UOp) -> tuple[UOp, float]:
+    """A value without the positive factor that it was multiplied by, whatever was masked of it later."""
+    if graded.op is Ops.MUL and graded.src[1].op is Ops.CONST:
+        factor = cast("float", graded.src[1].arg)
+        if 0 < factor < math.inf:
+            return graded.src[0], factor
+    if graded.op is Ops.WHERE and graded.src[2].op is Ops.CONST and graded.src[2].arg == -math.inf:
+        condition, x, hidden = graded.src
+        value, factor = unscaled(x)
+        return condition.where(value, hidden), factor
+    return graded, 1.0
 
 
 def second_core(core: Core, product: Product) -> str:

@@ -34,6 +34,7 @@ from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.instruction import handlers
 from planish.llir.layout import pack
+from planish.llir.leading import leads_of
 from planish.llir.voting import votes_of
 
 _SHORT, _WRITTEN_OUT = 64, 4096
@@ -66,6 +67,8 @@ class _Writer(VoteWriter):
         """Counters of loops in which threads hand on values."""
         self.votes = {} if threads % WARP or self.has_fetcher else votes_of(program, self.aliased)
         """Loops whose iterations the threads of a warp vote on."""
+        self.leads = {} if threads != WARP or self.has_fetcher else leads_of(program, self.aliased)
+        """Loops that any thread goes through for entries of its own, by their places."""
         self.loads = {i.result: i for i in program.body if isinstance(i, ir.Load)}
         self.dealt = {i.operand for i in program.body if isinstance(i, ir.Deal)}
         """What is loaded by who deals it out."""
@@ -77,8 +80,14 @@ class _Writer(VoteWriter):
         self.memory()
         for variable in program.variables:
             self.let(variable.result, f"({scalar_type(variable.result.dtype)}){symbols.size(variable.name)}")
-        for instruction in program.body:
-            self.write_one(instruction)
+        done = 0
+        for at, instruction in enumerate(program.body):
+            lead = self.leads.get(at)
+            if lead is not None and isinstance(instruction, ir.Loop):
+                self.led_loop(instruction, lead, self.write_one)
+                done = lead.end + 1
+            elif at >= done:
+                self.write_one(instruction)
         written = {i.address for i in program.body if isinstance(i, ir.Store)}
         stored = {
             i.base.name
@@ -330,9 +339,11 @@ class _Writer(VoteWriter):
         self.uses_vectors = True
         self.helpers.setdefault("descriptor", warpgroup.DESCRIPTOR)
         name = f"{name}_{i.pending}" if i.pending else name
-        self.helpers.setdefault(name, warpgroup.helper(name, i.tile, i.a.dtype, i.pending))
-        total = scalar_type(i.c.dtype)
-        self.emit(f"vec<{total}, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
+        anew = isinstance(i.c, ir.Immediate) and i.c.value == 0
+        name = f"{name}_anew" if anew else name
+        self.helpers.setdefault(name, warpgroup.helper(name, i.tile, i.a.dtype, i.pending, anew=anew))
+        start = "" if anew else f" = {{{', '.join(self.lanes_of(i.c))}}}"
+        self.emit(f"vec<{scalar_type(i.c.dtype)}, {count}> r{number}{start};")
         left = self.value(i.a) if i.tile.in_memory("a") else ""
         if not left:
             self.uses_words = True
@@ -363,7 +374,7 @@ class _Writer(VoteWriter):
 
     def finish(self, i: ir.Finish) -> None:
         names = [f"r{i.result.number}_{k}" for k in range(i.result.dtype.lanes)]
-        self.emit(warpgroup.FINISH)  # before anything is done with what is held, even copied
+        self.emit(warpgroup.wait(i.pending))  # before anything is done with what is held, even copied
         for name, given in zip(names, self.lanes_of(i.operand), strict=True):
             self.emit(f"{scalar_type(i.result.dtype)} {name} = {given};")
         self.emit(warpgroup.settled(names, i.result.dtype))

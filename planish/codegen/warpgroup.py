@@ -17,8 +17,11 @@ from planish.llir.tiles import TileOp
 FENCE: Final = """asm volatile("fence.proxy.async.shared::cta;" ::: "memory");"""
 """What threads have stored, for those who do not read as threads do: tensor cores and the copy engine."""
 
-FINISH: Final = """asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");"""
-"""All products that were begun are done."""
+
+def wait(pending: int) -> str:
+    """All products that were begun are done, but for so many of the last."""
+    return f'asm volatile("wgmma.wait_group.sync.aligned {pending};" ::: "memory");'
+
 
 DESCRIPTOR: Final = """// a matrix in shared memory: address, and how far apart its blocks of columns and groups of rows are, in bytes
 static inline uint32_t descriptor(const void *start, uint32_t blocks) {
@@ -53,8 +56,11 @@ def settled(names: Sequence[str], dtype: DType) -> str:
     return f'asm volatile("" : {held} :: "memory");'
 
 
-def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
-    """The function that does one tile, and waits for all products but the last few; A is in shared memory, or in words of registers."""
+def helper(name: str, tile: TileOp, operand: DType, pending: int, *, anew: bool) -> str:
+    """The function that does one tile, and waits for all products but the last few; A is in shared memory, or in words of registers.
+
+    `anew`: sums start from 0. Nobody writes that to their registers, in which products before this one may still be under way.
+    """
     kind = _KINDS[element(operand)]
     count, held = tile.lanes("c"), not tile.in_memory("a")
     words = tile.lanes("a") // 2 // _STEPS if held else 1
@@ -62,6 +68,7 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
     whole = element(operand).is_int
     letter, total, sums_of = ("r", "int32_t", "s32") if whole else ("f", "float", "f32")
     outs = ", ".join(f'"+{letter}"(c.at[{k}])' for k in range(count))
+    first = outs.replace("+", "=") if anew else outs
     across = [tile.fragments[matrix][2] == ("@mn",) for matrix in "ab"]
     turns = across[held:]
     turned = "".join(f", {int(each)}" for each in turns) if kind in {"bf16", "f16"} else ""
@@ -70,7 +77,7 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
     steps = [tile.k // _STEPS * _ROW // 16 if each else 32 // 16 for each in across]
     spread = [f"descriptor({name}, {slab if each else 16})" for name, each in zip("ab", across, strict=True)]
     instruction = f"wgmma.mma_async.sync.aligned.m64n{tile.n}k{tile.k // _STEPS}.{sums_of}.{kind}.{kind}"
-    scales = "1" if whole else f"1, 1, 1{turned}"
+    scales = "" if whole else f", 1, 1{turned}"
     left = ", ".join(f"%{count + k}" for k in range(words))
     left = f"{{{left}}}" if held else left
     lines = []
@@ -82,7 +89,7 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
         )
         ins = ", ".join([*a, f'"l"(described(right + {k * steps[1]}, {8 * _ROW}))'])
         lines.append(
-            f'  asm volatile("{instruction} {{{sums}}}, {left}, %{count + words}, {scales};" : {outs} : {ins});'
+            f'  asm volatile("{instruction} {{{sums}}}, {left}, %{count + words}, {int(k > 0 or not anew)}{scales};" : {outs if k else first} : {ins});'
         )
     given = f"vec<uint32_t, {words * _STEPS}> a" if held else "const void *a"
     places = f"right = {spread[1]}" if held else f"left = {spread[0]}, right = {spread[1]}"
@@ -95,9 +102,7 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
             '  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");',
             *lines,
             '  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");',
-            '  asm volatile("wgmma.wait_group.sync.aligned PENDING;" ::: "memory");'.replace(
-                "PENDING", str(pending)
-            ),
+            f"  {wait(pending)}",
             "}",
         ]
     )

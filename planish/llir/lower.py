@@ -21,6 +21,7 @@ from planish.llir.resident import resident
 from planish.llir.reuse import reused
 from planish.llir.rounds import in_rounds
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
+from planish.llir.under_way import under_way
 from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, CLUSTER, Axis, Box, Combine, Exchange, Ops, TensorCore
@@ -441,4 +442,4 @@ def lower(
     own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
     made = resident(fetched(ir.Program(name, tuple(params), own, tuple(body), tuple(state.variables))))
-    return in_rounds(reused(made)) if state.aligned else made
+    return in_rounds(reused(under_way(made))) if state.aligned else made

@@ -16,7 +16,7 @@ The whole language on one screen (`x`, `y` …: a register or an immediate; `f(x
     %r = lookup t[i]                                 lanes of the register t, selected by the values of i modulo their number
     %r = any x                                       whether a bool holds in any lane
     %r = tile a, b, c                                a @ b + c on matrix tiles spread over registers and threads
-    %r = finish x                                    x, once the products under way (`tile … pending=1`) are done
+    %r = finish x                                    x, once the products under way (`tile … pending=1`) are done (`pending=2`: but for the last two)
     %r = combine op x over n                         x of n neighbouring threads, combined; each of them gets it
     %r = deal x matrices=n (transposed)?             rows that the threads of a warp have, dealt out as tensor cores hold matrices
     %r = special name < n                            the index of this block, thread or core

@@ -271,7 +271,7 @@ class Decoder(FetchSteps):
         given, out = self.slot(i.operand), self.slot(i.result)
 
         def step(t: ThreadState) -> None:
-            t.products = []
+            t.products = t.products[len(t.products) - i.pending :] if i.pending else []
             t.registers[out] = t.registers[given]
 
         return step

@@ -258,12 +258,13 @@ class Tile(Instruction):
 
 @form
 class Finish(Instruction):
-    """result = the operand, once every product that the thread has begun is done."""
+    """result = the operand, once every product that the thread has begun is done, but for so many of the last."""
 
     mnemonic, reads, writes, on_numbers = "finish", ("operand",), "result", True
-    syntax, lowers = "operand:result : result", (Ops.FINISH,)
+    syntax, lowers = "operand:result( pending=pending) : result", (Ops.FINISH,)
     result: Register
     operand: Operand
+    pending: int = 0
 
     def problems(self, program: Program) -> Iterator[Complaint]:
         if self.result.dtype is not self.operand.dtype:

@@ -18,6 +18,7 @@ The invariants, by name:
 * `hint`      unroll counts are not negative; alignments are powers of two; locality is 0 to 3
 * `barrier`   a barrier is not under an if, where not all threads might come
 * `bounds`    variables have bounds that are not empty and fit; loops and special indices count in machine integers
+* `product`   what a product under way makes is not read before it is finished, but as what the next one is added to, and to be kept in registers
 * `bank`      spills, reloads and physical registers occur after allocation only, and there alone; a reload has a spill above
 """
 
@@ -27,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import Final, NamedTuple
 
-from planish.dtypes import AddrSpace, Kind
+from planish.dtypes import AddrSpace, Kind, PtrDType
 from planish.errors import DTypeError, VerifyError
 from planish.llir import program as ir
 from planish.llir.instruction import Complaint, is_integer, is_power_of_two
@@ -36,7 +37,7 @@ from planish.records import dataclass
 
 INVARIANTS: Final = (
     "name", "buffer", "tile", "once", "order", "scope", "nesting", "types", "address", "gate", "immediate", "lanes", "hint",
-    "barrier", "bounds", "bank",
+    "barrier", "bounds", "product", "bank",
 )  # fmt: skip
 
 _ENDS: Final[dict[type[ir.Instruction], type[ir.Instruction]]] = {
@@ -138,6 +139,10 @@ class _BodyWalk:
     opened: list[tuple[ir.Instruction, list[str]]] = field(default_factory=list)
     """Open loops and ifs, with what was assigned inside."""
     slots: set[int] = field(default_factory=set)
+    begun: list[ir.Register] = field(default_factory=list)
+    """What products under way make, the first of them first."""
+    parts: dict[ir.Register, ir.Register] = field(default_factory=dict)
+    """Lanes of what they make."""
 
     def visit(self, i: ir.Instruction) -> Iterator[Complaint]:
         if isinstance(i, ir.EndLoop | ir.EndIf | ir.EndFetcher):
@@ -145,6 +150,7 @@ class _BodyWalk:
             yield from self._close(i)
             return
         yield from self._read(i)
+        yield from self._multiply(i)
         if isinstance(i, ir.Loop | ir.If | ir.Fetcher):
             self.opened.append((i, []))
         if i.target is not None:
@@ -177,6 +183,22 @@ class _BodyWalk:
                 yield "types", f"{operand} is an address, {i.mnemonic or 'arithmetic'} works on numbers"
             elif known.dtype is not operand.dtype:
                 yield "types", f"{operand} holds {known.dtype}, it is read as {operand.dtype}"
+
+    def _multiply(self, i: ir.Instruction) -> Iterator[Complaint]:
+        """Products are begun, finished, and looked at."""
+        if isinstance(i, ir.Finish):
+            self.begun = self.begun[len(self.begun) - i.pending :] if i.pending else []
+        if isinstance(i, ir.Tile):
+            looked_at = [x for x in (i.a, i.b) if isinstance(x, ir.Register)]
+            self.begun = [*self.begun, i.result][max(len(self.begun) + 1 - i.pending, 0) :]
+        elif isinstance(i, ir.SelectLanes) and isinstance(i.operand, ir.Register) and i.operand in self.begun:
+            self.parts[i.result] = i.operand  # to be kept
+            looked_at = []
+        else:
+            looked_at = [] if is_kept(i) else list(i.registers)
+        for register in looked_at if self.begun else ():
+            if self.parts.get(register, register) in self.begun:
+                yield "product", f"{register} is what a product under way makes: no finish stands between"
 
     def _assign(self, register: ir.Register) -> Iterator[Complaint]:
         name, dtype = register.name, register.dtype
@@ -213,6 +235,12 @@ class _BodyWalk:
     def finish(self) -> Iterator[Complaint]:
         for start, _ in self.opened:
             yield "nesting", f"a {start.mnemonic} is not closed"
+
+
+def is_kept(i: ir.Instruction) -> bool:
+    """Whether an instruction keeps something in registers, which moves nothing."""
+    kind = i.address.dtype if isinstance(i, ir.Store) else None
+    return isinstance(kind, PtrDType) and kind.space is AddrSpace.REG
 
 
 def problems(program: ir.Program, *, allocated: bool = False) -> list[Problem]:

@@ -39,9 +39,9 @@ from planish.llir.program import (
     Store,
 )
 
-_PURE: Final = (Address, AnyLane, Bitcast, Build, Compute, Concat, Convert, SelectLanes, Load)
+PURE: Final = (Address, AnyLane, Bitcast, Build, Compute, Concat, Convert, SelectLanes, Load)
 """What may be left out where nobody needs it."""
-_FREE: Final = (*_PURE, Store, If, EndIf)
+_FREE: Final = (*PURE, Store, If, EndIf)
 """What such a loop consists of."""
 
 
@@ -55,8 +55,8 @@ class Vote(NamedTuple):
 def votes_of(program: Program, aliased: Container[str] = ()) -> dict[Register, Vote]:
     """The loops of a kernel whose iterations can be voted on, by their counters; `aliased`: parameters that may share memory."""
     body = program.body
-    makers = {i.target: i for i in body if i.target is not None}
-    apart, chosen = _apart(program, aliased), _by_block(program)
+    makers = makers_of(program)
+    apart, chosen = unlike(program, aliased), _by_block(program)
     found: dict[Register, Vote] = {}
     alone = 0
     """Open branches and loops that only some threads of a warp may be in."""
@@ -85,11 +85,11 @@ def _vote(
     branches: list[frozenset[Register]] = []
     for i in inside:
         if isinstance(i, If):
-            branches.append(_terms(i.condition, makers))
+            branches.append(terms_of(i.condition, makers))
         elif isinstance(i, EndIf):
             branches.pop()
         elif isinstance(i, Store):
-            gates = frozenset().union(*branches, _terms(i.gate, makers))
+            gates = frozenset().union(*branches, terms_of(i.gate, makers))
             common = gates if common is None else common & gates
     here = {i.target: i for i in inside if i.target is not None}
     found: list[Vote] = []
@@ -101,13 +101,13 @@ def _vote(
     return max(found, key=lambda vote: (len(vote.made_by), vote.gate.number), default=None)
 
 
-def _terms(gate: object, makers: Mapping[Register, Instruction]) -> frozenset[Register]:
+def terms_of(gate: object, makers: Mapping[Register, Instruction]) -> frozenset[Register]:
     """A gate, and all that has to hold for it to hold."""
     if not isinstance(gate, Register) or gate.dtype.lanes > 1:
         return frozenset()
     made = makers.get(gate)
     if isinstance(made, Compute) and made.op is Ops.AND:
-        return frozenset({gate}).union(*(_terms(each, makers) for each in made.inputs))
+        return frozenset({gate}).union(*(terms_of(each, makers) for each in made.inputs))
     return frozenset({gate})
 
 
@@ -134,20 +134,31 @@ def _by_block(program: Program) -> frozenset[Register]:
     return frozenset(found)
 
 
-def _apart(program: Program, aliased: Container[str]) -> frozenset[Register]:
-    """Registers that may differ between the threads of a warp: what follows from their numbers, or from memory that the kernel writes."""
+def makers_of(program: Program) -> dict[Register, Instruction]:
+    """The instruction that assigns each register."""
+    return {i.target: i for i in program.body if i.target is not None}
+
+
+def owners_of(program: Program) -> dict[Register, Buffer]:
+    """The memory that addresses lie in."""
     owners: dict[Register, Buffer] = {}
     for i in program.body:
         if isinstance(i, Address):
             owner = i.base if isinstance(i.base, Buffer) else owners.get(i.base)
             if owner is not None:
                 owners[i.result] = owner
+    return owners
+
+
+def unlike(program: Program, aliased: Container[str]) -> frozenset[Register]:
+    """Registers that may differ between the threads of a warp: what follows from their numbers, or from memory that the kernel writes."""
+    owners = owners_of(program)
     written = {owners.get(i.address) for i in program.body if isinstance(i, Store)}
     found: set[Register] = set()
     for i in program.body:
         if i.target is None:
             continue
-        is_same = isinstance(i, (*_PURE, Loop)) or (isinstance(i, Special) and not i.is_thread)
+        is_same = isinstance(i, (*PURE, Loop)) or (isinstance(i, Special) and not i.is_thread)
         if isinstance(i, Load):
             memory = owners.get(i.address)
             is_same = (

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from planish.optimize.cost import estimate, least_cycles
 from planish.optimize.draft import Draft
 from planish.uop.nest.kernel import Nest
+from planish.uop.nest.memory import local_bytes
 
 
 class Candidate(NamedTuple):
@@ -42,6 +43,15 @@ def _threads(draft: Draft) -> int:
     return draft.target.workers if draft.cores else 1
 
 
+def _has_room(draft: Draft) -> bool:
+    """Whether the threads of a block have the LOCAL memory that a schedule asks for, as a whole."""
+    return (
+        not draft.actions
+        or not draft.target.block
+        or local_bytes(draft.sink, final=True) <= draft.target.local_bytes
+    )
+
+
 def choose_best(
     draft: Draft, nest: Nest, templates: Sequence[Template], finish: Finish = lambda draft: None
 ) -> bool:
@@ -55,7 +65,7 @@ def choose_best(
     refused: set[str] = set()
     for number, candidate in enumerate(offered):
         trial = draft.copy()
-        if not candidate.make(trial):
+        if not candidate.make(trial) or not _has_room(trial):
             refused.add(candidate.name)
             continue
         finish(trial)
@@ -83,6 +93,6 @@ def every_candidate(
     for template in templates:
         for candidate in template(draft, nest):
             trial = draft.copy()
-            if candidate.make(trial):
+            if candidate.make(trial) and _has_room(trial):
                 finish(trial)
                 yield candidate.name, trial

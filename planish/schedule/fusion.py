@@ -72,6 +72,7 @@ class Fusion:
         *,
         ordered: bool = False,
         backwards: Collection[int] | None = (),
+        made_again: Collection[UOp] = (),
     ) -> None:
         self.tensors = tensors
         self.table = tensors.table
@@ -86,7 +87,7 @@ class Fusion:
         """Output axes that should run backwards, which is found out on the way."""
         dims = [dim for dim in shape(roots[0]) if not same_dim(dim, 1)]
         self.nest = LoopOrder(self.table, dims, max(self.level(root) for root in roots), ordered)
-        self.rows = Rows(self.nest, tensors.target)
+        self.rows = Rows(self.nest, tensors.target, made_again)
         self.asked: dict[UOp, dict[ElementPlace, None]] = {}
         self.waiting: list[tuple[int, UOp]] = []
         self.recipes: dict[Key, Recipe] = {}
@@ -437,6 +438,8 @@ class Fusion:
         """
         row = self.rows.of(node, places)
         if row is None or (narrow and self.rows.is_wider_than_read(node, row)):
+            return False
+        if (narrow or not own_loop) and not self.rows.may_keep(node, row, computed=narrow):
             return False
         filling = self.rows.filling(node, places, row)
         if filling is None:

@@ -6,12 +6,12 @@ None of it changes while kernels are made, so it is computed once per cut, and o
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Sequence
-from typing import Final
+from typing import Final, cast
 
 from planish.schedule.elements import COMPUTED
-from planish.schedule.tensors import most
+from planish.schedule.tensors import COUNTING, most, same_dim
 from planish.uop.node import UOp
-from planish.uop.ops import MOVEMENT, Ops
+from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
 from planish.uop.shape import shape
 
 REUSE: Final = 4
@@ -73,7 +73,9 @@ class TensorGraph:
             (source,) = reduction.src
             size = most(shape(source))
             used = sum(most(shape(each)) for each in _spread(source, size))
-            found = self._products[reduction] = size >= REUSE * max(1, used)
+            found = size >= REUSE * max(1, used)
+            axes = frozenset(cast("ReduceAxes", reduction.arg).axes)
+            self._products[reduction] = found = found and _reads_along(source, axes)
         return found
 
     def products_of(self, node: UOp, memory: Container[UOp]) -> frozenset[UOp]:
@@ -194,6 +196,37 @@ def _spread(source: UOp, size: int) -> set[UOp]:
         seen.update(new)
         stack.extend(new)
     return found
+
+
+def _reads_along(source: UOp, axes: frozenset[int]) -> bool:
+    """Whether anything in memory is read along some axes: what is spread over them, and positions, are not."""
+    stack, seen = [(source, axes)], {(source, axes)}
+    while stack:
+        node, along = stack.pop()
+        if node.op is Ops.EXPAND:
+            below = shape(node.src[0])
+            new = [(node.src[0], frozenset(axis for axis in along if not same_dim(below[axis], 1)))]
+        elif node.op in COMPUTED:
+            new = [(each, along) for each in node.src if shape(each)]
+        elif node.op is Ops.PERMUTE:
+            order = cast("tuple[int, ...]", node.arg)
+            new = [(node.src[0], frozenset(order[axis] for axis in along))]
+        elif _is_counted(node):
+            continue
+        else:
+            return True
+        stack += [each for each in new if each[1] and each not in seen]
+        seen.update(new)
+    return False
+
+
+def _is_counted(node: UOp) -> bool:
+    """Whether a tensor is positions, and nothing that is read."""
+    while node.op in MOVEMENT:
+        node = node.src[0]
+    return node.op is Ops.CONST or (
+        node.op is Ops.INDEX and node.src[0].op is Ops.BUFFER and node.src[0].arg == COUNTING
+    )
 
 
 def _read_by(node: UOp) -> tuple[UOp, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 from heapq import heappop, heappush
 from itertools import islice
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from planish import dtypes
 from planish.ptir.function import Function
@@ -30,7 +30,7 @@ from planish.schedule.rematerialise import worth_memory
 from planish.schedule.split import split_reductions
 from planish.schedule.surroundings import Around
 from planish.schedule.tensors import Dims, SharedBuffer, Tensors, full, most, reshape, room, same_dim
-from planish.schedule.walked import made_again, walks
+from planish.schedule.walked import ends_a_walk, made_again, walked_together, walks
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops, Variable
 from planish.uop.rewrite import substitute
@@ -106,6 +106,15 @@ def buffer_of(memory: UOp) -> int:
     return cast("int", memory.arg)
 
 
+class _WalkKernel(NamedTuple):
+    """A kernel that may walk over products, as it is before its memory is parameters."""
+
+    sink: UOp
+    kernel: Kernel
+    reads: tuple[UOp, ...]
+    makes: tuple[UOp, ...]
+
+
 @dataclass(slots=True)
 class _Cut:
     """One cut: results that are to be made, and kernels made so far."""
@@ -127,6 +136,8 @@ class _Cut:
     """Why tensors are in memory."""
     again: frozenset[UOp] = frozenset()
     """What every kernel that needs it makes for itself."""
+    walks: list[_WalkKernel] = field(default_factory=list)
+    """Kernels that others may join, which are made of the same products."""
     graph: TensorGraph = field(init=False)
 
     def run(self, wanted: Sequence[UOp], reason: Reason) -> list[Kernel]:
@@ -162,7 +173,9 @@ class _Cut:
             return below
         alike = walks(self.tensors.target) and wanted.op in {Ops.RESHAPE, Ops.PERMUTE}
         known = below in self.tensors.realised or is_whole(self.tensors, below)
-        return below if alike and not known and _long_dims(below) == _long_dims(node) else node
+        # axes of a walk are kept apart, whatever is made one of them
+        same = _long_dims(below) == _long_dims(node) or ends_a_walk(self.tensors.target, below)
+        return below if alike and not known and same else node
 
     def _realise(self, node: UOp, reason: Reason) -> None:
         """Give a tensor memory; a kernel will fill it."""
@@ -188,8 +201,9 @@ class _Cut:
         group = [root, *self._companions(root)]
         refused: set[UOp] = set()
         backwards: set[int] | None = set()
+        made_again: set[UOp] = set()
         while True:
-            fusion = self._fuse(group, refused, backwards)
+            fusion = self._fuse(group, refused, backwards, made_again)
             if fusion.turned and backwards is not None:
                 backwards |= fusion.turned
                 continue
@@ -197,7 +211,11 @@ class _Cut:
                 backwards = None
                 continue
             if not fusion.needs and not self._waits_for(fusion.reads, [*group, *fusion.on_the_way]):
-                break
+                crowding = fusion.rows.crowding(fusion.made.values())
+                if crowding is None:
+                    break
+                made_again.add(crowding)
+                continue
             if not fusion.needs:  # something that this kernel reads is made from something that it makes
                 refused |= {*group[1:], *fusion.on_the_way}
             for need in sorted(fusion.needs, key=lambda node: node.serial):  # what others are made of first
@@ -214,7 +232,11 @@ class _Cut:
         self._finish(fusion, group)
 
     def _fuse(
-        self, group: Sequence[UOp], refused: Collection[UOp], backwards: Collection[int] | None
+        self,
+        group: Sequence[UOp],
+        refused: Collection[UOp],
+        backwards: Collection[int] | None,
+        made_again: Collection[UOp],
     ) -> Fusion:
         realised = self.tensors.realised
         others = self.pending.keys() - set(group)
@@ -232,7 +254,7 @@ class _Cut:
             self.pending,
             self.again,
         )
-        return Fusion(self.tensors, around, group, backwards=backwards)
+        return Fusion(self.tensors, around, group, backwards=backwards, made_again=made_again)
 
     @staticmethod
     def _joining(below: Iterable[UOp], others: Collection[UOp], refused: Collection[UOp]) -> set[UOp]:
@@ -402,6 +424,30 @@ class _Cut:
         sink = fusion.known(sink)
         numbered = fusion.nest.numbered(frozenset(n for n in sink.toposort() if n.op is Ops.RANGE))
         sink = substitute(sink, numbered)
+        reads = tuple(node for node in fusion.reads if node not in makes)
+        size = _size_text(fusion.nest.indices)
+        if self.again and not replaces:
+            for other in self.walks:
+                both = walked_together(other.sink, sink)
+                if both is not None and not self._waits_for((*reads, *other.reads), (*makes, *other.makes)):
+                    self.made = [each for each in self.made if each.kernel is not other.kernel]
+                    self.walks.remove(other)
+                    sink, makes = both, (*other.makes, *makes)
+                    reads = tuple(dict.fromkeys((*other.reads, *reads)))
+                    break
+        kernel = self._named(sink, makes, size)
+        if self.tensors.origins is not None:
+            self.tensors.origins.made(kernel, makes, frozenset(reads))
+        self.made.append(Made(kernel, reads, tuple(makes), tuple(replaces)))
+        if self.again and not replaces:
+            self.walks.append(_WalkKernel(sink, kernel, reads, tuple(makes)))
+        self.reads.update((node, reads) for node in makes)
+        if len(makes) > 1:
+            serials = [node.serial for node in makes]
+            self.spans.append((min(serials), max(serials)))
+
+    def _named(self, sink: UOp, makes: Sequence[UOp], size: str) -> Kernel:
+        """A kernel whose memory is parameters."""
         table, buffers = self.tensors.table, self.tensors.buffers
         places = [node for node in in_order(sink) if node.op is Ops.BUFFER]
         slots = {
@@ -414,7 +460,6 @@ class _Cut:
         numbers = tuple(cast("int", place.arg) for place in places)
         named = substitute(sink, slots)
         variables = sorted({cast("Variable", n.arg).name for n in in_order(named) if n.op is Ops.DEFINE_VAR})
-        name = f"{_kind(named)}_{_size_text(fusion.nest.indices)}_{named.key[:3].hex()}"
         reasons = {
             buffer_of(self.tensors.realised[node]): self.because.get(node, WRITTEN)
             for node in makes
@@ -422,15 +467,8 @@ class _Cut:
         }
         written = tuple(n for n in numbers if n in stored)
         because = tuple(str(reasons.get(number, WRITTEN)) for number in written)
-        kernel = Kernel(name, named, numbers, tuple(variables), written, because)
-        reads = tuple(node for node in fusion.reads if node not in makes)
-        if self.tensors.origins is not None:
-            self.tensors.origins.made(kernel, makes, frozenset(reads))
-        self.made.append(Made(kernel, reads, tuple(makes), tuple(replaces)))
-        self.reads.update((node, reads) for node in makes)
-        if len(makes) > 1:
-            serials = [node.serial for node in makes]
-            self.spans.append((min(serials), max(serials)))
+        name = f"{_kind(named)}_{size}_{named.key[:3].hex()}"
+        return Kernel(name, named, numbers, tuple(variables), written, because)
 
 
 _BELOW: Final = frozenset({Ops.SCAN_AXIS, Ops.CAST})

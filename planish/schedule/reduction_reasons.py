@@ -140,6 +140,28 @@ def _is_made_by_every_part(case: Case) -> bool:
     return not case.is_product and any(depends(each, case.node) for each in sums_around(fusion, place))
 
 
+def _is_held_up(case: Case) -> bool:
+    """Whether another sum, for a few rows of the result, would leave a GPU their few blocks for this one: a mean of what a mask lets through."""
+    fusion, (place,), outputs = case.fusion, case.places, case.fusion.nest.outputs
+    target, node = fusion.tensors.target, case.node
+    if (
+        not target.is_gpu
+        or place.ranges != outputs
+        or case.is_product
+        or most(shape(node.src[0])) <= 4 * SMALL
+    ):
+        return False
+    for each, asked in fusion.asked.items():
+        if each.op is not Ops.REDUCE_AXIS or each in fusion.around.realised or each in fusion.needs:
+            continue
+        rows = [at.ranges & outputs for at in asked]
+        few = all(ranges < outputs and count(ranges) < target.workers for ranges in rows)
+        terms = most(shape(each.src[0])) // max(1, most(shape(each)))
+        if few and terms >= _SHARED and not depends(node, each) and not depends(each, node):
+            return True
+    return False
+
+
 def _is_small_beside(case: Case) -> bool:
     """Whether a sum has far fewer terms than there are elements that need it (a norm of channels, from parts): made first, it costs nothing."""
     (place,), outputs = case.places, count(case.fusion.nest.outputs)
@@ -283,6 +305,7 @@ REDUCED_ONCE: Final = (
     ),
     Reason("scanned", "a scan would make such a sum in each of its steps", _is_scanned),
     Reason("few rows", "the rows are too few for all cores, and long", _has_few_rows),
+    Reason("held up", "another sum for few rows would leave it few blocks", _is_held_up, with_epilogue=False),
     Reason("across", "long sums across what lies together in memory", _is_across),
     Reason(
         "made by every part",

@@ -7,8 +7,8 @@ on loops of lower levels only, so a row filled at one level and read at higher o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
 
 from planish.schedule.elements import COMPUTED, ElementPlace
 from planish.schedule.limits import BLOCK_ELEMENTS, FEW_ROWS, MOST_KEPT
@@ -17,11 +17,15 @@ from planish.schedule.tensors import most, same_dim
 from planish.target import Target
 from planish.uop.movement import flat_index
 from planish.uop.nest import count
+from planish.uop.nest.memory import local_bytes
 from planish.uop.nest.order import is_row_major
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.shape import Dim, shape
 from planish.uop.symbolic import simplify
+
+_PADDED: Final = (9, 8)
+"""How much longer rows become where threads have equal shares of them."""
 
 
 class Row(NamedTuple):
@@ -34,9 +38,14 @@ class Row(NamedTuple):
 class Rows:
     """The rows of tensors in the loops of one kernel."""
 
-    def __init__(self, nest: LoopOrder, target: Target) -> None:
+    def __init__(self, nest: LoopOrder, target: Target, made_again: Collection[UOp] = ()) -> None:
         self.nest = nest
         self.is_gpu = target.is_gpu
+        self.made_again = made_again
+        """Tensors that every loop reads or computes for itself, since there is no room for their rows."""
+        self.optional: dict[UOp, tuple[bool, int]] = {}
+        """Rows that are kept and need not be: whether computing them again is more than reading, and their bytes."""
+        self.local_bytes = target.local_bytes
         self.most = min(MOST_KEPT, target.local_bytes) if target.is_gpu else MOST_KEPT
         """Bytes of a row that is kept: a block of a GPU has no more than it has."""
         self.widest = target.block_registers if target.is_gpu else MOST_KEPT
@@ -61,6 +70,23 @@ class Rows:
         if not axes or size > self.most or not self.nest.can_lead(held):
             return None
         return Row(axes, held)
+
+    def may_keep(self, node: UOp, row: Row, *, computed: bool) -> bool:
+        """Whether there is room for a row that could as well be read or computed again."""
+        if node in self.made_again:
+            return False
+        self.optional[node] = computed, most(shape(node)[axis] for axis in row.axes) * node.dtype.itemsize
+        return True
+
+    def crowding(self, values: Iterable[UOp]) -> UOp | None:
+        """The tensor that is best made again, where a block of a GPU has no room for all rows of a kernel: what is read, the longest first."""
+        if not self.is_gpu or not self.optional:
+            return None
+        (first, *others) = values
+        needed = local_bytes(first.table.sink(first, *others))
+        if needed * _PADDED[0] <= self.local_bytes * _PADDED[1]:
+            return None
+        return min(self.optional, key=lambda node: (self.optional[node][0], -self.optional[node][1]))
 
     def is_wider_than_read(self, node: UOp, row: Row) -> bool:
         """Whether a long row is made of narrower elements: kept, it would leave no room for a second block. Those are kept as they are."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Dims = Shape
-_COUNTING: Final = 1 << 30
+COUNTING: Final = 1 << 30
 """The slot of buffers that only count."""
 _MOST_BYTES: Final = (1 << 63) - 1
 
@@ -47,6 +47,16 @@ class SharedBuffer:
     constant: Array | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenElements:
+    """One element per row at most: along which axes rows run, what the elements are, where there is one (both of size 1 there), and all others."""
+
+    axes: frozenset[int]
+    value: UOp
+    valid: UOp
+    others: UOp
+
+
 @dataclass(slots=True)
 class Tensors:
     """The function, translated: a node per value, and the buffers they live in."""
@@ -58,6 +68,8 @@ class Tensors:
     """BUFFERs that are never in memory: element k of each is k. Views of them become index arithmetic."""
     realised: dict[UOp, UOp] = field(default_factory=dict)
     """Nodes that kernels have computed, and the memory (as a value) that holds each."""
+    chosen: dict[UOp, ChosenElements] = field(default_factory=dict)
+    """Tensors of which data chooses one element per row, with one number everywhere else."""
     bound: dict[str, UOp] = field(default_factory=dict)
     """Variables whose value is data (`bind_dim`): the int64 scalar that is the size, within its bounds."""
     target: Target = field(default_factory=lambda: TARGETS["x86-64-v4"])
@@ -107,7 +119,7 @@ class Tensors:
     def count(self, size: Dim) -> UOp:
         """0, 1, 2 … as a tensor of int64."""
         most = largest(size)
-        place = self.table.make(Ops.BUFFER, dtypes.int64.ptr(most), (), _COUNTING)
+        place = self.table.make(Ops.BUFFER, dtypes.int64.ptr(most), (), COUNTING)
         self.counting.add(place)
         return shrink(self.table.make(Ops.INDEX, dtypes.int64, (place,)), (most,), [(0, size)])
 

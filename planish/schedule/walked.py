@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple, cast
 
+from planish import dtypes
 from planish.schedule.elements import COMPUTED
 from planish.schedule.graph import TensorGraph, depends
 from planish.schedule.surroundings import Around
 from planish.schedule.tensors import most
 from planish.target import Target
 from planish.uop.node import UOp
-from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
+from planish.uop.ops import MOVEMENT, AxisType, Ops, ReduceAxes
+from planish.uop.rewrite import substitute
 from planish.uop.shape import Dim, shape
 
 MOST_COLUMNS: Final = 256
@@ -27,6 +29,10 @@ _LEAST_ROWS: Final = 17
 """Queries and keys: with fewer, most of a tile is padding."""
 _TIMES, _SMALL = 8, 1 << 20
 """How often a tensor is computed that is worth memory beside a walk, and how many elements it may have."""
+_NEAR: Final = 512
+"""Tensors among which the product is looked for that another one is made of."""
+_NO_AXIS: Final = 1 << 20
+"""The number of an axis that no kernel has."""
 _VIEWS: Final = frozenset({Ops.CAST, Ops.RESHAPE, Ops.PERMUTE})
 
 
@@ -48,6 +54,23 @@ def may_walk(target: Target, product: UOp) -> bool:
     ):
         return False
     return all(_is_narrow(factor) and _is_long(_repeated(factor)) for factor in value.src)
+
+
+def ends_a_walk(target: Target, node: UOp) -> bool:
+    """Whether a tensor is, in another order, a product of what is made of another one: its axes are those of a walk."""
+    while node.op in _VIEWS:
+        (node,) = node.src
+    if node.op is not Ops.REDUCE_AXIS or node.src[0].op is not Ops.MUL or not _is_weighted(node):
+        return False
+    stack, seen = list(node.src[0].src), set(node.src[0].src)
+    while stack and len(seen) < _NEAR:
+        each = stack.pop()
+        if each.op is Ops.REDUCE_AXIS and may_walk(target, each):
+            return True
+        new = [source for source in each.src if source not in seen]
+        stack += new
+        seen.update(new)
+    return False
 
 
 def _is_long(dims: list[Dim]) -> bool:
@@ -104,8 +127,8 @@ def made_again(target: Target, graph: TensorGraph, results: Collection[UOp]) -> 
             if product.op is Ops.REDUCE_AXIS and graph.is_product(product) and product not in uses
             for node in _above(graph, product)
         }
-        # (but for the one product with what else is multiplied: that is in memory)
-        ends = {use.outer[0].src[0] for use in uses.values() if len(use.outer) == 1}
+        # (but for the products with what else is multiplied: that is in memory)
+        ends = {outer.src[0] for use in uses.values() for outer in use.outer}
         lost = [product for product, use in uses.items() if not (others - ends).isdisjoint(use.between)]
         if not lost:
             break
@@ -123,6 +146,54 @@ def _widened(factor: UOp) -> Iterator[UOp]:
         if factor.op is Ops.CAST:
             yield factor
         (factor,) = factor.src
+
+
+def walked_together(one: UOp, other: UOp) -> UOp | None:
+    """Two kernels as one walk over products, if it has registers for the results of both, and one makes no other products than the other; None if not."""
+    ends = [sink.src[0] for sink in (one, other) if len(sink.src) == 1]
+    if len(ends) != 2 or any(end.op is not Ops.END for end in ends) or ends[0].src[1:] != ends[1].src[1:]:
+        return None
+    stores = [n for end in ends for n in end.toposort() if n.op is Ops.STORE]
+    if len(stores) * (ends[0].src[-1].vmax + 1) > MOST_COLUMNS:
+        return None
+    (base, known), (more, others) = sorted(
+        ((end, _kept_sums(end)) for end in ends), key=lambda each: -len(each[1])
+    )
+    if not others or not others.keys() <= known.keys():
+        return None
+    more = substitute(more, {node: known[same] for same, node in others.items()})
+    ranges = {n.arg: n for n in base.toposort() if n.op is Ops.RANGE}
+    if any(n.op is Ops.RANGE and ranges.get(n.arg, n) is not n for n in more.toposort()):
+        return None  # loops that are numbered alike and are others
+    effect = one.table.make(Ops.GROUP, dtypes.void, (base.src[0], more.src[0]))
+    return one.table.sink(effect.end(*base.src[1:]))
+
+
+def _kept_sums(end: UOp) -> dict[UOp, UOp]:
+    """The sums that rows which a kernel keeps are made of, by what is the same for equal ones whatever their axes are called.
+
+    None where one of them is made of others, or where sums are stored that rows are not behind.
+    """
+    nodes = end.toposort()
+    kept = [n for n in nodes if n.op is Ops.BUFFERIZE]
+    inner = {n: None for row in kept for n in row.toposort() if n.op is Ops.REDUCE}
+    outer = [n for n in nodes if n.op is Ops.REDUCE and n not in inner]
+    alone = all(len(n.src) == 2 and not any(m in inner for m in n.src[0].toposort(_is_no_row)) for n in inner)
+    plain = all(any(row in n.src[0].toposort() for row in kept) for n in outer)
+    if not alone or not plain or len(outer) != len(kept):
+        return {}
+    return {_under_one_name(n): n for n in inner}
+
+
+def _under_one_name(total: UOp) -> UOp:
+    """A sum over an axis with the first number that none has."""
+    axis = total.src[1]
+    same = axis.table.range(axis.src[0], _NO_AXIS, AxisType.REDUCE)
+    return substitute(total, {axis: same})
+
+
+def _is_no_row(node: UOp) -> bool:
+    return node.op is not Ops.BUFFERIZE
 
 
 def is_beside_a_walk(around: Around, result: UOp, node: UOp) -> bool:

@@ -107,15 +107,26 @@ WARPGROUPS: Final = Engine(8 * 3620, begin=2640, end=0.154, reads=60.0, step=360
 WARPS: Final = Engine(16 * 700, half=3.0, resident=8)
 THREADS: Final = Engine(32 * 108, half=1.8, resident=16)
 
-_SPEED: Final = {224: 0.9, 192: 0.95, 112: 0.97, 96: 0.95, 80: 0.92, 64: 0.88}
-"""Of products by their columns: few of them read the left operand again and again."""
+_SPEED: Final = {224: 0.9, 192: 0.95, 112: 0.86, 96: 0.95, 80: 0.92, 64: 0.88}
+"""Of products by their columns: few of them read the left operand again and again. (Of 112 columns by 1024 x 1680 x 4096, 2048 x 560 x 4096 and
+8192 x 1120 x 1024.)"""
+_MANY_NARROW: Final = (80, 0.85)
+"""The same for three and four groups of so few columns, whose right operand each of them reads (32768 x 320 x 960, 8192 x 1120 x 1024)."""
 _SQUARE: Final = (128, 0.97)
 """Rows and columns of the tile that waits twice as often as the largest, and its speed."""
+
+
+def _tile_speed(groups: int, columns: int) -> float:
+    if 64 * groups == columns == _SQUARE[0]:
+        return _SQUARE[1]
+    return _MANY_NARROW[1] if columns == _MANY_NARROW[0] and groups > 2 else _SPEED.get(columns, 1.0)
+
+
 WARPGROUP_TILES: Final = tuple(
     BlockTile(
         64 * groups,
         columns,
-        speed=_SQUARE[1] if 64 * groups == columns == _SQUARE[0] else _SPEED.get(columns, 1.0),
+        speed=_tile_speed(groups, columns),
     )
     for columns in WARPGROUP_COLUMNS
     for groups in (2, 1, 3, 4)

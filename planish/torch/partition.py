@@ -188,7 +188,10 @@ def segment_of(nodes: list[fx.Node], views: AbstractSet[fx.Node] = frozenset()) 
 
 
 def call(node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
-    """One node by torch."""
+    """One node by torch; a number that was known when the graph was traced is that (a length that planish gives beside tensors is none of its results)."""
+    known = node.meta.get("val")
+    if isinstance(known, int | float):
+        return known
     args: Any = fx.map_arg(node.args, values.__getitem__)
     named: Any = fx.map_arg(node.kwargs, values.__getitem__)
     if node.target is torch.ops.aten.view.default:

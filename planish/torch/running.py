@@ -16,7 +16,7 @@ from planish.compiler.device_kinds import accelerator
 from planish.compiler.object_code import pool
 from planish.config import settings
 from planish.torch.any_size import NamedSizes, rows_for
-from planish.torch.forms import Array, Form, array_of, form_like, tensor_of
+from planish.torch.forms import Array, Form, array_of, form_like, given_form, tensor_of
 from planish.torch.importing import Import
 from planish.torch.kinds import CARRIERS
 from planish.torch.options import BackendOptions
@@ -173,11 +173,11 @@ class SegmentRunner:
         )
         """Whether it is compiled when it is first called: torch's kernels on a GPU lay out results otherwise than they say."""
         if is_static(segment) and not self.waits:
-            self.only = self.compile([form_like(node.meta["val"]) for node in segment.inputs], ())
+            self.only = self.compile([given_form(node.meta["val"]) for node in segment.inputs], ())
 
     def __call__(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Tensors:
         if self.waits:
-            self.waits, self.only = False, self.compile([form_like(tensor) for tensor in tensors], ())
+            self.waits, self.only = False, self.compile([given_form(tensor) for tensor in tensors], ())
         if self.only is not None:
             return self.only(tensors)
         key = (*((tensor.shape, tensor.stride()) for tensor in tensors), *numbers)
@@ -185,7 +185,7 @@ class SegmentRunner:
         if found is None:
             found = self.for_any_size(tensors, numbers)
             if found is None:
-                found = self.compile([form_like(tensor) for tensor in tensors], numbers)
+                found = self.compile([given_form(tensor) for tensor in tensors], numbers)
             if len(self.variants) >= _MANY:
                 self.variants.clear()  # a number that counts up is another one in every call
             self.variants[key] = found

@@ -57,6 +57,11 @@ class WeightedSum(NamedTuple):
         return self.softmax.of
 
     @property
+    def weights(self) -> tuple[UOp, ...]:
+        """What is made of the product, at one key."""
+        return (self.between,)
+
+    @property
     def keys(self) -> UOp:
         """The axis of the keys."""
         return self.outer.k

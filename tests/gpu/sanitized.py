@@ -138,6 +138,18 @@ KERNELS: Final[dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
         lambda x, i: pn.zeros((50, 40)).at[i].add(x),
         (data(300, 40), np.random.default_rng(1).integers(0, 50, 300)),
     ),
+    "a list that a warp goes through": (
+        lambda x, i: pn.zeros((50,)).at[i].add(x),
+        (data(3000), np.random.default_rng(2).integers(0, 50, 3000)),
+    ),
+    "a list in parts": (
+        lambda i: pn.zeros((300,), dtype=pn.int32).at[i].add(1),
+        (np.random.default_rng(3).integers(0, 300, 40_001),),
+    ),
+    "rows that are read again": (
+        lambda x, y: pn.grad(lambda x: pn.sum(nn.softmax(x, axis=-1) * y))(x),
+        (data(2, 50257), data(2, 50257)),
+    ),
     **{name: (lambda a, b: a @ b.T, _HALVES) for name in SCHEDULED},
     "loop": (lambda x: pn.while_loop(lambda v: pn.sum(v) < 100.0, lambda v: v + 1.0, x), (data(64),)),
 }

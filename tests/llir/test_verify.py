@@ -25,6 +25,7 @@ from planish.llir.program import (
     Convert,
     EndIf,
     EndLoop,
+    Finish,
     If,
     Immediate,
     Load,
@@ -201,6 +202,11 @@ BROKEN: dict[str, list[tuple[Program, str]]] = {
         (with_variable(0, 1, f32), "is an i32 or i64, not f32"),
         (with_body(Special(NEW, "gidx0", F)), "%9 counts in i32 or i64, not in f32"),
         (with_body(Loop(Register(9, i32), Immediate(1, i64)), EndLoop(Register(9, i32), Immediate(1, i64))), "the bound is i32, not i64"),
+    ],
+    "product": [
+        (with_body(Tile(Register(9, f32.vec(4)), F4, F4, F4, PLAIN, 1), Compute(Register(10, f32.vec(4)), Ops.ADD, (F4, Register(9, f32.vec(4))))), "no finish stands between"),
+        (with_body(Tile(Register(9, f32.vec(4)), F4, F4, F4, PLAIN, 1), Finish(Register(10, f32.vec(4)), Register(9, f32.vec(4)), 1)), "no finish stands between"),
+        (with_body(Tile(Register(9, f32.vec(4)), F4, F4, F4, PLAIN, 1), SelectLanes(Register(10, f32), Register(9, f32.vec(4)), (0,)), Store(P, Register(10, f32))), "%10 is what a product"),
     ],
     "bank": [
         (with_body(Spill(0, F)), "spill before register allocation"),

@@ -565,7 +565,7 @@ LISTED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "elements": (
         lambda i: pn.zeros((300,), dtype=pn.int32).at[i].add(1),
         (RNG.integers(0, 300, 40),),
-        "claim(i, 256); local(i.outer, 128)",
+        "claim(i, 1, voters=32)",
     ),
     "a short list": (lambda i, x: pn.zeros((100, 32)).at[i].add(x), (np.arange(8), data(8, 32)), "local("),
 }
@@ -592,7 +592,7 @@ def test_threads_vote_on_lists() -> None:
     for name, (function, arrays, _) in LISTED.items():
         lowered = compiler.lower(pn.jit(function).lower(*map(pn.asarray, arrays)).function, "sm_90")
         text = lowered.as_text("cuda")
-        assert ("__ballot_sync" in text) is (name not in {"elements", "a short list", "rows, and places in them"}), name  # fmt: skip
+        assert ("__ballot_sync" in text) is (name not in {"a short list", "rows, and places in them"}), name
 
 
 def test_sums_of_channels_are_cut_where_channels_lie_together() -> None:
@@ -641,8 +641,10 @@ def test_what_ranges_keep_apart_is_scattered_side_by_side(name: str) -> None:
     specs = [pn.TensorSpec(x.shape, pn.int64 if x.dtype.kind == "i" else pn.float32) for x in given(large)]
     lowered = compiler.lower(gradient.lower(*specs).function, "sm_90")
     programs = [each for each in lowered.programs if each.name.startswith("scatter")]
-    assert programs
-    for program in programs:
+    assert bool(programs) is (name == "resized pictures")  # of one update per pixel nothing is stored before
+    for program in programs or [
+        each for each in lowered.programs if max(b.elements for b in each.params) > 1 << 20
+    ]:
         grid = grid_of(program)
         assert prod(map(int, grid.blocks)) * prod(map(int, grid.threads)) >= 132 * 128
 

@@ -10,6 +10,7 @@ at the end, and less beyond the edges. Both are counted (`planish.target.rounds`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
 from typing import Final, NamedTuple, cast
@@ -74,10 +75,10 @@ class _Product(NamedTuple):
     """How many products there are."""
 
 
-def is_product(view: Nest) -> bool:
+def is_product(view: Nest, sums: Sequence[UOp] | None = None) -> bool:
     """Whether sums read two operands along what is summed, each of which varies along an output axis of its own: then tiles share what they read."""
     large = frozenset(r for r in view.outputs if size_of(r) >= _LARGE)
-    for reduction in view.reductions:
+    for reduction in view.reductions if sums is None else sums:
         terms = frozenset(reduction.src[1:])
         read = [place.ranges for place in view.inside(reduction) if not terms.isdisjoint(place.ranges)]
         seen = {ranges & large & reduction.ranges for ranges in read}

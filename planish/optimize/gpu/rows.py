@@ -22,6 +22,7 @@ from planish.optimize.lanes import contiguous_reduced
 from planish.uop.nest import closed_by, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
+from planish.uop.ops import Ops
 
 _TEAMS: Final = (1024, 512, 256, 128, 64, 32)
 """Threads that share a reduction: whole warps, since each takes as long as its slowest thread."""
@@ -62,12 +63,15 @@ class Team(NamedTuple):
 
 def share_rows(draft: Draft, view: Nest) -> bool:
     """Reductions along neighbours: a block for a row, or for a few short ones."""
-    along = [contiguous_reduced(view, reduction) for reduction in view.reductions]
-    if not along or None in along or view.scans or is_product(view):
+    sums = _shared_sums(view)
+    along = [_along(view, reduction) for reduction in sums]
+    if not along or None in along or view.scans or is_product(view, sums):
+        return False
+    if all(contiguous_reduced(view, each) is None for each in sums):
         return False
     reduced = list(dict.fromkeys(axis for axis in along if axis is not None))
     if len({axis.src[0] for axis in reduced}) != 1:
-        return False
+        return _several_lengths(draft, view, reduced)
     size = size_of(reduced[0])
     if not size:
         return _masked_rows(draft, view, reduced)
@@ -95,17 +99,72 @@ def share_rows(draft: Draft, view: Nest) -> bool:
             return False
         if not draft.take(Local, axis, team):
             return False
+    if not written:
+        written = _spread(draft, view, sums, team)
     rows = prod(max(draft.left(r), 1) for r in view.outputs)
-    team *= _more(draft, view, reduced, rows * team)
+    team *= _more(draft, view, sums, reduced, rows * team)
     several = min(max(_FILLED // team, 1), max(rows // draft.target.workers, WARP // team, 1))
     _together(draft, [r for r in reversed(view.outputs) if r not in written], several)
     return True
 
 
-def _more(draft: Draft, view: Nest, reduced: Sequence[UOp], threads: int) -> int:
+def _shared_sums(view: Nest) -> list[UOp]:
+    """The sums that threads share: not those of few terms beside long ones, which each thread makes for itself before them."""
+    long = [
+        each for each in view.reductions if prod(size_of(r) or SHORT + 1 for r in closed_by(each)) > SHORT
+    ]
+    inside = frozenset[UOp]().union(*map(closed_by, long))
+    nested = any(not inside.isdisjoint(each.ranges) for each in view.reductions if each not in long)
+    return long if long and not nested else list(view.reductions)
+
+
+def _along(view: Nest, reduction: UOp) -> UOp | None:
+    """The axis that threads share: along neighbours, or any of a sum that reads nothing along it."""
+    axis = contiguous_reduced(view, reduction)
+    own = [r for r in closed_by(reduction) if r.op is Ops.RANGE]
+    if axis is not None or len(own) != 1 or not size_of(own[0]):
+        return axis
+    steps = {view.stride(place, own[0]) for place in view.inside(reduction)}
+    return own[0] if steps <= {0} else None
+
+
+def _several_lengths(draft: Draft, view: Nest, reduced: Sequence[UOp]) -> bool:
+    """Sums of different lengths, of few results: as many threads as the shortest has elements, about, share each of them."""
+    sizes = [size_of(axis) for axis in reduced]
+    results = prod(size_of(r) or 1 for r in view.outputs)
+    if view.rows or min(sizes) < _SHORTEST or results >= draft.target.workers * _BUSY:
+        return False
+    for team in _TEAMS:
+        if not all(is_little(-size % team, size, _SHORT_MORE) for size in sizes):
+            continue
+        trial = draft.copy()
+        if all(
+            fitted(trial, axis, team, _SHORT_MORE) and trial.take(Group, axis, team, "a sum for a block")
+            for axis in reduced
+        ):
+            draft.adopt(trial)
+            _spread(draft, view, _shared_sums(view), team)
+            return True
+    return False
+
+
+def _spread(draft: Draft, view: Nest, sums: Sequence[UOp], team: int) -> list[UOp]:
+    """Elements that all follow from the sums of their row: the threads that made these store them together."""
+    for axis in reversed(view.outputs):
+        apart = not any(axis in each.ranges for each in sums)
+        steps = {view.stride(place, axis) for place in view.writes}  # some may be of the row as a whole
+        if apart and size_of(axis) and 1 in steps and steps <= {0, 1}:
+            trial = draft.copy()
+            if fitted(trial, axis, team, _SHORT_MORE) and trial.take(Local, axis, team, "stored together"):
+                draft.adopt(trial)
+                return [axis]
+    return []
+
+
+def _more(draft: Draft, view: Nest, sums: Sequence[UOp], reduced: Sequence[UOp], threads: int) -> int:
     """Threads that share another axis of all sums as well, where a GPU is idle otherwise: sums of channels over many pictures."""
     most = EACH * draft.target.workers * _BUSY // threads
-    others = [max(closed_by(each) - {*reduced}, key=size_of, default=reduced[0]) for each in view.reductions]
+    others = [max(closed_by(each) - {*reduced}, key=size_of, default=reduced[0]) for each in sums]
     size = size_of(others[0])
     if view.rows or reduced[0] in others or any(size_of(axis) != size for axis in others):
         return 1

@@ -2,12 +2,14 @@
 
 The list of rows has an order, which one block for all of them would keep alone. Each of many goes through the list instead, and
 does what is to be done for its rows (`claim`). The threads of a warp look at an entry each and vote (`llir/voting.py`), so blocks have whole warps, if need
-be with idle threads. Where rows are single elements, the threads of a block claim them, too.
+be with idle threads, and threads have a part of the row, never lists of their own. Where rows are single elements, a warp goes through the list, 32 entries at a time
+(`llir/leading.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import partial
 from math import prod
 from typing import Final
 
@@ -30,8 +32,12 @@ _ROUNDS: Final = 16
 """Blocks for each multiprocessor, at most: they run at once, and each has less to do for rows of its own."""
 _WRITTEN_OUT: Final = 8
 """Terms of sums that are written out: loops inside of the walk over the list are no part of a vote."""
-_TEAM: Final = 128
-"""Threads of a block, where each claims elements of its own."""
+_LONG: Final = 1024
+"""Entries of a list that take a block longer than others take to go through it as well."""
+_WARPS: Final = 32
+"""Warps of a multiprocessor, each a block."""
+_STEPS: Final = 64
+"""Entries at a time of a list that a warp goes through alone, sooner than many do that have less to store each."""
 
 
 def claim_rows(given: Draft, view: Nest) -> bool:
@@ -43,38 +49,61 @@ def claim_rows(given: Draft, view: Nest) -> bool:
     for term in (r for each in view.reductions for r in each.src[1:] if r.op is Ops.RANGE):
         if 1 < size_of(term) <= _WRITTEN_OUT:
             draft.take(Unroll, term, size_of(term), "no loop inside of what is voted on")
+    listed = _listed(view)
     streamed = draft.copy()
-    stream_elements(streamed, view)
-    return any(
-        _claimed(given, threads, view, chosen) for threads in (*_whole_warps(draft, streamed, view), streamed)
-    )
+    stream_elements(streamed, view, listed)
+    if threads_of(streamed.sink) == 1 and all(r in listed for r in view.outputs):
+        return _gone_through(given, draft, view, chosen)
+    ways = (*_whole_warps(draft, streamed, view, listed), streamed)
+    return any(_claimed(given, threads, view, chosen) for threads in ways)
 
 
-def _whole_warps(draft: Draft, streamed: Draft, view: Nest) -> Iterator[Draft]:
+def _listed(view: Nest) -> frozenset[UOp]:
+    """The axes of the lists: those whose order matters, and those that tell one list from another."""
+    decided = (n for place in view.writes for index in place.src[1:] for n in index.toposort())
+    return frozenset(view.ordered).union(*(n.ranges for n in decided if n.op is Ops.INDEX))
+
+
+def _whole_warps(draft: Draft, streamed: Draft, view: Nest, listed: Collection[UOp]) -> Iterator[Draft]:
     """A warp for short rows: some of its threads have nothing to add up, and all of them vote."""
     if threads_of(streamed.sink) == 1 or threads_of(streamed.sink) % WARP == 0:
         return
     for axis in view.outputs:
-        if all(view.stride(place, axis) == 1 for place in view.writes):
+        if axis not in listed and all(view.stride(place, axis) == 1 for place in view.writes):
             trial = draft.copy()
             whole = trial.left(axis) % WARP == 0 or trial.take(PadTo, axis, WARP, "whole warps")
             if whole and trial.take(Local, axis, WARP):
                 yield trial
 
 
+def _gone_through(given: Draft, draft: Draft, view: Nest, chosen: list[UOp]) -> bool:
+    """Single elements: a warp for each list, and several for a long one if there are few."""
+    for axis in chosen:
+        others = prod(max(draft.left(r), 1) for r in view.outputs if r is not axis)
+        blocks = 1
+        if size_of(axis) > _STEPS * WARP:
+            blocks = 1 << max(_WARPS * draft.target.workers // others, 1).bit_length() - 1
+        while blocks:
+            trial = draft.copy()
+            claim = partial(Claim, voters=draft.target.warp)
+            if trial.take(claim, axis, blocks, "a warp goes through the list"):
+                given.adopt(trial)
+                return True
+            blocks //= 2
+    return False
+
+
 def _claimed(draft: Draft, threads: Draft, view: Nest, chosen: list[UOp]) -> bool:
     """As many blocks as there are rows for, and as run at once."""
     others = prod(max(threads.left(r), 1) for r in view.outputs if r not in view.ordered)
-    if EACH * others >= draft.target.workers:
+    enough = _ROUNDS if max(map(size_of, chosen)) >= _LONG else 1
+    if EACH * others >= enough * draft.target.workers:
         return False
-    team = _TEAM if threads_of(threads.sink) == 1 else 1
     blocks = 1 << (_ROUNDS * draft.target.workers // others).bit_length() - 1
     while blocks > 1:
         for axis in chosen:  # of lists of rows and of places within them, rows
             trial = threads.copy()
-            if trial.take(Claim, axis, blocks * team, "rows of its own for each block") and (
-                team == 1 or trial.take(Local, axis, team)
-            ):
+            if trial.take(Claim, axis, blocks, "rows of its own for each block"):
                 draft.adopt(trial)
                 return True
         blocks //= 2

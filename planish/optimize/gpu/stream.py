@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
 from typing import Final
 
@@ -36,25 +37,30 @@ _PIECES: Final = (8, 4, 2)
 """Accesses of each of them: none can begin before the index is there."""
 
 
-def stream_elements(draft: Draft, view: Nest) -> None:
-    """Neighbours for each thread, and threads for the last axes: as many as there is LOCAL memory for, if they keep rows."""
+def stream_elements(draft: Draft, view: Nest, apart: Collection[UOp] = ()) -> None:
+    """Neighbours for each thread, and threads for the last axes: as many as there is LOCAL memory for, if they keep rows.
+
+    Axes that are told `apart` stay loops.
+    """
     for wide, block in _WAYS:
         trial = draft.copy()
-        _stream(trial, view, block, at_once(draft, view) if wide else 1)
+        _stream(trial, view, block, at_once(draft, view) if wide else 1, apart)
         if not view.rows or local_bytes(trial.sink, final=True) <= draft.target.local_bytes:
             draft.adopt(trial)
             return
 
 
-def _stream(draft: Draft, view: Nest, block: int, most: int) -> None:
+def _stream(draft: Draft, view: Nest, block: int, most: int, apart: Collection[UOp]) -> None:
     for axis in vector_axes(view, every=True):
+        if axis in apart:
+            continue
         amounts = [n for n in (most, 4, 2) if 1 < n <= most]
         if draft.left(axis):
             draft.take_first(Upcast, axis, amounts, "neighbours by one access")
         else:  # a size that is told when the code runs may be a multiple of something
             any(draft.take(Upcast, axis, n, "neighbours by one access") for n in amounts)
     left, used = block // _looked_up(draft, view), 0
-    for axis in _alone(draft, view, _nearest(view)):
+    for axis in _alone(draft, view, [axis for axis in _nearest(view) if axis not in apart]):
         if left < 2 or used == _BLOCK_AXES:
             return
         taken = shared(draft, axis, [n for n in _AMOUNTS if n <= left])

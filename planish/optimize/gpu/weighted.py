@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, product
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from planish.actions.chain import Chained
 from planish.actions.core_memory import neighbours
@@ -29,13 +29,31 @@ _ROWS: Final = 64
 """Queries of a group of threads."""
 _WIDTHS: Final = (64, 128, 256)
 """Columns of the result that a group of threads has registers for."""
-_KEYS: Final = {64: (128, 64), 128: (128, 64), 256: (64,)}
-"""Keys of a block, by the columns of the result, the best first."""
-_GROUPS: Final = {64: (1, 2), 128: (2, 1), 256: (2, 1)}
-"""Groups of threads that share keys and values, by the columns of the result, the best first: several blocks of few registers, or one."""
-_KEYS_OF_TWO: Final = {64: (128, 64), 128: (64,), 256: (64,)}
-_GROUPS_OF_TWO: Final = {64: (2, 1), 128: (1, 2), 256: (2, 1)}
-"""The same where two products lie between: a thread holds both."""
+
+
+class _Blocks(NamedTuple):
+    """What threads have registers for, and what was fastest, the best first."""
+
+    keys: tuple[int, ...]
+    """Of a block."""
+    groups: tuple[int, ...]
+    """Groups of threads that share keys and values: several blocks of few registers, or one."""
+
+
+_OF_ONE: Final = {
+    64: _Blocks((128, 64), (1, 2)),
+    128: _Blocks((128, 64), (2, 1)),
+    256: _Blocks((64,), (2, 1)),
+}
+"""By the columns of the result, where one product lies between."""
+_OF_TWO: Final = {
+    64: _Blocks((64, 128), (1, 2)),
+    128: _Blocks((64,), (1, 2)),
+    256: _Blocks((64,), (2, 1)),
+}
+"""The same for two: a thread holds both."""
+_OF_TWO_SUMS: Final = {64: _Blocks((64,), (1, 2)), 128: _Blocks((64,), (2, 1))}
+"""The same where two sums are made of them, as gradients by keys and by values are."""
 _ENGINES: Final = (True, False)
 """Whether a copy engine brings keys and values: where it can."""
 _MOST_BUFFERS: Final = 2
@@ -73,13 +91,14 @@ def _walk(draft: Draft, cores: list[Core], found: Walked, kind: type[KeyWalk[Any
     width = next((each for each in _WIDTHS if columns <= each), None)
     if not queries or width is None:
         return False
-    several = len(found.inner) > 1
-    keys_at_once, groups_at_once = (_KEYS_OF_TWO, _GROUPS_OF_TWO) if several else (_KEYS, _GROUPS)
-    walked = size_of(found.outer.k)
-    for groups in groups_at_once[width] if queries > _ROWS else (1,):
+    table = _OF_TWO_SUMS if len(found.weights) > 1 else _OF_TWO if len(found.inner) > 1 else _OF_ONE
+    if width not in table:
+        return False
+    walked, blocks = size_of(found.outer.k), table[width]
+    for groups in blocks.groups if queries > _ROWS else (1,):
         # few keys are one block, of the least that has room for them: there is nothing to be brought ahead
-        whole = sorted(n for n in keys_at_once[width] if 0 < walked <= n)
-        for keys in dict.fromkeys((*whole, *keys_at_once[width])):
+        whole = sorted(n for n in blocks.keys if 0 < walked <= n)
+        for keys in dict.fromkeys((*whole, *blocks.keys)):
             core = next((each for each in cores if each.n == keys and _reads(each, found)), None)
             most = min(_MOST_BUFFERS, -(-walked // keys) or _MOST_BUFFERS)
             for engine, buffers in product(_ENGINES, range(most, 0, -1)):

@@ -11,6 +11,8 @@ from planish.ptir.ops.indexing import DynamicSliceAttrs, GatherAttrs, IotaAttrs,
 from planish.schedule.lowering.channels_last import unpermuted
 from planish.schedule.lowering.positions import clamped, indices_of, inside, spread, take
 from planish.schedule.lowering.rules import Lowering, accumulator, convert, is_tiny, operands
+from planish.schedule.lowering.scattered_parts import scattered_in_parts
+from planish.schedule.lowering.single_updates import updated_once
 from planish.schedule.tensors import (
     Dims,
     Tensors,
@@ -107,9 +109,18 @@ def _scatter(tensors: Tensors, inst: Inst) -> UOp:
         here = spread(inside(index, have[axis]), lead, dims)
         gate = here if gate is None else gate & here
         given[axis] = spread(clamped(index, minus(have[axis], 1)), lead, dims)
+    value = full(updates, dims).cast(wide)
+    by_axis, op = dict(zip(attrs.axes, indices, strict=True)), _COMBINE.get(attrs.kind)
+    if x.op is Ops.CONST:
+        once = updated_once(tensors, x.cast(wide), value, by_axis, (have, lead), op)
+        if once is not None:
+            return once.cast(dtype)
+    if op is not None:
+        parts = scattered_in_parts(tensors, full(x, have).cast(wide), value, by_axis, (have, lead), op)
+        if parts is not None:
+            return parts.cast(dtype)
     memory = x.table.make(Ops.CONTIGUOUS, wide, (full(x, have).cast(wide),))
     place = take(memory, indices_of(tensors, dims, given, lead, len(have)), gate)
-    value = full(updates, dims).cast(wide)
     if attrs.kind != "replace":
         value = place.alu(_COMBINE[attrs.kind], value)
     return memory.after(place.store(value)).cast(dtype)

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.ptir.dims import DimLike
-from planish.ptir.function import Inst
+from planish.ptir.function import Inst, Value
 from planish.ptir.ops.movement import (
     BroadcastToAttrs,
     ConcatAttrs,
@@ -201,10 +201,15 @@ def _pad(tensors: Tensors, inst: Inst) -> UOp:
 
 
 def _concat(tensors: Tensors, inst: Inst) -> UOp:
-    """Each operand padded to the whole, chosen by position: below the end of the first, of the second, …; in the order of one that lies otherwise."""
+    """Each operand padded to the whole, chosen by position: below the end of the first, of the second, …; in the order of one that lies otherwise.
+
+    On a GPU, in the order in which a product reads it, if rows stay together in that: they are as easily written elsewhere, and a copy engine reads a matrix.
+    """
     along = cast("ConcatAttrs", inst.attrs).axis
     given = [full(tensors.values[operand], tensors.dims_of(operand)) for operand in inst.operands]
     of = next((of for x in given if (of := lying(tensors, x)[1])[1:2] not in ((), (1,))), None)
+    if of is None and tensors.target.is_gpu and (read := _read_by_products(inst.results[0])) is not None:
+        of = inverse(read)
     order, axis = (None, along) if of is None else (inverse(of), of[along])
     sizes = _ordered(tensors.dims_of(inst.results[0]), order)
     result: UOp | None = None
@@ -225,6 +230,24 @@ def _concat(tensors: Tensors, inst: Inst) -> UOp:
     if result is None:
         return tensors.table.const(0, inst.results[0].type.dtype)
     return result if of is None else permute(result, of)
+
+
+def _read_by_products(value: Value) -> tuple[int, ...] | None:
+    """The order of axes in which products of matrices read a value, its last axis being the last; None if none does, or in its own order."""
+    for user in value.users:
+        if user.op.name == "transpose":
+            order = cast("TransposeAttrs", user.attrs).perm
+            if order[-1] == len(order) - 1 and _is_multiplied(user.results[0]):
+                return order
+    return None
+
+
+def _is_multiplied(value: Value) -> bool:
+    """Whether a product of matrices reads a value as it is, or as rows of other lengths."""
+    return any(
+        user.op.name == "dot_general" or (user.op.name == "reshape" and _is_multiplied(user.results[0]))
+        for user in value.users
+    )
 
 
 def _ordered(dims: Dims, order: Sequence[int] | None) -> Dims:

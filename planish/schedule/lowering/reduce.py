@@ -12,6 +12,7 @@ from planish.ptir.ops.reduce import ArgReduceAttrs, CumulativeAttrs, ReduceAttrs
 from planish.schedule.lowering.channels_last import inverse, lying, reshaped
 from planish.schedule.lowering.positions import WindowAxis, elements
 from planish.schedule.lowering.rules import Lowering, accumulator, is_tiny
+from planish.schedule.lowering.single_updates import sum_of_chosen
 from planish.schedule.tensors import (
     Tensors,
     expand,
@@ -26,6 +27,7 @@ from planish.schedule.tensors import (
     plus,
     product,
     reshape,
+    same_dim,
     shrink,
     times,
 )
@@ -104,8 +106,13 @@ def _by_channel(x: UOp, op: Ops, axes: Collection[int], channels: int) -> UOp | 
 def _reduce(op: Ops) -> Lowering:
     def lower(tensors: Tensors, inst: Inst) -> UOp:
         given = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
+        asked = cast("ReduceAttrs", inst.attrs).axes
+        chosen = sum_of_chosen(tensors, given, asked) if op is Ops.ADD else None
+        if chosen is not None:
+            left = [axis for axis in asked if not same_dim(shape(chosen)[axis], 1)]
+            return reshape(combined(chosen, op, left), tensors.dims_of(inst.results[0]))
         x, of = lying(tensors, given)
-        axes = tuple(sorted(of[axis] for axis in cast("ReduceAttrs", inst.attrs).axes))
+        axes = tuple(sorted(of[axis] for axis in asked))
         found = None if x is given else _by_channel(x, op, axes, of[1])
         if found is not None:
             return reshape(found, tensors.dims_of(inst.results[0]))

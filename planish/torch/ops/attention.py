@@ -1,8 +1,14 @@
-"""Scaled dot-product attention as torch's CPU kernels define it, and its derivative; on GPUs, attention alone."""
+"""Scaled dot-product attention as torch's kernels define it on CPUs and GPUs, and its derivative.
+
+On GPUs torch chooses among several kernels, each with an op of its own, and a derivative that starts from what this one keeps: log Σ e^score of each row, in its layout.
+Planish keeps the same numbers, so that it does not matter who computes the derivative.
+"""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from typing import Final
 
 import torch
 
@@ -35,26 +41,58 @@ def flash_attention(
     return found, cast(whole, at.kind(at.fakes[1].dtype))
 
 
-def _alone(at: FxSite, found: V) -> tuple[V | None, ...]:
-    """A result that nobody wants another one beside; those are what a GPU's derivative starts from, which is torch's."""
+_WALKING: Final = 9
+"""The major compute capability of GPUs on which a derivative is walks over keys and over queries, and needs no matrix of scores."""
+
+
+_WIDEST: Final = 256
+"""Columns of heads that walks have registers for."""
+
+
+def _has_walks(at: FxSite, query: V, value: V) -> bool:
+    """Whether planish's derivative is as fast as torch's; both graphs of a training step ask the same."""
+    widths = (query.dims[3], value.dims[3])
+    narrow = query.dtype.itemsize == 2 and all(isinstance(dim, int) and dim <= _WIDEST for dim in widths)
+    return narrow and torch.cuda.get_device_capability(at.fakes[0].device)[0] == _WALKING
+
+
+def _needed(at: FxSite) -> set[int]:
+    """Which results of a node somebody wants."""
     wanted = [user.args[1] for user in at.node.users if user.target is operator.getitem]
-    if len(wanted) != len(at.node.users) or any(number != 0 for number in wanted):
-        raise at.refuse("its derivative is torch's")
-    others = at.node.meta["val"][1:]
-    zeros = [
-        at.full(tuple(fake.shape), 0, at.kind(fake.dtype)) if isinstance(fake, torch.Tensor) else None
-        for fake in others
-    ]
-    return (found, *zeros)
+    if len(wanted) != len(at.node.users):
+        raise at.refuse("its results are not told apart")
+    return {number for number in wanted if isinstance(number, int)}
 
 
 def _on_gpu(
     at: FxSite, operands: tuple[V, V, V], bias: V | None, dropout: float, is_causal: bool, scale: float | None
-) -> tuple[V | None, ...]:
+) -> tuple[object, ...]:
+    """The result, log Σ e^score of each row in torch's layout if the derivative wants it, and zeros for the state of generators that nobody has asked."""
     query, key, value = operands
     if dropout:
         raise at.refuse("with dropout")
-    return _alone(at, attention(query, key, value, bias, is_causal, 0, scale))
+    others = at.node.meta["val"][1:]
+    rows: V | None = None
+    if _needed(at) == {0}:
+        found = attention(query, key, value, bias, is_causal, 0, scale)
+    elif not _has_walks(at, query, value):
+        raise at.refuse("its derivative is torch's")
+    else:
+        found, whole = attention_rows(query, key, value, bias, is_causal, 0, scale)
+        rows = _as_rows(whole, tuple(others[0].shape))
+    rest = [
+        at.full(tuple(fake.shape), 0, at.kind(fake.dtype)) if isinstance(fake, torch.Tensor) else fake
+        for fake in others
+    ]
+    return (found, *rest) if rows is None else (found, rows, *rest[1:])
+
+
+def _as_rows(whole: V, dims: tuple[int, ...]) -> V:
+    """A number for each row in the shape that torch keeps them in: an axis more, or rows more than there are."""
+    if len(dims) > whole.rank:
+        return whole.reshape(dims)
+    more = [size - dim for size, dim in zip(dims, whole.dims, strict=True)]
+    return whole.pad([0] * whole.rank, more) if any(more) else whole
 
 
 @lowering("aten._scaled_dot_product_flash_attention")
@@ -68,8 +106,8 @@ def flash_attention_on_gpu(
     return_debug_mask: bool = False,
     *,
     scale: float | None = None,
-) -> tuple[V | None, ...]:
-    """What torch has several kernels for, without a derivative."""
+) -> tuple[object, ...]:
+    """What torch has several kernels for."""
     return _on_gpu(at, (query, key, value), None, dropout_p, is_causal, scale)
 
 
@@ -86,8 +124,98 @@ def biased_attention_on_gpu(
     return_debug_mask: bool = False,
     *,
     scale: float | None = None,
-) -> tuple[V | None, ...]:
+) -> tuple[object, ...]:
     return _on_gpu(at, (query, key, value), attn_bias, dropout_p, is_causal, scale)
+
+
+def _back_on_gpu(
+    at: FxSite,
+    given: tuple[V, V, V, V, V, V],
+    bias: V | None,
+    dropout: float,
+    is_causal: bool,
+    scale: float | None,
+) -> tuple[V, ...]:
+    gradient, query, key, value, out, rows = given
+    if dropout:
+        raise at.refuse("with dropout")
+    if not _has_walks(at, query, value):
+        raise at.refuse("its forward is torch's")
+    whole = rows.reshape(rows.dims[:3]) if rows.rank > 3 else rows
+    whole = whole.slice([0, 0, 0], list(query.dims[:3]))
+    return attention_back(gradient, query, key, value, out, whole, bias, is_causal, 0, scale)
+
+
+@lowering("aten._scaled_dot_product_flash_attention_backward")
+def flash_attention_back_on_gpu(
+    at: FxSite,
+    gradient: V,
+    query: V,
+    key: V,
+    value: V,
+    out: V,
+    logsumexp: V,
+    cum_seq_q: V | None,
+    cum_seq_k: V | None,
+    max_q: int,
+    max_k: int,
+    dropout_p: float,
+    is_causal: bool,
+    philox_seed: V | None,
+    philox_offset: V | None,
+    *,
+    scale: float | None = None,
+) -> tuple[V, ...]:
+    given = (gradient, query, key, value, out, logsumexp)
+    return _back_on_gpu(at, given, None, dropout_p, is_causal, scale)
+
+
+@lowering("aten._scaled_dot_product_cudnn_attention_backward")
+def cudnn_attention_back_on_gpu(
+    at: FxSite,
+    gradient: V,
+    query: V,
+    key: V,
+    value: V,
+    out: V,
+    logsumexp: V,
+    philox_seed: V | None,
+    philox_offset: V | None,
+    attn_bias: V | None,
+    cum_seq_q: V | None,
+    cum_seq_k: V | None,
+    max_q: int,
+    max_k: int,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    scale: float | None = None,
+) -> tuple[V, ...]:
+    given = (gradient, query, key, value, out, logsumexp)
+    return _back_on_gpu(at, given, attn_bias, dropout_p, is_causal, scale)[:3]
+
+
+@lowering("aten._scaled_dot_product_efficient_attention_backward")
+def efficient_attention_back_on_gpu(
+    at: FxSite,
+    gradient: V,
+    query: V,
+    key: V,
+    value: V,
+    attn_bias: V | None,
+    out: V,
+    logsumexp: V,
+    philox_seed: V | None,
+    philox_offset: V | None,
+    dropout_p: float,
+    grad_input_mask: Sequence[bool],
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[V | None, ...]:
+    given = (gradient, query, key, value, out, logsumexp)
+    found = [*_back_on_gpu(at, given, attn_bias, dropout_p, is_causal, scale), None][:4]
+    return tuple(each if wanted else None for each, wanted in zip(found, grad_input_mask, strict=True))
 
 
 @lowering("aten._scaled_dot_product_flash_attention_for_cpu_backward")

@@ -7,7 +7,7 @@ from math import prod
 from typing import cast
 
 from planish.dtypes import PtrDType
-from planish.uop.nest import SIDE_BY_SIDE, THREADS, closed_by
+from planish.uop.nest import SIDE_BY_SIDE, THREADS, closed_by, without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
 from planish.uop.ranges import is_rank, kind_of
@@ -36,7 +36,7 @@ def _is_open(node: UOp) -> bool:
 
 
 def local_bytes(sink: UOp, *, in_lanes: bool = False, final: bool = False) -> int:
-    """How much LOCAL memory a kernel needs; what is made of a buffer element by element takes its place.
+    """How much LOCAL memory a kernel needs; what is made of a buffer element by element takes its place, if nobody reads that later.
 
     With `in_lanes`, only that of rows which several lanes have each for itself. If it is `final`, elements that several threads make
     have a place of their own: another action may yet have given each its thread.
@@ -45,6 +45,10 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False, final: bool = False) -> in
     threads = frozenset(n for n in nodes if n.op is Ops.RANGE and kind_of(n) in THREADS)
     alone = not threads
     unrolled = any(n.op is Ops.UNROLL for n in nodes)
+    readers: dict[UOp, list[UOp]] = {}
+    for node in nodes:
+        if node.op is Ops.INDEX and node.src[0].op is Ops.BUFFERIZE:
+            readers.setdefault(node.src[0], []).append(node)
     kept: dict[UOp, int] = {}
     several: set[UOp] = set()
     total = 0
@@ -62,11 +66,13 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False, final: bool = False) -> in
                 several.add(node)
             single = not final or threads <= frozenset[UOp]().union(*(place.ranges for place in node.src[1:]))
             for read in x.toposort(lambda n: n.op not in {Ops.REDUCE, Ops.INDEX}):
-                own = alone or (
-                    single and read.src[1:] == node.src[1:]
-                )  # a thread reads just what it then writes
-                if read.op is Ops.INDEX and own and kept.get(read.src[0]) == kept[node]:
+                # a thread reads just what it then writes
+                own = alone or (single and tuple(map(without_gate, read.src[1:])) == node.src[1:])
+                if read.op is not Ops.INDEX or not own or kept.get(read.src[0]) != kept[node]:
+                    continue
+                if len(readers[read.src[0]]) == 1 or set(readers[read.src[0]]) <= set(x.toposort()):
                     kept[read.src[0]] = 0
+                    break  # there is one place to take
         elif node.op is Ops.REDUCE:
             group = [
                 r for r in node.src[1:] if isinstance(r.arg, Axis) and kind_of(r) is AxisType.GROUP_REDUCE

@@ -6,7 +6,7 @@ The values of a range may be taken in any order, or side by side, unless
 * a STORE in its loop writes to a place that does not depend on it: the last one counts;
 * a STORE writes to a place that data decides: two iterations may meet there, and the later one counts. (Ranges that
   provably keep places apart are free: of `m[idx[i]*64 + j]`, j < 64, the j; of `m[i*64 + idx[i]]`, idx < 64, the i; and any range
-  that a gate compares with what the row leaves when it is divided by something, as `claim` makes it.) A place that no data decides is
+  that a gate compares with what the row leaves when it is divided by something, as `claim` makes it, or lets its first value through alone.) A place that no data decides is
   written once, by the contract of kernels;
 * the kernel reads a buffer that it writes, elsewhere than at the place written.
 
@@ -59,7 +59,7 @@ def _why_ordered(r: UOp, place: UOp, store: UOp) -> str | None:
     index = plain_index(place)
     if index is None:
         return "it is not known where is stored"
-    if _is_claimed(r, place, index):
+    if _is_claimed(r, place, index) or _is_first_alone(r, place, index):
         return None
     if r not in index.ranges:
         return "every iteration stores to the same place"
@@ -83,11 +83,37 @@ def _is_claimed(r: UOp, place: UOp, index: UOp) -> bool:
                 continue
             if r not in number.ranges or not is_row_major(number):
                 continue
-            rows = [index, *(simplify(index // n) for n in dict.fromkeys(_factors(index)))]
-            rows += _rows_of_data(index, _limits(place, index))
+            rows = [row for part in (index, _below(index)) for row in _rows(part, _limits(place, index))]
             if any(simplify(row % left.src[1]) is simplify(left) for row in rows):
                 return True
     return False
+
+
+def _is_first_alone(r: UOp, place: UOp, index: UOp) -> bool:
+    """Whether a gate lets no value of a range through but the first."""
+    gate = place.src[1]
+    if gate is index or r in index.ranges:
+        return False
+    clauses = conjuncts(gate.src[0]) or ()
+    return any(
+        c.op is Ops.CMPLT and c.src[0] is r and c.src[1].op is Ops.CONST and c.src[1].arg == 1
+        for c in clauses
+    )
+
+
+def _rows(index: UOp, limits: Sequence[_Limit]) -> Iterator[UOp]:
+    """What follows from a place: it, and the rows that it may lie in."""
+    yield index
+    for n in dict.fromkeys(_factors(index)):
+        yield simplify(index // n)
+    yield from _rows_of_data(index, limits)
+
+
+def _below(index: UOp) -> UOp:
+    """A place less its terms beyond all that data adds up to: they follow from the place, and so does what is left."""
+    beyond = _beyond_data(index)
+    left = [term for term in _summands(index) if not (_terms(term) and term.ranges <= beyond)]
+    return simplify(sum(left[1:], left[0])) if left and beyond else index
 
 
 def _chosen(index: UOp) -> list[UOp]:
