@@ -91,22 +91,10 @@ _OWN = (
 )  # fmt: skip
 _MODULES = frozenset(
     {
-        "data",
-        "debug",
-        "distributed",
-        "fft",
-        "io",
-        "linalg",
-        "llir",
-        "memory",
-        "nn",
-        "optim",
-        "ptir",
-        "random",
-        "tree",
-        "uop",
+        "data", "debug", "distributed", "fft", "io", "linalg", "llir", "memory", "nn", "optim", "ptir",
+        "random", "tree", "uop",
     }
-)
+)  # fmt: skip
 _HOMES = {
     "arguments": "TensorSpec",
     "associative": "associative_scan",

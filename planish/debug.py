@@ -108,11 +108,11 @@ def breakpoint(*, ordered: bool = True) -> None:
         raise PlanishError("debug.breakpoint: there is no function to stop in")
     seen = {name: value for name, value in frame.f_locals.items() if _is_of_tensors(value)}
     rest = {name: value for name, value in frame.f_locals.items() if name not in seen}
-    stop = _Stop(frame.f_code.co_filename, frame.f_lineno, _Names(frame.f_globals, rest))
+    stop = _Stop(frame.f_code.co_filename, frame.f_lineno, _DebuggerNames(frame.f_globals, rest))
     effect("debug.breakpoint", stop, (), {"seen": seen})
 
 
-class _Names:
+class _DebuggerNames:
     """Names that the debugger knows beside tensors."""
 
     def __init__(self, module: dict[str, Any], local: dict[str, Any]) -> None:
@@ -125,7 +125,7 @@ class _Stop:
 
     file: str
     line: int
-    names: _Names
+    names: _DebuggerNames
 
     @property
     def __name__(self) -> str:

@@ -19,21 +19,9 @@ from types import CodeType, FrameType
 from typing import Self
 
 __all__ = [
-    "DTypeError",
-    "GraphError",
-    "InternalError",
-    "Location",
-    "LoweringError",
-    "NanError",
-    "OutOfMemoryError",
-    "ParseError",
-    "PassError",
-    "PlanishError",
-    "RewriteError",
-    "SettingsError",
-    "ShapeError",
-    "VerifyError",
-]
+    "DTypeError", "GraphError", "InternalError", "Location", "LoweringError", "NanError", "OutOfMemoryError",
+    "ParseError", "PassError", "PlanishError", "RewriteError", "SettingsError", "ShapeError", "VerifyError",
+]  # fmt: skip
 
 # Not resolved: code objects hold the path as it was imported, links included.
 _PACKAGE_PREFIX = str(Path(__file__).absolute().parent) + os.sep

@@ -25,25 +25,9 @@ from planish.frontend.tensor.padding import pad
 from planish.frontend.tensor.pointwise import floating
 
 __all__ = [
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
+    "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
 
 Norm = Literal["backward", "ortho", "forward"]
 _COMPLEX = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
@@ -127,22 +111,14 @@ def ifft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
 
 
 def fftn(
-    x: Tensor,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: Norm = "backward",
+    x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
     """The transform over axes."""
     return _transform("fftn", x, s, None if axes is None else tuple(axes), norm, False)
 
 
 def ifftn(
-    x: Tensor,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: Norm = "backward",
+    x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
     """The inverse transform over axes."""
     return _transform("ifftn", x, s, None if axes is None else tuple(axes), norm, True)
@@ -180,66 +156,42 @@ def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "back
 
 
 def rfftn(
-    x: Tensor,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: Norm = "backward",
+    x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
     """The transform of real numbers over axes; the last keeps its nonnegative frequencies."""
     return _to_half("rfftn", x, s, None if axes is None else tuple(axes), norm)
 
 
 def irfftn(
-    x: Tensor,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: Norm = "backward",
+    x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
     """The inverse of `rfftn`."""
     return _from_half("irfftn", x, s, None if axes is None else tuple(axes), norm)
 
 
 def fft2(
-    x: Tensor,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] = (-2, -1),
-    norm: Norm = "backward",
+    x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
 ) -> Tensor:
     """The transform over two axes."""
     return fftn(x, s, axes, norm)
 
 
 def ifft2(
-    x: Tensor,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] = (-2, -1),
-    norm: Norm = "backward",
+    x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
 ) -> Tensor:
     """The inverse transform over two axes."""
     return ifftn(x, s, axes, norm)
 
 
 def rfft2(
-    x: Tensor,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] = (-2, -1),
-    norm: Norm = "backward",
+    x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
 ) -> Tensor:
     """The transform of real numbers over two axes; the last keeps its nonnegative frequencies."""
     return rfftn(x, s, axes, norm)
 
 
 def irfft2(
-    x: Tensor,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] = (-2, -1),
-    norm: Norm = "backward",
+    x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
 ) -> Tensor:
     """The inverse of `rfft2`."""
     return irfftn(x, s, axes, norm)

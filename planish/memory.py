@@ -9,24 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, overload
 
 from planish.compiler.device_kinds import KeptMemory, kind_of
-from planish.runtime.memory import Statistics
+from planish.runtime.memory import PoolStatistics
 
 if TYPE_CHECKING:
-    from planish.runtime.cuda.memory import Statistics as GpuStatistics
+    from planish.runtime.cuda.memory import GpuStatistics
 
-__all__ = ["Statistics", "release", "statistics"]
+__all__ = ["PoolStatistics", "release", "statistics"]
 
 
 @overload
-def statistics(device: Literal["cpu"] = "cpu") -> Statistics: ...
+def statistics(device: Literal["cpu"] = "cpu") -> PoolStatistics: ...
 @overload
-def statistics(device: str) -> Statistics | GpuStatistics: ...
-def statistics(device: str = "cpu") -> Statistics | GpuStatistics:
+def statistics(device: str) -> PoolStatistics | GpuStatistics: ...
+def statistics(device: str = "cpu") -> PoolStatistics | GpuStatistics:
     """Bytes in use, bytes kept and the most that are kept, and how many blocks were new and how many were there already.
 
     Of a GPU: bytes in use, bytes kept, and how often its driver was asked for more.
     """
-    found: Statistics | GpuStatistics = _kept(device).statistics
+    found: PoolStatistics | GpuStatistics = _kept(device).statistics
     return found
 
 

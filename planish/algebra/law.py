@@ -47,6 +47,10 @@ class Letter(NamedTuple):
         return self.name in CONSTANTS
 
     @property
+    def is_bool(self) -> bool:
+        return self.name in BOOLS
+
+    @property
     def is_named(self) -> bool:
         """Whether it is a certain number of the dtype."""
         return self.name in NAMED
@@ -71,6 +75,10 @@ class Apply(NamedTuple):
     @property
     def is_constant(self) -> bool:
         return False
+
+    @property
+    def is_comparison(self) -> bool:
+        return self.op in COMPARISONS
 
 
 Expression: TypeAlias = "Letter | Number | Apply"
@@ -115,9 +123,7 @@ class Law:
     def of_comparisons(self) -> bool:
         """Whether it is logic of comparisons: its kinds are those of what is compared."""
         left = self.left
-        return left.op in LOGIC and any(
-            isinstance(part, Apply) and part.op in COMPARISONS for part in walk(left)
-        )
+        return left.op in LOGIC and any(isinstance(part, Apply) and part.is_comparison for part in walk(left))
 
     @property
     def right(self) -> Expression:

@@ -31,6 +31,7 @@ from planish.scalars import FUNCTIONS as SCALARS
 from planish.scalars import Scalar
 
 TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+EQUALITIES: Final = ("==", "!=")
 SHIFTING: Final = ("shl", "shr_logical", "shr_arithmetic")
 
 
@@ -312,14 +313,10 @@ SELECTS: Final = (
     law("where(p, p, y) -> p | y", BOOL, "FoldSelectOfItsPredicate", uop=False),
     law("where(p, x, p) -> p & x", BOOL, "FoldSelectOfItsPredicate", uop=False),
     # -- a comparison of the branches -----------------------------------------------------------------------------
-    law("where(x < y, x, y) -> min(x, y)", BITS, "ReplaceSelectByMinMax", uop=INTEGRAL),
-    law("where(x < y, y, x) -> max(x, y)", BITS, "ReplaceSelectByMinMax", uop=INTEGRAL),
-    law("where(x <= y, x, y) -> min(x, y)", BITS, "ReplaceSelectByMinMax", uop=INTEGRAL),
-    law("where(x <= y, y, x) -> max(x, y)", BITS, "ReplaceSelectByMinMax", uop=INTEGRAL),
-    law("where(x > y, x, y) -> max(x, y)", BITS, "ReplaceSelectByMinMax", uop=False),
-    law("where(x > y, y, x) -> min(x, y)", BITS, "ReplaceSelectByMinMax", uop=False),
-    law("where(x >= y, x, y) -> max(x, y)", BITS, "ReplaceSelectByMinMax", uop=False),
-    law("where(x >= y, y, x) -> min(x, y)", BITS, "ReplaceSelectByMinMax", uop=False),
+    *[law(f"where(x {f} y, {chosen}) -> {extreme}(x, y)", BITS, "ReplaceSelectByMinMax", uop=INTEGRAL)
+      for f in ("<", "<=") for chosen, extreme in (("x, y", "min"), ("y, x", "max"))],
+    *[law(f"where(x {f} y, {chosen}) -> {extreme}(x, y)", BITS, "ReplaceSelectByMinMax", uop=False)
+      for f in (">", ">=") for chosen, extreme in (("x, y", "max"), ("y, x", "min"))],
     law("where(x == y, x, y) -> y", BITS, "FoldSelectOfEquality", uop=INTEGRAL),
     law("where(x != y, x, y) -> x", BITS, "FoldSelectOfEquality", uop=INTEGRAL),
 )
@@ -364,8 +361,7 @@ COMPARED_WITH_ITSELF: Final = (
 TURNED_COMPARISONS: Final = (
     *[law(f"c {f} x -> x {g} c", None, "MoveConstantRightOfComparison", uop=False) for f, g in TURNED.items()],
     *[law(f"-x {f} -y -> x {g} y", FLOAT, "CompareWithoutNegs", uop=False) for f, g in TURNED.items()],
-    law("-x == -y -> x == y", NUMBERS, "CompareWithoutNegs", uop=False),
-    law("-x != -y -> x != y", NUMBERS, "CompareWithoutNegs", uop=False),
+    *[law(f"-x {f} -y -> x {f} y", NUMBERS, "CompareWithoutNegs", uop=False) for f in EQUALITIES],
 )
 COMPARED_WITH_ENDS: Final = (
     law("x < lowest -> False", INTEGERS, "FoldComparisonWithExtreme", uop=False),
@@ -389,18 +385,12 @@ NEGATED_COMPARISONS: Final = (
 SHIFTED_COMPARISONS: Final = (
     law("x + a < c -> x < c - a", INDEX),
     law("c < x + a -> c - a < x", INDEX),
-    law("x + c == a -> x == a - c", INTEGERS, "MoveConstantAcrossEquality", uop=False),
-    law("x + c != a -> x != a - c", INTEGERS, "MoveConstantAcrossEquality", uop=False),
-    law("c - x == a -> x == c - a", INTEGERS, "MoveConstantAcrossEquality", uop=False),
-    law("c - x != a -> x != c - a", INTEGERS, "MoveConstantAcrossEquality", uop=False),
-    law("(x ^ c) == a -> x == c ^ a", INTEGERS, "MoveConstantAcrossEquality", uop=False),
-    law("(x ^ c) != a -> x != c ^ a", INTEGERS, "MoveConstantAcrossEquality", uop=False),
-    law("-x == c -> x == -c", NUMBERS, "DropInverseFromEquality", uop=False),
-    law("-x != c -> x != -c", NUMBERS, "DropInverseFromEquality", uop=False),
-    law("~x == c -> x == ~c", BITS, "DropInverseFromEquality", uop=False),
-    law("~x != c -> x != ~c", BITS, "DropInverseFromEquality", uop=False),
-    law("x - y == 0 -> x == y", INTEGERS, "ReplaceComparisonOfDifference", uop=False),
-    law("x - y != 0 -> x != y", INTEGERS, "ReplaceComparisonOfDifference", uop=False),
+    *[law(f"x + c {f} a -> x {f} a - c", INTEGERS, "MoveConstantAcrossEquality", uop=False) for f in EQUALITIES],
+    *[law(f"c - x {f} a -> x {f} c - a", INTEGERS, "MoveConstantAcrossEquality", uop=False) for f in EQUALITIES],
+    *[law(f"(x ^ c) {f} a -> x {f} c ^ a", INTEGERS, "MoveConstantAcrossEquality", uop=False) for f in EQUALITIES],
+    *[law(f"-x {f} c -> x {f} -c", NUMBERS, "DropInverseFromEquality", uop=False) for f in EQUALITIES],
+    *[law(f"~x {f} c -> x {f} ~c", BITS, "DropInverseFromEquality", uop=False) for f in EQUALITIES],
+    *[law(f"x - y {f} 0 -> x {f} y", INTEGERS, "ReplaceComparisonOfDifference", uop=False) for f in EQUALITIES],
 )
 COMPARED_EXTREMA: Final = (
     law("max(x, a) < c -> x < c, a < c", INTEGRAL, when=lambda a, c: a < c),

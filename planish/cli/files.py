@@ -10,7 +10,7 @@ from typing import Final
 from planish.cli.console import CommandError, CommandParser, Console
 from planish.errors import Location, ParseError
 from planish.ptir import Program, json, text
-from planish.ptir.verify import Problem, problems, windows
+from planish.ptir.verify import BrokenInvariant, problems, windows
 
 STDIN: Final = "<stdin>"
 
@@ -93,7 +93,7 @@ def check_input(program: Program, console: Console) -> None:
     raise CommandError
 
 
-def _described(problem: Problem) -> str:
+def _described(problem: BrokenInvariant) -> str:
     where = "" if problem.function is None else f" (in @{problem.function.name})"
     return f"{problem.rule}: {problem.message}{where}"
 

@@ -43,17 +43,9 @@ if TYPE_CHECKING:
     from planish.runtime.kernels import Observer
 
 __all__ = [
-    "PIPELINE",
-    "Cost",
-    "Executable",
-    "KernelInfo",
-    "Level",
-    "Lowered",
-    "Memory",
-    "Program",
-    "compile",
+    "PIPELINE", "Cost", "Executable", "KernelInfo", "Level", "Lowered", "Memory", "Program", "compile",
     "lower",
-]
+]  # fmt: skip
 
 Level = Literal["ptir", "plan", "uop", "schedule", "llir", "llvm", "c", "asm", "cuda", "ptx", "sass"]
 PIPELINE: Final = "inline,expand,expand-complex,fixpoint(canonicalize,cse),dce"

@@ -132,10 +132,10 @@ class _Assembler:
 
     def copy(self, step: planned.Copy) -> None:
         size = self.size(self.plan.buffers[step.target].size)
-        self.body.append(flat.Copy(step.source, step.target, size))
+        self.body.append(flat.CopyBuffer(step.source, step.target, size))
 
     def swap(self, step: planned.Swap) -> None:
-        self.body.append(flat.Swap(step.first, step.second))
+        self.body.append(flat.SwapBuffers(step.first, step.second))
 
     def view(self, step: planned.View) -> None:
         buffer, base = self.plan.buffers[step.buffer], self.plan.buffers[step.base]
@@ -199,7 +199,7 @@ class _Assembler:
         decided = tuple(name for name in mentioned if name not in self.known)
         shapes = tuple(tuple(map(self.size, type.dims)) for type in step.input_types)
         self.body.append(
-            flat.Host(
+            flat.CallHost(
                 _host_call(step, known, decided),
                 step.inputs,
                 shapes,
@@ -219,7 +219,7 @@ class _Assembler:
 
     def routine(self, native: flat.Native) -> None:
         """A routine that is nothing in Python."""
-        self.body.append(flat.Host(lambda arrays, values: ((), ()), (), (), (), (), (), native))
+        self.body.append(flat.CallHost(lambda arrays, values: ((), ()), (), (), (), (), (), native))
 
     def native(self, step: planned.Host) -> flat.Native | None:
         call = step.call

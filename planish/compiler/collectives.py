@@ -31,14 +31,8 @@ if TYPE_CHECKING:
     from planish.compiler import Lowered
 
 _FUNCTIONS: Final = (
-    "Iallreduce",
-    "Iallgather",
-    "Ireduce_scatter_block",
-    "Ialltoall",
-    "Ibcast",
-    "Isend",
-    "Irecv",
-)
+    "Iallreduce", "Iallgather", "Ireduce_scatter_block", "Ialltoall", "Ibcast", "Isend", "Irecv",
+)  # fmt: skip
 """In the order of the C."""
 _SYMBOLS: Final = {
     "collective": "collective",
@@ -87,7 +81,7 @@ class Record(ctypes.Structure):
 
 
 @dataclass(slots=True)
-class _Known:
+class _LoadedCollective:
     """A collective of programs that are loaded."""
 
     step: Host
@@ -109,7 +103,7 @@ class Binding:
     code: Loaded
     is_connected: bool = False
     records: list[Record] = field(default_factory=list)
-    known: dict[int, _Known] = field(default_factory=dict)
+    known: dict[int, _LoadedCollective] = field(default_factory=dict)
     alive: list[Any] = field(default_factory=list)
     """What C has addresses of."""
     failure: BaseException | None = None
@@ -150,7 +144,7 @@ class Binding:
         self.failure = error
         self.call("collectives_error", id(type(error)), id(error))
 
-    def register(self, steps: Iterable[tuple[Host, _Known]]) -> None:
+    def register(self, steps: Iterable[tuple[Host, _LoadedCollective]]) -> None:
         """Records for collectives, in a table that C searches by key."""
         if not self.is_connected and self.world.communicator is not None:
             self.connect()
@@ -270,7 +264,7 @@ def prepare(lowered: Lowered) -> Mapping[int, str]:
     agree(world, name, ptir.print(lowered.function), device, order)
     lines = lines_of(lowered.source)
     known = [
-        (step, _Known(step, name, lines.get(step.op.name, ())))
+        (step, _LoadedCollective(step, name, lines.get(step.op.name, ())))
         for step in steps
         if step.call is not None and step.call.name in _SYMBOLS
     ]

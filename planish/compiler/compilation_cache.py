@@ -38,16 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LATER", "disk_cache", "key", "key_of", "load", "revive", "save", "standard_key", "surroundings"]
 _RELEVANT: Final = (
-    "fastmath",
-    "contract",
-    "winograd",
-    "devectorize",
-    "allow_half8",
-    "beam",
-    "deterministic",
-    "schedule",
+    "fastmath", "contract", "winograd", "devectorize", "allow_half8", "beam", "deterministic", "schedule",
     "keep_collectives",
-)
+)  # fmt: skip
 """Settings that change what is generated."""
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # LLVM, renderers and the search are imported by who asks for them: a function from the cache needs none of them.
 
 
-class Processor(DeviceKind):
+class CpuDevice(DeviceKind):
     """The cores of this machine."""
 
     name: ClassVar[str] = HOST
@@ -118,4 +118,4 @@ class Processor(DeviceKind):
         )
 
 
-KIND = Processor()
+KIND = CpuDevice()

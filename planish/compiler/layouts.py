@@ -87,7 +87,7 @@ class ColumnMajor(Executable):
 
 
 @dataclass(frozen=True, slots=True)
-class LoweredFunction:
+class LaidOutFunction:
     """The kernels of a function, and how its tensors are stored."""
 
     function: ptir.Function
@@ -155,7 +155,7 @@ def lower(
     layout: LayoutName | MemoryLayout = "row_major",
     vector_width: VectorWidth = "native",
     target: str | Target | None = None,
-) -> LoweredFunction:
+) -> LaidOutFunction:
     """The LLIR of a function."""
     chosen = layout_of(layout)
     machine = (
@@ -163,7 +163,7 @@ def lower(
     )
     machine = with_lanes(machine, vector_width, function)
     lowered = lower_function(in_layout(function, chosen), target=machine)
-    return LoweredFunction(function, chosen, vector_width, lowered)
+    return LaidOutFunction(function, chosen, vector_width, lowered)
 
 
-__all__ = ["ColumnMajor", "LoweredFunction", "in_layout", "layout_of", "lower", "place_of", "with_lanes"]
+__all__ = ["ColumnMajor", "LaidOutFunction", "in_layout", "layout_of", "lower", "place_of", "with_lanes"]

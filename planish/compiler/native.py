@@ -32,7 +32,7 @@ from planish.compiler.object_code import (
 from planish.errors import InternalError, ShapeError
 from planish.runtime import entry, fastcall
 from planish.runtime.elf import Loaded
-from planish.runtime.plan import Calculate, Call, Code, Host, KernelCall, PlanState, Read
+from planish.runtime.plan import Calculate, Call, CallHost, Code, KernelCall, PlanState, Read
 from planish.runtime.processors import LEVELS, Processor, check_runs_here, processor
 from planish.schedule.collectives import collectives_in
 from planish.schedule.plan import Role
@@ -111,7 +111,7 @@ class NativeCode:
         symbols = {kernel.name: address for kernel, address in zip(kernels, addresses, strict=True)}
         symbols |= linked()
         homes = lowered.memory.homes
-        hosts = [i for i in self.code.instructions if isinstance(i, Host)]
+        hosts = [i for i in self.code.instructions if isinstance(i, CallHost)]
         if collectives_in(lowered.plan):
             from planish.compiler.collectives import prepare
 
@@ -160,11 +160,11 @@ class NativeCode:
                 frame[self.layout.scratch(site)] = own.ctypes.data
         return frame
 
-    def has_routine(self, step: Host) -> bool:
+    def has_routine(self, step: CallHost) -> bool:
         """Whether machine code does it."""
         return step.native is not None and step.native.routine in self.routines
 
-    def launcher(self, step: Call | Host) -> Callable[[NDArray[np.int64]], int]:
+    def launcher(self, step: Call | CallHost) -> Callable[[NDArray[np.int64]], int]:
         """One launch of a kernel, or one run of a routine, by itself, on the frame of a call, as the function launches it."""
         way = self._make_way(replace(self.code, instructions=(step,)))
         run = way.address("run")
@@ -181,7 +181,7 @@ class NativeCode:
         while status := self._call(self.run, frame.ctypes.data):
             kind, position = status >> 32 << 32, status & 0xFFFFFFFF
             now = self._state(frame, memory, count)
-            if kind == entry.HOST and isinstance(step := self.code.instructions[position], Host):
+            if kind == entry.HOST and isinstance(step := self.code.instructions[position], CallHost):
                 step.step(now)
                 frame[entry.HEAD : entry.HEAD + count] = now.slots
             elif kind == entry.BAD_SIZE and isinstance(step := self.code.instructions[position], Read):

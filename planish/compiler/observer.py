@@ -90,7 +90,7 @@ class CompilationObserver:
 NOBODY: Final = CompilationObserver()
 
 
-class _State:
+class _ObserverState:
     __slots__ = ("observer",)
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class _State:
         """None until somebody asks: then the settings say."""
 
 
-_state = _State()
+_state = _ObserverState()
 
 
 def observer() -> CompilationObserver:

@@ -48,7 +48,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class DeviceCopy:
     """A value in the memory of another device."""
 
     value: Value
@@ -56,7 +56,7 @@ class Copy:
     device: str
 
 
-Step: TypeAlias = Part | Copy
+Step: TypeAlias = Part | DeviceCopy
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Placement:
 
         lines = []
         for step in self.steps:
-            if isinstance(step, Copy):
+            if isinstance(step, DeviceCopy):
                 where = self.devices[step.source]
                 lines.append(f"copy {names[step.source]} from {where} to {step.device}: {names[step.value]}")
             else:
@@ -156,7 +156,7 @@ def placed(function: Function, home: str, given: Sequence[str | None] = ()) -> P
     places = _Places(function, home, given)
     device = places.device
     parts: dict[tuple[int, str], list[Inst]] = {}
-    copies: dict[int, list[Copy]] = {}
+    copies: dict[int, list[DeviceCopy]] = {}
     for inst in function:
         where = device.get(inst.results[0]) if inst.results else places.home
         if where is None:
@@ -164,7 +164,7 @@ def placed(function: Function, home: str, given: Sequence[str | None] = ()) -> P
         level = places.level[inst.results[0]] if inst.results else 0
         source = inst.operands[0] if inst.operands else None
         if inst.op is ops.to_device and source in device and device[source] != where:
-            copies.setdefault(level, []).append(Copy(inst.results[0], source, where))
+            copies.setdefault(level, []).append(DeviceCopy(inst.results[0], source, where))
         else:
             parts.setdefault((level, where), []).append(inst)
     free = [value for value in dict.fromkeys(function.results) if value not in device]
@@ -262,7 +262,7 @@ class PlacedExecutable:
             for param, array, device in zip(function.params, arrays, self.expected, strict=True)
         }
         for step, run, dropped in zip(self.placement.steps, self._parts, self._dropped, strict=True):
-            if isinstance(step, Copy):
+            if isinstance(step, DeviceCopy):
                 known[step.value] = moved(known[step.source], step.device)
             elif run is not None:
                 known.update(zip(step.made, run(*(known[value] for value in step.given)), strict=True))
@@ -288,7 +288,7 @@ def compiled(
     from planish.compiler import compile, prepare
 
     placement = placed(prepare(function, "inline"), home, given)
-    if not any(isinstance(step, Copy) for step in placement.steps) and len(placement.steps) == 1:
+    if not any(isinstance(step, DeviceCopy) for step in placement.steps) and len(placement.steps) == 1:
         (step,) = placement.steps
         if step.device == home:
             return compile(function, passes=passes, donate=donate, device=home)

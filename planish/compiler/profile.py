@@ -22,7 +22,7 @@ from planish.errors import PlanishError
 from planish.ptir.locations import all_locations
 from planish.ptir.ops.definition import OpKey
 from planish.records import dataclass
-from planish.runtime.plan import POLL, Call, Host, Native, PlanState
+from planish.runtime.plan import POLL, Call, CallHost, Native, PlanState
 from planish.schedule import plan as planned
 from planish.schedule.plan import Role, walk
 
@@ -224,7 +224,9 @@ class TimedWalk:
         self.donated = {b.position for b in buffers if b.role is Role.PARAMETER and b.donated}
         launches = len(exe.code.sites)
         hosts = [
-            n for n, step in enumerate(exe.code.instructions) if isinstance(step, Host) and not _polls(step)
+            n
+            for n, step in enumerate(exe.code.instructions)
+            if isinstance(step, CallHost) and not _polls(step)
         ]
         self.hosts = {position: launches + number for number, position in enumerate(hosts)}
         self.counts = [0] * (launches + len(hosts))
@@ -260,7 +262,7 @@ class TimedWalk:
         return found
 
 
-def _polls(step: Host) -> bool:
+def _polls(step: CallHost) -> bool:
     return step.native is not None and step.native.routine == POLL
 
 
@@ -274,7 +276,7 @@ class CpuWalk(TimedWalk):
         self.launch = {
             position: self.native.launcher(step)
             for position, step in enumerate(exe.code.instructions)
-            if isinstance(step, Call) or (isinstance(step, Host) and native.has_routine(step))
+            if isinstance(step, Call) or (isinstance(step, CallHost) and native.has_routine(step))
         }
 
     def run(self) -> list[float]:
@@ -302,7 +304,7 @@ class CpuWalk(TimedWalk):
                 spent[number] += end - begin
                 counts[number] += 1
                 self.intervals.append((number, begin, end))
-                if isinstance(step, Host) and step.native is not None:
+                if isinstance(step, CallHost) and step.native is not None:
                     self.met(step.native, state.slots, begun, self.intervals[-1])
             else:
                 begin = perf_counter()

@@ -30,7 +30,7 @@ from planish.records import dataclass
 from planish.runtime import entry, libraries, native
 from planish.runtime.elf import undefined_symbols
 from planish.runtime.linker import Unit, link
-from planish.runtime.plan import Calculate, Host
+from planish.runtime.plan import Calculate, CallHost
 from planish.runtime.processors import LEVELS, Processor, processor
 from planish.schedule.plan import Role
 from planish.target import cpuid
@@ -112,7 +112,7 @@ def code(lowered: Lowered) -> bytes:
         Unit(kernel_image(lowered, number, made_for), {**_SHARED, "kernel": kernel.name})
         for number, kernel in enumerate(lowered.calls)
     ]
-    for host in (i for i in assembled.code.instructions if isinstance(i, Host)):
+    for host in (i for i in assembled.code.instructions if isinstance(i, CallHost)):
         image = None if host.native is None else routine_image(host.native.routine, made_for)
         if host.native is None or image is None:
             raise CannotStand("a step of the model is done by Python")
@@ -268,7 +268,7 @@ class _PlanFile:
         plan, code = self.lowered.plan, self.assembled.code
         homes, written = self.lowered.memory.homes, {slot for _, slot in self.assembled.sizes}
         written |= computed_slots(code) | {
-            slot for i in code.instructions if isinstance(i, Host) for slot in i.decides
+            slot for i in code.instructions if isinstance(i, CallHost) for slot in i.decides
         }
         seen: set[int] = set()
         self.words.add(len(names))

@@ -30,7 +30,7 @@ from planish.optimize.searched import Measured, Outcome, Search
 from planish.optimize.winners import Imported, Where, Winner, Winners, export, import_file
 from planish.runtime.cache import own_cache
 from planish.runtime.pool import available_cores, wanted_threads
-from planish.runtime.sandbox import Report, TimedKernel, Trial, TrialBuffer
+from planish.runtime.sandbox import CandidateReport, TimedKernel, Trial, TrialBuffer
 from planish.schedule.overwriting import in_place
 from planish.target import Target
 from planish.target import find as find_target
@@ -46,17 +46,9 @@ if TYPE_CHECKING:
 CODE_SETTINGS: Final = ("fastmath", "contract", "devectorize", "allow_half8", "disable_stages")
 """Settings that change the code that a list of actions becomes."""
 _RULES: Final = (
-    "actions",
-    "uop",
-    "stages",
-    "optimize",
-    "llir",
-    "codegen",
-    "compiler/functions.py",
-    "compiler/scheduling.py",
-    "target",
-    "dtypes",
-)
+    "actions", "uop", "stages", "optimize", "llir", "codegen", "compiler/functions.py",
+    "compiler/scheduling.py", "target", "dtypes",
+)  # fmt: skip
 SANDBOX_ENVIRONMENT: Final = {"PLANISH_CACHE": "0", "PLANISH_BEAM": "0"}
 """What a worker is told is complete: its own settings only name the cache."""
 _WORTH: Final = 1 << 12
@@ -348,7 +340,7 @@ def reference_of(sink: UOp, target: Target) -> tuple[tuple[Action, ...], tuple[i
     return (), ()
 
 
-def _measured(report: Report) -> Measured:
+def _measured(report: CandidateReport) -> Measured:
     return Measured(Outcome[report.what.upper()], report.seconds, report.detail)
 
 

@@ -150,7 +150,7 @@ def _work(inst: Inst, device: Device) -> float:
 
 
 @dataclass(slots=True)
-class _Run:
+class _RankRun:
     """One rank's way through a program: when each value is there, and what it all costs."""
 
     mesh: ops.MeshAxes
@@ -240,7 +240,7 @@ def simulate(
     ranks = 1
     for _, size in axes:
         ranks *= size
-    run = _Run(axes, network, device, ranks)
+    run = _RankRun(axes, network, device, ranks)
     overlapped = run.block(entry, 1.0)
     return Prediction(
         ranks,

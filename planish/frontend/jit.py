@@ -26,14 +26,7 @@ from planish.config import settings as with_settings
 from planish.errors import Location, PlanishError
 from planish.frontend import tree
 from planish.frontend.ahead_of_time import LoweredCall
-from planish.frontend.arguments import (
-    CallParts,
-    CallSignature,
-    DimSpec,
-    LeafType,
-    difference,
-    known,
-)
+from planish.frontend.arguments import CallParts, CallSignature, DimSpec, LeafType, difference, known
 from planish.frontend.devices import CPU, checked, common_device, default_device, find
 from planish.frontend.entries import CacheEntry, CapturedCall, prepared, trace_call
 from planish.frontend.flat import own

@@ -21,7 +21,17 @@ from planish.frontend.tensor.composite import composite, composites
 from planish.frontend.tensor.operands import cast_to, from_data
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue
-from planish.ptir.library import activations, losses, normalize, pooling, random_bits, recurrent, resize
+from planish.ptir.library import (
+    activations,
+    losses,
+    normalize,
+    pooling,
+    random_bits,
+    recurrent,
+    resize,
+    sampling,
+    shaping,
+)
 from planish.ptir.library import attention as attentions
 from planish.ptir.ops import random as reference
 from planish.ptir.ops.contract import ConvolutionAttrs, default_accumulator
@@ -171,6 +181,8 @@ max_pool = on_tensors(pooling.max_pool)
 average_pool = on_tensors(pooling.average_pool)
 adaptive_average_pool = on_tensors(pooling.adaptive_average_pool)
 interpolate = on_tensors(resize.interpolate)
+turned_kernel = on_tensors(shaping.turned_kernel)
+grid_sample = on_tensors(sampling.grid_sample)
 
 # --- normalisation ----------------------------------------------------------------------------------------
 

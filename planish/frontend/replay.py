@@ -12,7 +12,6 @@ from planish.ptir.dims import DimLike
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.handle import ElementwiseMethods
-from planish.ptir.ops.checking import keep_quant
 from planish.ptir.ops.definition import Attrs, OpDef, Way
 from planish.ptir.types import TensorType
 
@@ -45,25 +44,6 @@ class Replay(Graph):
         except PlanishError as error:
             error.location = error.location or self.loc
             raise
-
-    def scan(
-        self,
-        body: Callable[..., Built],
-        carries: Sequence[GraphValue],
-        sequences: Sequence[GraphValue] = (),
-        length: DimLike | None = None,
-        reverse: bool = False,
-    ) -> tuple[GraphValue, ...]:
-        """`body(*carries, *slices)` builds the next carries and then the outputs to stack."""
-        steps = sequences[0].dims[0] if length is None else length
-        types = [value.type for value in carries]
-        for value in sequences:
-            # a scale axis moves to the front with the others
-            kept = {axis: axis - 1 for axis in range(1, value.rank)}
-            types.append(keep_quant("scan", value.type, value.dims[1:], kept))
-        region = self._region(ops.scan, body, types)
-        attrs = ops.ScanAttrs(len(carries), steps, reverse)
-        return self.emit_many(ops.scan, (*carries, *sequences), attrs, (region,))
 
     def build_region(self, op: OpDef, build: Callable[..., Built], types: Sequence[TensorType]) -> Region:
         """The region of an op that a Python function builds."""

@@ -60,7 +60,7 @@ def _key_results(source: Any) -> dict[int, Any]:
     }
 
 
-class Compiled:
+class JaxFunction:
     """A function that planish runs, compiled for each kind of arguments that it meets."""
 
     def __init__(
@@ -146,10 +146,10 @@ def compile(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     device: str = "cpu",
-) -> Compiled:
+) -> JaxFunction:
     """A function, or what `jax.jit(f).lower(…)` or `jax.export.export(…)(…)` made of one, run by planish."""
     if hasattr(function, "in_tree") and hasattr(function, "out_tree"):
-        return Compiled(None, _Lowered(function, device), ((), ()), device)
+        return JaxFunction(None, _Lowered(function, device), ((), ()), device)
     if not callable(function):
         raise PlanishError(
             f"a {type(function).__name__} is no function of jax's",
@@ -159,4 +159,4 @@ def compile(
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     own = getattr(function, "__wrapped__", function) if hasattr(function, "lower") else function
     staged = jax.jit(own, static_argnums=numbers, static_argnames=names, keep_unused=True)
-    return Compiled(staged.lower, None, (numbers, names), device)
+    return JaxFunction(staged.lower, None, (numbers, names), device)

@@ -44,42 +44,11 @@ from planish.frontend.tensor.statistics import prod, sum, summed_dtype
 from planish.linalg.norms import Order, matrix_norm
 
 __all__ = [
-    "EigResult",
-    "EighResult",
-    "LstsqResult",
-    "QRResult",
-    "SVDResult",
-    "SlogdetResult",
-    "cholesky",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "inner",
-    "inv",
-    "kron",
-    "lstsq",
-    "matmul",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "multi_dot",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "solve_triangular",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "trace",
-    "vecdot",
-]
+    "EigResult", "EighResult", "LstsqResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond",
+    "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inner", "inv", "kron", "lstsq",
+    "matmul", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "outer", "pinv", "qr",
+    "slogdet", "solve", "solve_triangular", "svd", "svdvals", "tensordot", "trace", "vecdot",
+]  # fmt: skip
 
 
 class EighResult(NamedTuple):

@@ -122,14 +122,10 @@ def _conv_transpose(
             raise ShapeError.of(
                 op, f"output_padding {extra} is not below stride {strides} or dilation {gaps}"
             )
-    channels, outputs, *window = weight.shape
-    parts = weight.reshape((groups, channels // groups, outputs, *window))
-    order = (0, 2, 1, *range(3, 3 + space))
-    turned = fn.permute_dims(parts, order).reshape((groups * outputs, channels // groups, *window))
-    turned = fn.flip(turned, axis=tuple(range(2, 2 + space)))
+    turned = library.turned_kernel(weight, groups)
     ends = []
     for size, step, gap, low, more, length in zip(
-        window, strides, gaps, cut, extra, x.shape[2:], strict=True
+        weight.shape[2:], strides, gaps, cut, extra, x.shape[2:], strict=True
     ):
         reach = gap * (size - 1)
         ends.append((reach - low, reach - low + more))

@@ -1,23 +1,7 @@
 """ONNX models as planish programs: `load` one, `run` it. Programs written for onnxruntime find its names here."""
 
-from planish.onnx import capi
-from planish.onnx.drop_in import (
-    INTERFACE,
-    disable_telemetry_events,
-    enable_telemetry_events,
-    get_all_providers,
-    get_available_providers,
-    get_build_info,
-    get_device,
-    get_version_string,
-    has_collective_ops,
-    install_as_onnxruntime,
-    preload_dlls,
-    print_debug_info,
-    set_default_logger_severity,
-    set_default_logger_verbosity,
-    set_seed,
-)
+from planish.onnx import capi, drop_in
+from planish.onnx.drop_in import *  # noqa: F403 - all that onnxruntime's module has
 from planish.onnx.information import PortInfo
 from planish.onnx.memory_info import OrtAllocatorType, OrtMemoryInfo, OrtMemType
 from planish.onnx.model import Model, load
@@ -32,41 +16,11 @@ from planish.onnx.ort_values import IOBinding, OrtDevice, OrtValue
 from planish.onnx.session import InferenceSession, ModelMetadata, NodeArg
 
 SessionIOBinding = IOBinding
-__version__ = INTERFACE
+__version__ = drop_in.INTERFACE
 
 __all__ = [
-    "ExecutionMode",
-    "ExecutionOrder",
-    "GraphOptimizationLevel",
-    "IOBinding",
-    "InferenceSession",
-    "Model",
-    "ModelMetadata",
-    "NodeArg",
-    "OrtAllocatorType",
-    "OrtDevice",
-    "OrtMemType",
-    "OrtMemoryInfo",
-    "OrtValue",
-    "PortInfo",
-    "RunOptions",
-    "SessionIOBinding",
-    "SessionOptions",
-    "__version__",
-    "capi",
-    "disable_telemetry_events",
-    "enable_telemetry_events",
-    "get_all_providers",
-    "get_available_providers",
-    "get_build_info",
-    "get_device",
-    "get_version_string",
-    "has_collective_ops",
-    "install_as_onnxruntime",
-    "load",
-    "preload_dlls",
-    "print_debug_info",
-    "set_default_logger_severity",
-    "set_default_logger_verbosity",
-    "set_seed",
-]
+    "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "Model",
+    "ModelMetadata", "NodeArg", "OrtAllocatorType", "OrtDevice", "OrtMemType", "OrtMemoryInfo", "OrtValue",
+    "PortInfo", "RunOptions", "SessionIOBinding", "SessionOptions", "__version__", "capi", "load",
+]  # fmt: skip
+__all__ += drop_in.__all__

@@ -125,18 +125,8 @@ def install_as_onnxruntime() -> None:
 
 
 __all__ = [
-    "disable_telemetry_events",
-    "enable_telemetry_events",
-    "get_all_providers",
-    "get_available_providers",
-    "get_build_info",
-    "get_device",
-    "get_version_string",
-    "has_collective_ops",
-    "install_as_onnxruntime",
-    "preload_dlls",
-    "print_debug_info",
-    "set_default_logger_severity",
-    "set_default_logger_verbosity",
+    "disable_telemetry_events", "enable_telemetry_events", "get_all_providers", "get_available_providers",
+    "get_build_info", "get_device", "get_version_string", "has_collective_ops", "install_as_onnxruntime",
+    "preload_dlls", "print_debug_info", "set_default_logger_severity", "set_default_logger_verbosity",
     "set_seed",
-]
+]  # fmt: skip

@@ -101,14 +101,14 @@ def save(
     if not cache.usable:
         return False
     try:
-        data = _Writer(functions, initial, layouts).pack(tape)
+        data = _TapeWriter(functions, initial, layouts).pack(tape)
     except (Unkept, plan_json.Malformed):
         return False
     cache.put(where, data)
     return True
 
 
-class _Writer:
+class _TapeWriter:
     def __init__(
         self, functions: Mapping[int, Signature], initial: Mapping[str, Array], layouts: WeightLayouts
     ) -> None:
@@ -270,7 +270,7 @@ def load(where: str, initial: Mapping[str, Array], layouts: WeightLayouts) -> Fo
                 return None
             functions[id(call)] = function
             calls.append(call)
-        return Found(_Reader(nodes, calls, _arrays(values, initial, layouts)).tape(first), functions)
+        return Found(_TapeReader(nodes, calls, _arrays(values, initial, layouts)).tape(first), functions)
     except (plan_json.Malformed, ValueError, KeyError, IndexError, TypeError):
         return None  # an entry of another make: the model is imported again
 
@@ -295,7 +295,7 @@ def _part(weight: Array, offset: int, shape: tuple[int, ...], dtype: Any) -> Arr
     return np.asarray(whole[offset : offset + size].view(dtype).reshape(shape))
 
 
-class _Reader:
+class _TapeReader:
     def __init__(self, nodes: list[Any], calls: Sequence[Call], arrays: Sequence[Array]) -> None:
         self.nodes, self.calls, self.arrays = nodes, calls, arrays
 

@@ -57,7 +57,7 @@ def zipped(rows: Array, keys: Sequence[Any]) -> list[dict[Any, float]]:
     return [dict(zip(keys, row, strict=True)) for row in table]
 
 
-class Row(NamedTuple):
+class MapRow(NamedTuple):
     """What a node reads of a dictionary: one row, in the order of a vocabulary, or (None) in that of the keys."""
 
     name: str
@@ -86,10 +86,10 @@ class Row(NamedTuple):
             raise InvalidArgument(f"input {info} has a value that is no {self.dtype}: {error}") from None
 
 
-def take_map_inputs(model: ModelProto, ports: Sequence[PortInfo]) -> dict[str, list[Row]]:
+def take_map_inputs(model: ModelProto, ports: Sequence[PortInfo]) -> dict[str, list[MapRow]]:
     """Take what reads dictionaries from the beginning of a model: its rows are inputs then, in place of them."""
     graph = model.graph
-    rows: dict[str, list[Row]] = {info.name: [] for info in ports if info.kind == "map"}
+    rows: dict[str, list[MapRow]] = {info.name: [] for info in ports if info.kind == "map"}
     if not rows:
         return {}
     dtypes = {info.name: info.dtype for info in ports}
@@ -119,14 +119,14 @@ def take_map_inputs(model: ModelProto, ports: Sequence[PortInfo]) -> dict[str, l
     return rows
 
 
-def _vectorized(node: NodeProto, dtype: str) -> Row:
+def _vectorized(node: NodeProto, dtype: str) -> MapRow:
     told = _attributes(node)
     words = _texts(told.get("string_vocabulary", [])) or list(told.get("int64_vocabulary", []))
     own = "object" if dtype == "string" else dtype
-    return Row(node.output[0], own, tuple(words), "" if own == "object" else 0)
+    return MapRow(node.output[0], own, tuple(words), "" if own == "object" else 0)
 
 
-def _cast(node: NodeProto, dtype: str) -> Row:
+def _cast(node: NodeProto, dtype: str) -> MapRow:
     told = _attributes(node)
     to, form, length = (
         told.get("cast_to", b"TO_FLOAT"), told.get("map_form", b"DENSE"), told.get("max_map", 1)
@@ -137,7 +137,7 @@ def _cast(node: NodeProto, dtype: str) -> Row:
         raise Unsupported(f"CastMap {node.name!r} makes rows of {length!r} elements")
     own = _CASTS[to]
     vocabulary = range(length) if form == b"SPARSE" else None
-    return Row(node.output[0], own, vocabulary, _PADDING.get(own, 0))
+    return MapRow(node.output[0], own, vocabulary, _PADDING.get(own, 0))
 
 
 _READERS: Final = {"DictVectorizer": _vectorized, "CastMap": _cast}

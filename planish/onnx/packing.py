@@ -19,14 +19,7 @@ from numpy.typing import NDArray
 
 from planish import dtypes, ptir, target
 from planish.onnx.interpolation import interpolation
-from planish.onnx.weight_layouts import (
-    AS_IT_IS,
-    TURNED,
-    WeightLayouts,
-    channels,
-    interpolated_along,
-    panels,
-)
+from planish.onnx.weight_layouts import AS_IT_IS, TURNED, WeightLayouts, channels, interpolated_along, panels
 from planish.onnx.winograd import best_axis, convolved
 from planish.ptir import ops
 from planish.ptir.builder import Graph

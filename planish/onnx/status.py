@@ -65,18 +65,6 @@ def told_as(kind: type[PlanishError], error: PlanishError) -> PlanishError:
 
 
 __all__ = [
-    "EPFail",
-    "EngineError",
-    "Fail",
-    "InvalidArgument",
-    "InvalidGraph",
-    "InvalidProtobuf",
-    "MissingInput",
-    "ModelLoaded",
-    "NoModel",
-    "NoSuchFile",
-    "NotImplemented",
-    "RuntimeException",
-    "WrongShape",
-    "told_as",
-]
+    "EPFail", "EngineError", "Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "MissingInput",
+    "ModelLoaded", "NoModel", "NoSuchFile", "NotImplemented", "RuntimeException", "WrongShape", "told_as",
+]  # fmt: skip

@@ -28,6 +28,7 @@ from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import Dims, DTypeLike, GraphValue, as_dims, as_dtype
 from planish.ptir.handle import ElementwiseMethods, Number
 from planish.ptir.ops import numerics
+from planish.ptir.ops.checking import keep_quant
 from planish.ptir.ops.collective import MeshAxes
 from planish.ptir.ops.control import ConfigValue
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, OpDef
@@ -245,8 +246,11 @@ class Graph:
             if not sequences or sequences[0].rank == 0:
                 raise self.located(GraphError("a scan without sequences needs a length", op="scan"))
             length = sequences[0].dims[0]
-        slices = [value.type.with_dims(value.dims[1:]) for value in sequences]
-        types = [*(value.type for value in carries), *slices]
+        types = [value.type for value in carries]
+        for value in sequences:
+            # a scale axis moves to the front with the others
+            kept = {axis: axis - 1 for axis in range(1, value.rank)}
+            types.append(keep_quant("scan", value.type, value.dims[1:], kept))
         region = self._region(ops.scan, body, types)
         attrs = ops.ScanAttrs(len(carries), length, reverse)
         return self.emit_many(ops.scan, (*carries, *sequences), attrs, (region,))

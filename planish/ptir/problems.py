@@ -17,7 +17,7 @@ _MAX_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class BrokenInvariant:
     """One broken invariant."""
 
     rule: str
@@ -38,14 +38,14 @@ class Problem:
         return what if self.location is None else f"{what}; at {self.location}"
 
 
-def is_tangled(found: Sequence[Problem]) -> bool:
+def is_tangled(found: Sequence[BrokenInvariant]) -> bool:
     """Whether a plain walk over the function might not end."""
     return any(problem.rule in ("links", "regions") for problem in found)
 
 
-def windows(found: Sequence[Problem]) -> Iterator[str]:
+def windows(found: Sequence[BrokenInvariant]) -> Iterator[str]:
     """For each function with problems, its offending lines with the problems under them."""
-    by_function: dict[Function, list[Problem]] = {}
+    by_function: dict[Function, list[BrokenInvariant]] = {}
     for problem in found[:_MAX_SHOWN]:
         if problem.function is not None:
             by_function.setdefault(problem.function, []).append(problem)
@@ -55,7 +55,7 @@ def windows(found: Sequence[Problem]) -> Iterator[str]:
         yield _window(function, its)
 
 
-def _window(function: Function, found: Sequence[Problem]) -> str:
+def _window(function: Function, found: Sequence[BrokenInvariant]) -> str:
     printer = FunctionPrinter(function, ids=True, lenient=True)
     lines = printer.print()
     under: dict[int, list[str]] = {}

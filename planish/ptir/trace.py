@@ -74,7 +74,7 @@ class ExecutionTraceSink(Protocol):
     def pass_event(self, event: PassEvent) -> None: ...
 
 
-class _State:
+class _TraceState:
     """The sink in force and the number of executions; a lock keeps numbers unique between threads."""
 
     __slots__ = ("count", "lock", "sink")
@@ -85,7 +85,7 @@ class _State:
         self.lock = threading.Lock()
 
 
-_state = _State()
+_state = _TraceState()
 
 
 class SinkGuard:

@@ -42,7 +42,7 @@ from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.ops.checking import FLOATS, INTS, ROUNDED
 from planish.ptir.ops.definition import RETURN, NoAttrs, arity_text
 from planish.ptir.printer import symbols_in
-from planish.ptir.problems import Problem, is_tangled, windows
+from planish.ptir.problems import BrokenInvariant, is_tangled, windows
 from planish.ptir.types import Dim, DimLike, Quant, Symbol, TensorType
 
 RULES: Final = (
@@ -68,16 +68,18 @@ def verify(item: Program | Function) -> None:
     raise error
 
 
-def problems(item: Program | Function) -> list[Problem]:
+def problems(item: Program | Function) -> list[BrokenInvariant]:
     """Every broken invariant."""
     if isinstance(item, Function):
         return _FunctionVerifier(item).run()
-    found: list[Problem] = []
+    found: list[BrokenInvariant] = []
     for name, function in item.functions.items():
         if function.name != name:
-            found.append(Problem("functions", f"the function listed as {name!r} is @{function.name}"))
+            found.append(BrokenInvariant("functions", f"the function listed as {name!r} is @{function.name}"))
     if item.functions and item.entry_name not in item.functions:
-        found.append(Problem("functions", f"the entry {item.entry_name!r} is not among the functions"))
+        found.append(
+            BrokenInvariant("functions", f"the entry {item.entry_name!r} is not among the functions")
+        )
     for function in item.functions.values():
         its = _FunctionVerifier(function).run()
         found += its
@@ -87,7 +89,7 @@ def problems(item: Program | Function) -> list[Problem]:
     return found
 
 
-def _layout_problems(function: Function) -> Iterator[Problem]:
+def _layout_problems(function: Function) -> Iterator[BrokenInvariant]:
     """A layout must say how each parameter and result lies, axis by axis."""
     layout = function.layout
     if layout is None:
@@ -97,7 +99,7 @@ def _layout_problems(function: Function) -> Iterator[Problem]:
         ("results", function.results, layout.results),
     ):
         if [value.type.rank for value in values] != [len(spec) for spec in specs]:
-            yield Problem("functions", f"the layout has {specs} for {what} of other ranks", function)
+            yield BrokenInvariant("functions", f"the layout has {specs} for {what} of other ranks", function)
 
 
 # --- one function -----------------------------------------------------------------------------------------
@@ -123,7 +125,7 @@ class _FunctionVerifier:
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.found: list[Problem] = []
+        self.found: list[BrokenInvariant] = []
         self.about: Inst | None = None
         """The instruction that problems are found with."""
         self.visible: set[Value] = set()
@@ -141,9 +143,9 @@ class _FunctionVerifier:
         """Types looked at already."""
 
     def add(self, rule: str, message: str) -> None:
-        self.found.append(Problem(rule, message, self.function, self.about))
+        self.found.append(BrokenInvariant(rule, message, self.function, self.about))
 
-    def run(self) -> list[Problem]:
+    def run(self) -> list[BrokenInvariant]:
         stack = [self.enter(self.function.body, None)]
         while stack:
             scope = stack[-1]
@@ -401,7 +403,7 @@ def _quant_problem(type: TensorType, quant: Quant) -> str | None:
 # --- calls ------------------------------------------------------------------------------------------------
 
 
-def _call_problems(function: Function, program: Program) -> Iterator[Problem]:
+def _call_problems(function: Function, program: Program) -> Iterator[BrokenInvariant]:
     for inst in function.walk():
         attrs = inst.attrs
         if not isinstance(attrs, ops.CallAttrs):
@@ -409,7 +411,9 @@ def _call_problems(function: Function, program: Program) -> Iterator[Problem]:
         callee = program.functions.get(attrs.callee)
         if callee is None:
             known = ", ".join(f"@{name}" for name in program.functions)
-            yield Problem("calls", f"there is no function @{attrs.callee}; there are {known}", function, inst)
+            yield BrokenInvariant(
+                "calls", f"there is no function @{attrs.callee}; there are {known}", function, inst
+            )
             continue
         sizes: dict[str, DimLike] = {}
         given = [value.type for value in inst.operands]
@@ -417,7 +421,7 @@ def _call_problems(function: Function, program: Program) -> Iterator[Problem]:
             "gives", callee.result_types, [value.type for value in inst.results], sizes
         )
         if message is not None:
-            yield Problem("calls", f"@{callee.name} {message}", function, inst)
+            yield BrokenInvariant("calls", f"@{callee.name} {message}", function, inst)
 
 
 def _mismatch(
@@ -437,4 +441,4 @@ def _mismatch(
     return None
 
 
-__all__ = ["RULES", "Problem", "problems", "verify", "windows"]
+__all__ = ["RULES", "BrokenInvariant", "problems", "verify", "windows"]

@@ -348,22 +348,7 @@ def _one(a: Tensor, index: Tensor, axis: int) -> Tensor:
 
 
 __all__ = [
-    "bernoulli",
-    "bits",
-    "categorical",
-    "cauchy",
-    "choice",
-    "exponential",
-    "fold_in",
-    "gumbel",
-    "key",
-    "laplace",
-    "logistic",
-    "normal",
-    "permutation",
-    "rademacher",
-    "randint",
-    "split",
-    "truncated_normal",
+    "bernoulli", "bits", "categorical", "cauchy", "choice", "exponential", "fold_in", "gumbel", "key",
+    "laplace", "logistic", "normal", "permutation", "rademacher", "randint", "split", "truncated_normal",
     "uniform",
-]
+]  # fmt: skip

@@ -23,7 +23,7 @@ from planish.config import current
 from planish.errors import PlanishError
 from planish.ray.cluster import connected
 from planish.records import dataclass
-from planish.runtime.sandbox import Report, Sandbox, Trial, TrialBuffer
+from planish.runtime.sandbox import CandidateReport, Sandbox, Trial, TrialBuffer
 from planish.target import find as find_target
 
 _START: Final = 120.0
@@ -150,11 +150,11 @@ class SpreadSandbox:
         found = self._tell("extend", kernel, seconds)
         return None if found is None else str(found)
 
-    def measure(self, kernels: Sequence[Trial], best: float) -> list[Report]:
+    def measure(self, kernels: Sequence[Trial], best: float) -> list[CandidateReport]:
         """Each candidate on whichever bench is free."""
         ray = self._cluster.ray
         waiting = deque((number, 0) for number in range(len(kernels)))
-        reports: dict[int, Report] = {}
+        reports: dict[int, CandidateReport] = {}
         running: dict[Any, tuple[Any, int, int]] = {}
         while waiting or running:
             busy = {bench for bench, _, _ in running.values()}
@@ -175,7 +175,7 @@ class SpreadSandbox:
                 if attempts < _ATTEMPTS:
                     waiting.append((number, attempts))
                 else:
-                    reports[number] = Report("crashed", detail="the workers that ran it died")
+                    reports[number] = CandidateReport("crashed", detail="the workers that ran it died")
         return [reports[number] for number in range(len(kernels))]
 
     def contest(self, kernels: Sequence[Trial], seconds: float) -> list[list[float]]:

@@ -21,7 +21,6 @@ from planish.runtime.processors import LEVELS, Processor, check_runs_here, host,
 
 __all__ = [
     "LEVELS", "CompiledModule", "Processor", "check_runs_here", "emit_assembly", "emit_glue", "emit_object", "host", "processor",
-    "target_machine",
 ]  # fmt: skip
 
 Function = Callable[..., None]
@@ -38,11 +37,6 @@ def _machine(made_for: Processor, level: int = 2) -> llvm.TargetMachine:
     return llvm.Target.from_triple(made_for.triple).create_target_machine(
         cpu=made_for.name, features=made_for.features, opt=level, reloc="pic", codemodel="small"
     )
-
-
-def target_machine() -> llvm.TargetMachine:
-    """The machine we run on, as LLVM knows it."""
-    return _machine(host())
 
 
 @cache

@@ -16,21 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from planish.records import dataclass
-from planish.runtime.plan import (
-    Below,
-    Calculate,
-    Call,
-    Code,
-    Copy,
-    Host,
-    Instruction,
-    Jump,
-    Native,
-    Read,
-    Slice,
-    Swap,
-    Unless,
-)
+from planish.runtime import plan
 
 INTERRUPTED: Final = 1
 HOST: Final = 1 << 32
@@ -116,9 +102,11 @@ class FrameLayout:
         return self.argument(self.arguments)
 
 
-def layout_of(code: Code, buffers: int, results: int) -> FrameLayout:
+def layout_of(code: plan.Code, buffers: int, results: int) -> FrameLayout:
     """The frame of a code."""
-    most = max((i.native.words for i in code.instructions if isinstance(i, Host) and i.native), default=0)
+    most = max(
+        (i.native.words for i in code.instructions if isinstance(i, plan.CallHost) and i.native), default=0
+    )
     return FrameLayout(len(code.slots), buffers, len(code.sites), results, most)
 
 
@@ -136,7 +124,7 @@ class _PlanWriter:
 
     def __init__(
         self,
-        code: Code,
+        code: plan.Code,
         kernels: Sequence[NativeKernel],
         itemsizes: Sequence[int],
         homes: Mapping[int, int],
@@ -182,7 +170,9 @@ class _PlanWriter:
 
     def write(self) -> str:
         instructions = self.code.instructions
-        resumes = [n + 1 for n, i in enumerate(instructions) if isinstance(i, Host) and not self.symbol(i)]
+        resumes = [
+            n + 1 for n, i in enumerate(instructions) if isinstance(i, plan.CallHost) and not self.symbol(i)
+        ]
         if resumes:
             start = self.let(f"load i64, ptr {self.word(RESUME)}")
             cases = " ".join(f"i64 {n}, label %i{n}" for n in resumes)
@@ -199,9 +189,9 @@ class _PlanWriter:
         self.lines.append("stopped:")
         self.emit(f"ret i64 {INTERRUPTED}")
         body = "\n".join(self.lines)
-        used = sorted({i.kernel for i in instructions if isinstance(i, Call)})
+        used = sorted({i.kernel for i in instructions if isinstance(i, plan.Call)})
         declared = "".join(self.kernels[number].declaration for number in used)
-        symbols = sorted({self.symbol(i) for i in instructions if isinstance(i, Host)} - {""})
+        symbols = sorted({self.symbol(i) for i in instructions if isinstance(i, plan.CallHost)} - {""})
         declared += "".join(f"declare void @{symbol}(ptr, i64)\n" for symbol in symbols)
         sizes = self.sizes()
         return f"{_DECLARATIONS}\n{declared}{''.join(self.thunks)}\ndefine i64 @run(ptr %frame) {{\n{body}\n}}\n{sizes}"
@@ -224,8 +214,10 @@ class _PlanWriter:
 
     def finish(self) -> None:
         """A result that a loop has left elsewhere is brought to where it was to be."""
-        swapped = {b for i in self.code.instructions if isinstance(i, Swap) for b in (i.first, i.second)}
-        swapped |= {i.buffer for i in self.code.instructions if isinstance(i, Slice)}
+        swapped = {
+            b for i in self.code.instructions if isinstance(i, plan.SwapBuffers) for b in (i.first, i.second)
+        }
+        swapped |= {i.buffer for i in self.code.instructions if isinstance(i, plan.Slice)}
         for number, result in enumerate(self.results):
             if self.homes.get(result.buffer, result.buffer) not in swapped and result.buffer not in swapped:
                 continue
@@ -238,31 +230,31 @@ class _PlanWriter:
                 count = self.let(f"mul i64 {count}, {self.slot(dim)}")
             self.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {wanted}, ptr {place}, i64 {count}, i1 false)")
 
-    def instruction(self, position: int, i: Instruction) -> None:
+    def instruction(self, position: int, i: plan.Instruction) -> None:
         match i:
-            case Call():
+            case plan.Call():
                 self.call(i)
                 self.unasked += self.kernels[i.kernel].work
                 if self.unasked >= _LONG_NS and position + 1 < len(self.code.instructions):
                     self.unasked = 0
                     self.unless_interrupted(f"i{position + 1}")
                     return
-            case Copy(source, target, size):
+            case plan.CopyBuffer(source, target, size):
                 count = self.let(f"mul i64 {self.slot(size)}, {self.itemsizes[target]}")
                 a, b = self.buffer(target), self.buffer(source)
                 self.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {a}, ptr {b}, i64 {count}, i1 false)")
-            case Swap(first, second):
+            case plan.SwapBuffers(first, second):
                 a, b = self.buffer(first), self.buffer(second)
                 for number, value in ((first, b), (second, a)):
                     self.emit(f"store ptr {value}, ptr {self.word(self.layout.buffer(number))}")
-            case Slice(buffer, base, index, size):
+            case plan.Slice(buffer, base, index, size):
                 elements = self.let(f"mul i64 {self.slot(index)}, {self.slot(size)}")
                 count = self.let(f"mul i64 {elements}, {self.itemsizes[base]}")
                 place = self.let(f"getelementptr i8, ptr {self.buffer(base)}, i64 {count}")
                 self.emit(f"store ptr {place}, ptr {self.word(self.layout.buffer(buffer))}")
-            case Calculate(target, op, left, right):
+            case plan.Calculate(target, op, left, right):
                 self.set_slot(target, self.calculated(op, self.slot(left), self.slot(right)))
-            case Read(target, buffer, low, high):
+            case plan.Read(target, buffer, low, high):
                 value = self.let(f"load i64, ptr {self.buffer(buffer)}")
                 above = self.let(f"icmp sge i64 {value}, {low}")
                 below = self.let(f"icmp sle i64 {value}, {high}")
@@ -272,32 +264,32 @@ class _PlanWriter:
                 self.emit(f"ret i64 {BAD_SIZE + position}")
                 self.lines.append(f"i{position}.good:")
                 self.set_slot(target, value)
-            case Jump(to):
+            case plan.Jump(to):
                 self.jump(position, to)
                 return
-            case Unless(flag, to):
+            case plan.Unless(flag, to):
                 raw = self.let(f"load i8, ptr {self.buffer(flag)}")
                 holds = self.let(f"icmp ne i8 {raw}, 0")
                 self.emit(f"br i1 {holds}, label %i{position + 1}, label %i{to}")
                 return
-            case Below(left, right, to):
+            case plan.Below(left, right, to):
                 less = self.let(f"icmp slt i64 {self.slot(left)}, {self.slot(right)}")
                 self.emit(f"br i1 {less}, label %i{position + 1}, label %i{to}")
                 return
-            case Host(native=Native() as native) if self.symbol(i):
+            case plan.CallHost(native=plan.Native() as native) if self.symbol(i):
                 self.routine(native)
                 self.unasked += native.work
-            case Host():
+            case plan.CallHost():
                 self.emit(f"store i64 {position + 1}, ptr {self.word(RESUME)}")
                 self.emit(f"ret i64 {HOST + position}")
                 return
         self.go(position + 1)
 
-    def symbol(self, host: Host) -> str:
+    def symbol(self, host: plan.CallHost) -> str:
         """What the routine of a host instruction is called here; nothing if there is none."""
         return self.routines.get(host.native.routine, "") if host.native else ""
 
-    def routine(self, native: Native) -> None:
+    def routine(self, native: plan.Native) -> None:
         """Its arguments become words of the frame; its chunks go to the pool."""
         for number, buffer in enumerate(native.buffers):
             self.emit(f"store ptr {self.buffer(buffer)}, ptr {self.word(self.layout.argument(number))}")
@@ -341,7 +333,7 @@ class _PlanWriter:
             return self.let(f"select i1 {self.let(f'icmp slt i64 {x}, {y}')}, i64 {x}, i64 {y}")
         return self.let(f"{_WORDS[op]} i64 {x}, {y}")
 
-    def call(self, i: Call) -> None:
+    def call(self, i: plan.Call) -> None:
         kernel = self.kernels[i.kernel]
         self.thunk(i, kernel)
         if kernel.points == 1:
@@ -351,7 +343,7 @@ class _PlanWriter:
         given = f"ptr @site{i.site}, ptr %frame, i64 {kernel.points}, i64 {kernel.work}, i64 {threads}"
         self.emit(f"call void @pool_run({given})")
 
-    def thunk(self, i: Call, kernel: NativeKernel) -> None:
+    def thunk(self, i: plan.Call, kernel: NativeKernel) -> None:
         """The function of a chunk: everything the kernel takes, read from the frame."""
         lines: list[str] = []
 
@@ -378,11 +370,11 @@ class _PlanWriter:
         )
 
 
-def first_sizes(code: Code) -> list[Calculate]:
+def first_sizes(code: plan.Code) -> list[plan.Calculate]:
     """The sizes that are computed before anything else is done."""
-    found: list[Calculate] = []
+    found: list[plan.Calculate] = []
     for step in code.instructions:
-        if not isinstance(step, Calculate):
+        if not isinstance(step, plan.Calculate):
             break
         found.append(step)
     return found
@@ -394,7 +386,7 @@ _WORDS: Final = {"+": "add", "-": "sub", "*": "mul"}
 
 
 def render(
-    code: Code,
+    code: plan.Code,
     kernels: Sequence[NativeKernel],
     itemsizes: Sequence[int],
     homes: Mapping[int, int] = _NO_HOMES,

@@ -20,7 +20,7 @@ from planish.config import current
 from planish.runtime.native import Functions, function, reads_arrays
 
 
-class Statistics(NamedTuple):
+class PoolStatistics(NamedTuple):
     """What a pool holds, in bytes, and what it did."""
 
     used: int
@@ -84,11 +84,11 @@ class Blocks:
         return kept
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> PoolStatistics:
         """What is in use and what is kept."""
-        words = (ctypes.c_int64 * len(Statistics._fields))()
+        words = (ctypes.c_int64 * len(PoolStatistics._fields))()
         self._statistics(ctypes.addressof(words))
-        return Statistics(*words)
+        return PoolStatistics(*words)
 
 
 _word_at: Final = ctypes.c_int64.from_address

@@ -3,10 +3,10 @@
 This is what a plan is executed as. Sizes are integers in slots, computed by instructions like everything else, so that nothing
 here knows where they come from. `run` walks the code in Python; kernels are whatever callables it is given.
 
-    Call   kernel                       Jump    to                       Calculate   slot = slot op slot
-    Copy   buffer ← buffer              Unless  flag: jump               Read        slot = the integer in a buffer
-    Swap   buffers                      Below   slot < slot, else jump   Slice       buffer = base[slot]
-    Host   a routine, or a Python function
+    Call         kernel                 Jump    to                       Calculate   slot = slot op slot
+    CopyBuffer   buffer ← buffer        Unless  flag: jump               Read        slot = the integer in a buffer
+    SwapBuffers  buffers                Below   slot < slot, else jump   Slice       buffer = base[slot]
+    CallHost     a routine, or a Python function
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class CopyBuffer:
     """The first `size` elements of the target are those of the source."""
 
     source: int
@@ -79,7 +79,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
+class SwapBuffers:
     """Two buffers exchange their memory."""
 
     first: int
@@ -206,7 +206,7 @@ class Native:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class CallHost:
     """A Python function on shaped arrays; what it gives is copied into buffers. Machine code may have a routine for it."""
 
     call: HostCall
@@ -234,7 +234,9 @@ class Host:
         return None
 
 
-Instruction: TypeAlias = Call | Copy | Swap | Slice | Calculate | Read | Jump | Unless | Below | Host
+Instruction: TypeAlias = (
+    Call | CopyBuffer | SwapBuffers | Slice | Calculate | Read | Jump | Unless | Below | CallHost
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,16 +75,9 @@ class Told(NamedTuple):
 
 
 _FICKLE: Final = (
-    "processor",
-    "cpu MHz",
-    "bogomips",
-    "physical id",
-    "core id",
-    "apicid",
-    "initial apicid",
-    "cpu cores",
+    "processor", "cpu MHz", "bogomips", "physical id", "core id", "apicid", "initial apicid", "cpu cores",
     "siblings",
-)
+)  # fmt: skip
 """What Linux says of a processor that another one like it, or the same one later, does not share."""
 
 

@@ -122,7 +122,7 @@ Trial = TimedKernel | GpuKernel
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CandidateReport:
     """What became of a candidate: `right`, `wrong`, `crashed`, `hung` or `failed` (to compile)."""
 
     what: str
@@ -270,7 +270,7 @@ class Sandbox:
                 self._workers[number] = None
                 self._starting.discard(number)
 
-    def time(self, kernels: Sequence[Trial]) -> list[Report]:
+    def time(self, kernels: Sequence[Trial]) -> list[CandidateReport]:
         """How long kernels take that are known to be right."""
         return self._batches(kernels, float("inf"), "time")
 
@@ -303,7 +303,7 @@ class Sandbox:
             return f"{gone.what}: {gone.detail}"
         return None if reply[1] is None else str(reply[1])
 
-    def measure(self, kernels: Sequence[Trial], best: float) -> list[Report]:
+    def measure(self, kernels: Sequence[Trial], best: float) -> list[CandidateReport]:
         """Each candidate against what is remembered, and its time; `best` are the seconds of the fastest so far."""
         return self._batches(kernels, best, "run")
 
@@ -332,32 +332,32 @@ class Sandbox:
                     wrong.add(n)
         return [[] if n in wrong else took for n, took in enumerate(times)]
 
-    def _batches(self, kernels: Sequence[Trial], best: float, how: str) -> list[Report]:
-        reports: list[Report] = []
+    def _batches(self, kernels: Sequence[Trial], best: float, how: str) -> list[CandidateReport]:
+        reports: list[CandidateReport] = []
         for start in range(0, len(kernels), len(self._workers)):
             reports += self._batch(kernels[start : start + len(self._workers)], best, how)
         return reports
 
-    def _batch(self, kernels: Sequence[Trial], best: float, how: str) -> list[Report]:
-        reports: dict[int, Report] = {}
+    def _batch(self, kernels: Sequence[Trial], best: float, how: str) -> list[CandidateReport]:
+        reports: dict[int, CandidateReport] = {}
         asked: dict[int, Worker] = {}
         for number, kernel in enumerate(kernels):
             try:
                 asked[number] = self._ready(number)
                 asked[number].send("load", kernel)
             except Gone as gone:
-                reports[number] = Report("failed", detail=f"no worker: {gone.detail}")
+                reports[number] = CandidateReport("failed", detail=f"no worker: {gone.detail}")
         for number, worker in list(asked.items()):
             try:
                 reply = worker.receive(_COMPILE)
             except Gone as gone:
                 self._workers[number] = None
                 del asked[number]
-                reports[number] = Report("failed", detail=f"the compiler {gone.what}: {gone.detail}")
+                reports[number] = CandidateReport("failed", detail=f"the compiler {gone.what}: {gone.detail}")
                 continue
             if reply[0] != "loaded":
                 del asked[number]
-                reports[number] = Report("failed", detail=str(reply[-1]))
+                reports[number] = CandidateReport("failed", detail=str(reply[-1]))
         limit = max(_LEAST, _SLOWER * best) if best < float("inf") else _START
         for number, worker in asked.items():
             worker.send(how, best)
@@ -365,10 +365,12 @@ class Sandbox:
                 what, value = worker.receive(limit)
             except Gone as gone:
                 self._workers[number] = None
-                reports[number] = Report(gone.what, detail=gone.detail)
+                reports[number] = CandidateReport(gone.what, detail=gone.detail)
                 continue
             reports[number] = (
-                Report("right", float(value)) if what == "right" else Report(what, detail=str(value))
+                CandidateReport("right", float(value))
+                if what == "right"
+                else CandidateReport(what, detail=str(value))
             )
         return [reports[number] for number in range(len(kernels))]
 

@@ -11,6 +11,7 @@ from planish.ptir.builder import Graph
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
+from planish.ptir.library.common import plain, spread
 from planish.stablehlo.syntax import HloBlock, HloTensorType, HloValue, Operation, QuantizedElement
 
 if TYPE_CHECKING:
@@ -112,18 +113,6 @@ class Site:
         return self.importer.number(value)
 
 
-def plain(number: Number, dtype: DType) -> Number:
-    """A number as one of a dtype; integers wrap."""
-    if dtype.is_bool:
-        return bool(number)
-    if dtype.is_complex:
-        return complex(number)
-    if dtype.is_float:
-        return float(number.real)
-    value = int(number.real) & ((1 << dtype.bits) - 1)
-    return value - (1 << dtype.bits) if dtype.is_signed and value >> (dtype.bits - 1) else value
-
-
 def cast(x: V, dtype: DType) -> V:
     """A cast, where it is one: complex numbers lose their imaginary part, bools are what is not zero."""
     if x.dtype is dtype:
@@ -133,11 +122,6 @@ def cast(x: V, dtype: DType) -> V:
     if dtype.is_bool:
         return x.ne(0)
     return x.cast(dtype)
-
-
-def spread(x: V, dims: Sequence[DimLike]) -> V:
-    """A value in those dims."""
-    return x if x.dims == tuple(dims) else x.broadcast_to(tuple(dims))
 
 
 def together(*values: V) -> list[V]:

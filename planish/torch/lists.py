@@ -20,9 +20,6 @@ _SINGLE: Final[dict[str, Callable[..., Any]]] = {
 }
 """What stands for an op on one tensor, where torch has no function of that name that takes the same arguments."""
 
-_LEFT: Final = frozenset({"addcdiv.Tensor", "addcmul.Tensor"})
-"""Their numbers are the elements of a tensor."""
-
 
 def written_out() -> dict[Any, Callable[..., Any]]:
     """Decompositions by op, of those that give new lists."""

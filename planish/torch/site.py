@@ -16,6 +16,7 @@ from planish.ptir.builder import Graph
 from planish.ptir.dims import Dim, DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
+from planish.ptir.library.common import plain, spread
 from planish.ptir.library.shaping import broadcast_dims
 from planish.ptir.ops.numerics import accumulator
 from planish.torch.kinds import TO_PLANISH, TO_TORCH
@@ -81,18 +82,6 @@ class FxSite:
         return self.together(*operands, dtype=promotion(self, operands))
 
 
-def plain(number: Any, dtype: DType) -> Number:
-    """A number as one of a dtype: integers wrap, floats become integers by dropping the fraction."""
-    if dtype.is_bool:
-        return bool(number)
-    if dtype.is_complex:
-        return complex(number)
-    if dtype.is_float:
-        return float(number)
-    value = int(number) & ((1 << dtype.bits) - 1)
-    return value - (1 << dtype.bits) if dtype.is_signed and value >> (dtype.bits - 1) else value
-
-
 def promotion(at: FxSite, operands: Sequence[Operand]) -> DType:
     """The dtype that operands meet in: tensors before scalars of tensors before numbers, each only if its kind is higher."""
     best: torch.dtype | None = None
@@ -147,11 +136,6 @@ def cast(x: V, dtype: DType) -> V:
     if x.dtype.is_complex and not dtype.is_complex:
         return cast(x.real(), dtype)
     return x.cast(dtype)
-
-
-def spread(x: V, dims: Sequence[DimLike]) -> V:
-    """A value in those dims."""
-    return x if x.dims == tuple(dims) else x.broadcast_to(tuple(dims))
 
 
 def axis_of(axis: int, rank: int) -> int:

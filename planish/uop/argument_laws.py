@@ -1,18 +1,12 @@
-"""What the argument of each op has to be, besides its type: a table of sentences and tests."""
+"""What the argument of each op has to be: a table of types, sentences and tests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
-from planish.uop.ops import (
-    CLUSTER,
-    REDUCIBLE,
-    AxisType,
-    Box,
-    Lanes,
-    Ops,
-)
+from planish.uop import ops
+from planish.uop.ops import CLUSTER, REDUCIBLE, AxisType, Box, Lanes, Ops
 
 _INT: Final = {int}
 
@@ -45,6 +39,10 @@ def _lane_axes(arg: Lanes) -> bool:
     )
 
 
+def _is_reduction(arg: ops.ReduceAxes) -> bool:
+    return arg.op in REDUCIBLE and type(arg.axes) is tuple and _integers(arg.axes)
+
+
 def _is_box(arg: Box) -> bool:
     counts = (arg.slot, arg.panels, arg.buffers, arg.stay)
     tuples = (arg.dims, arg.strides, arg.sizes, arg.steps)
@@ -58,70 +56,103 @@ def _is_box(arg: Box) -> bool:
     )
 
 
-_BOX_LAW: Final = (
+class ArgumentLaw(NamedTuple):
+    """The types that an argument may have, what one of these must also satisfy, and how to say so."""
+
+    types: tuple[type, ...]
+    says: str = ""
+    holds: Callable[..., bool] | None = None
+
+
+_NONE: Final = type(None)
+NO_ARGUMENT: Final = ArgumentLaw((_NONE,))
+_HINT: Final = ArgumentLaw((str, _NONE))
+_OP: Final = ArgumentLaw((Ops,))
+_SLOT: Final = ArgumentLaw((int,), "a slot: an integer from 0", lambda slot: slot >= 0)
+_SHAPE: Final = ArgumentLaw((tuple,), "the shape: sizes from 0", _dims)
+_LANES: Final = ArgumentLaw((Lanes,), "Lanes of (axis path, size) pairs", _lane_axes)
+_BOX: Final = ArgumentLaw(
+    (Box,),
     "a Box of dims, strides, the two sizes of a panel, and of windows corners and steps for all dims but two",
     _is_box,
 )
-ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
-    Ops.DEFINE_GLOBAL: ("a slot: an integer from 0", lambda slot: slot >= 0),
-    Ops.DEFINE_LOCAL: ("a slot: an integer from 0", lambda slot: slot >= 0),
-    Ops.DEFINE_REG: ("a slot: an integer from 0", lambda slot: slot >= 0),
-    Ops.BUFFER: ("a slot: an integer from 0", lambda slot: slot >= 0),
-    Ops.DEFINE_VAR: (
+ARGUMENTS: Final[dict[Ops, ArgumentLaw]] = {
+    Ops.CONST: ArgumentLaw((bool, int, float, complex)),
+    Ops.VCONST: ArgumentLaw((tuple,)),
+    Ops.DEFINE_GLOBAL: _SLOT,
+    Ops.DEFINE_LOCAL: _SLOT,
+    Ops.DEFINE_REG: _SLOT,
+    Ops.BUFFER: _SLOT,
+    Ops.DEFINE_VAR: ArgumentLaw(
+        (ops.Variable,),
         "a Variable with an identifier as name and integer bounds",
         lambda v: type(v.name) is str and v.name.isidentifier() and type(v.low) is type(v.high) is int,
     ),
-    Ops.SPECIAL: ("a name: an identifier", str.isidentifier),
-    Ops.RESHAPE: ("the shape: sizes from 0", _dims),
-    Ops.EXPAND: ("the shape: sizes from 0", _dims),
-    Ops.PERMUTE: (
+    Ops.SPECIAL: ArgumentLaw((str,), "a name: an identifier", str.isidentifier),
+    Ops.RESHAPE: _SHAPE,
+    Ops.EXPAND: _SHAPE,
+    Ops.PERMUTE: ArgumentLaw(
+        (tuple,),
         "a permutation of the axes",
         lambda arg: _integers(arg) and sorted(arg) == list(range(len(arg))),
     ),
-    Ops.CONTIGUOUS: (
+    Ops.CONTIGUOUS: ArgumentLaw(
+        (tuple, _NONE),
         "a tuple of hints: words, integers, or tuples of them",
         lambda arg: arg is None or _hints(arg),
     ),
-    Ops.PAD: ("a pair of sizes per axis", _pairs),
-    Ops.SHRINK: ("a pair of begin and end per axis", _pairs),
-    Ops.FLIP: ("a bool per axis", lambda arg: all(type(flip) is bool for flip in arg)),
-    Ops.REDUCE_AXIS: (
-        "ReduceAxes of a reducing op and axes",
-        lambda arg: arg.op in REDUCIBLE and type(arg.axes) is tuple and _integers(arg.axes),
-    ),
-    Ops.SCAN_AXIS: (
+    Ops.PAD: ArgumentLaw((tuple,), "a pair of sizes per axis", _pairs),
+    Ops.SHRINK: ArgumentLaw((tuple,), "a pair of begin and end per axis", _pairs),
+    Ops.FLIP: ArgumentLaw((tuple,), "a bool per axis", lambda arg: all(type(flip) is bool for flip in arg)),
+    Ops.REDUCE_AXIS: ArgumentLaw((ops.ReduceAxes,), "ReduceAxes of a reducing op and axes", _is_reduction),
+    Ops.SCAN_AXIS: ArgumentLaw(
+        (ops.ReduceAxes,),
         "ReduceAxes of a reducing op and one axis",
-        lambda arg: (
-            arg.op in REDUCIBLE and type(arg.axes) is tuple and _integers(arg.axes) and len(arg.axes) == 1
-        ),
+        lambda arg: _is_reduction(arg) and len(arg.axes) == 1,
     ),
-    Ops.RANGE: (
+    Ops.RANGE: ArgumentLaw(
+        (ops.Axis,),
         "an Axis of a path of integers and an AxisType",
         lambda a: (
             type(a.path) is tuple and len(a.path) > 0 and _integers(a.path) and type(a.kind) is AxisType
         ),
     ),
-    Ops.INDEX: (
+    Ops.REDUCE: _OP,
+    Ops.SCAN: _OP,
+    Ops.BUFFERIZE: ArgumentLaw((ops.Bufferize,)),
+    Ops.INDEX: ArgumentLaw(
+        (int, _NONE),
         "the rank of a block of the cluster: an integer from 0",
         lambda rank: rank is None or rank >= 0,
     ),
-    Ops.BARRIER: ("whose threads: those of a block, or of a cluster", lambda whose: whose in {None, CLUSTER}),
-    Ops.FETCH: _BOX_LAW,
-    Ops.FETCHED: _BOX_LAW,
-    Ops.WAIT: ("how many groups may be under way: an integer from 0", lambda count: count >= 0),
-    Ops.PREFETCH: ("a locality: 0, 1, 2 or 3", lambda locality: 0 <= locality <= 3),
-    Ops.UNROLL: ("Lanes of (axis path, size) pairs", _lane_axes),
-    Ops.CONTRACT: ("Lanes of (axis path, size) pairs", _lane_axes),
-    Ops.GEP: ("a tuple of lane numbers", _integers),
-    Ops.COMBINE: (
+    Ops.LOAD: _HINT,
+    Ops.STORE: _HINT,
+    Ops.BARRIER: ArgumentLaw(
+        (str, _NONE),
+        "whose threads: those of a block, or of a cluster",
+        lambda whose: whose in {None, CLUSTER},
+    ),
+    Ops.FETCH: _BOX,
+    Ops.FETCHED: _BOX,
+    Ops.WAIT: ArgumentLaw(
+        (int,), "how many groups may be under way: an integer from 0", lambda count: count >= 0
+    ),
+    Ops.PREFETCH: ArgumentLaw((int,), "a locality: 0, 1, 2 or 3", lambda locality: 0 <= locality <= 3),
+    Ops.UNROLL: _LANES,
+    Ops.CONTRACT: _LANES,
+    Ops.GEP: ArgumentLaw((tuple,), "a tuple of lane numbers", _integers),
+    Ops.COMBINE: ArgumentLaw(
+        (ops.Combine,),
         "a Combine of an op that may be done in any order, and a power of two",
         lambda a: a.op in REDUCIBLE and type(a.width) is int and a.width > 0 and not a.width & a.width - 1,
     ),
-    Ops.EXCHANGE: (
+    Ops.EXCHANGE: ArgumentLaw(
+        (ops.Exchange,),
         "an Exchange of 1, 2 or 4 matrices",
         lambda a: a.matrices in {1, 2, 4} and type(a.transposed) is bool,
     ),
-    Ops.WMMA: (
+    Ops.WMMA: ArgumentLaw(
+        (ops.TensorCore,),
         "a TensorCore with a name and three sizes",
         lambda a: (
             type(a.name) is str
@@ -133,4 +164,4 @@ ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
         ),
     ),
 }
-"""What an argument of the right type must also satisfy, and how to say so."""
+"""The arguments of ops that take one; every other op takes none (`NO_ARGUMENT`)."""

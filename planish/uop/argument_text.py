@@ -11,21 +11,9 @@ from planish import dtypes
 from planish.cursor import IDENTIFIER
 from planish.dtypes import DType
 from planish.errors import GraphError
+from planish.uop import ops
 from planish.uop.node import UOp
-from planish.uop.ops import (
-    COMPARISONS,
-    Axis,
-    Box,
-    Bufferize,
-    Combine,
-    DTypeLaw,
-    Exchange,
-    Lanes,
-    Ops,
-    ReduceAxes,
-    TensorCore,
-    Variable,
-)
+from planish.uop.ops import COMPARISONS, Axis, DTypeLaw, Lanes, Ops, Variable
 from planish.uop.reader import Reader
 
 Names = Mapping[UOp, str]
@@ -130,23 +118,24 @@ def _one(key: str, codec: _Codec, optional: bool = False) -> _Form:
     return _Form(((key, codec),), lambda arg: (arg,), lambda parts: parts[0], optional)
 
 
-_REDUCE_AXES: Final = _Form(
-    (("op", _OP_CODEC), ("axes", _TUPLE_CODEC)),
-    lambda arg: tuple(cast("ReduceAxes", arg)),
-    lambda parts: ReduceAxes(cast("Ops", parts[0]), cast("tuple[int, ...]", parts[1])),
-)
-_BOX: Final = _Form(
-    (
-        ("slot", _INT_CODEC), ("dims", _TUPLE_CODEC), ("strides", _TUPLE_CODEC), ("sizes", _TUPLE_CODEC),
-        ("panels", _INT_CODEC), ("buffers", _INT_CODEC), ("rounded", _BOOL_CODEC),
-        ("lower", _TUPLE_CODEC), ("upper", _TUPLE_CODEC), ("steps", _TUPLE_CODEC), ("stay", _INT_CODEC),
-    ),
-    lambda arg: tuple(cast("Box", arg)),
-    lambda parts: Box(*cast("Any", parts)),
-    usual=(
-        ("panels", 1), ("buffers", 1), ("rounded", False), ("lower", ()), ("upper", ()), ("steps", ()),
-        ("stay", 0),
-    ),
+def _record(kind: Any, *codecs: _Codec, named: tuple[str, ...] = (), usual: int = 0) -> _Form:
+    """An argument that is a record: an attribute for each field; the last ones are left out where they have their defaults."""
+    keys = named or kind._fields
+    defaults = zip(
+        keys[len(keys) - usual :], list(kind._field_defaults.values())[-usual:], strict=bool(usual)
+    )
+    return _Form(
+        tuple(zip(keys, codecs, strict=True)),
+        lambda arg: tuple(cast("Any", arg)),
+        lambda parts: kind(*parts),
+        usual=tuple(defaults),
+    )
+
+
+_REDUCE_AXES: Final = _record(ops.ReduceAxes, _OP_CODEC, _TUPLE_CODEC)
+_BOX: Final = _record(
+    ops.Box, _INT_CODEC, _TUPLE_CODEC, _TUPLE_CODEC, _TUPLE_CODEC, _INT_CODEC, _INT_CODEC, _BOOL_CODEC,
+    _TUPLE_CODEC, _TUPLE_CODEC, _TUPLE_CODEC, _INT_CODEC, usual=7,
 )  # fmt: skip
 FORMS: Final[dict[Ops, _Form]] = {
     Ops.FETCH: _BOX,
@@ -173,17 +162,8 @@ FORMS: Final[dict[Ops, _Form]] = {
     Ops.RANGE: _one("axis", _AXIS_CODEC),
     Ops.REDUCE: _one("op", _OP_CODEC),
     Ops.SCAN: _one("op", _OP_CODEC),
-    Ops.BUFFERIZE: _Form(
-        (
-            ("space", _NAME_CODEC),
-            ("removable", _BOOL_CODEC),
-            ("buffers", _INT_CODEC),
-            ("late", _BOOL_CODEC),
-            ("own", _BOOL_CODEC),
-        ),
-        lambda arg: tuple(cast("Bufferize", arg)),
-        lambda parts: Bufferize(*cast("tuple[str, bool, int, bool, bool]", parts)),
-        usual=(("buffers", 1), ("late", False), ("own", False)),
+    Ops.BUFFERIZE: _record(
+        ops.Bufferize, _NAME_CODEC, _BOOL_CODEC, _INT_CODEC, _BOOL_CODEC, _BOOL_CODEC, usual=3
     ),
     Ops.INDEX: _one("peer", _INT_CODEC, optional=True),
     Ops.BARRIER: _one("of", _NAME_CODEC, optional=True),
@@ -194,21 +174,10 @@ FORMS: Final[dict[Ops, _Form]] = {
     Ops.UNROLL: _one("axes", _LANES_CODEC),
     Ops.CONTRACT: _one("axes", _LANES_CODEC),
     Ops.GEP: _one("lanes", _TUPLE_CODEC),
-    Ops.COMBINE: _Form(
-        (("op", _OP_CODEC), ("width", _INT_CODEC), ("before", _BOOL_CODEC)),
-        lambda arg: tuple(cast("Combine", arg)),
-        lambda parts: Combine(cast("Ops", parts[0]), cast("int", parts[1]), cast("bool", parts[2])),
-    ),
-    Ops.EXCHANGE: _Form(
-        (("matrices", _INT_CODEC), ("transposed", _BOOL_CODEC)),
-        lambda arg: tuple(cast("Exchange", arg)),
-        lambda parts: Exchange(cast("int", parts[0]), cast("bool", parts[1])),
-    ),
-    Ops.WMMA: _Form(
-        (("core", _NAME_CODEC), ("tile", _TUPLE_CODEC), ("pending", _INT_CODEC)),
-        lambda arg: tuple(cast("TensorCore", arg)),
-        lambda parts: TensorCore(*cast("tuple[str, tuple[int, int, int], int]", parts)),
-        usual=(("pending", 0),),
+    Ops.COMBINE: _record(ops.Combine, _OP_CODEC, _INT_CODEC, _BOOL_CODEC),
+    Ops.EXCHANGE: _record(ops.Exchange, _INT_CODEC, _BOOL_CODEC),
+    Ops.WMMA: _record(
+        ops.TensorCore, _NAME_CODEC, _TUPLE_CODEC, _INT_CODEC, named=("core", "tile", "pending"), usual=1
     ),
 }
 """How arguments read. CONST and VCONST, whose argument is a number, are written without a key."""

@@ -1,7 +1,7 @@
 """What a well-formed node is: arity, dtype law and argument of every op, checked once, when a node is made.
 
-The op table (`ops.py`) states the common laws; `_OWN` holds those that need more than a line, `_ARGS` the type
-of each argument. A violation is a `GraphError` naming the op, the argument and what was expected; the node is
+The op table (`ops.py`) states the common laws; `_OWN` holds those that need more than a line, `argument_laws.py`
+what each argument has to be. A violation is a `GraphError` naming the op, the argument and what was expected; the node is
 then never entered in a table.
 """
 
@@ -12,21 +12,8 @@ from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from planish.dtypes import DType, PtrDType, bool_
 from planish.errors import GraphError
-from planish.uop.argument_laws import ARG_LAWS
-from planish.uop.ops import (
-    REDUCIBLE,
-    Axis,
-    Box,
-    Bufferize,
-    Combine,
-    DTypeLaw,
-    Exchange,
-    Lanes,
-    Ops,
-    ReduceAxes,
-    TensorCore,
-    Variable,
-)
+from planish.uop.argument_laws import ARGUMENTS, NO_ARGUMENT
+from planish.uop.ops import REDUCIBLE, DTypeLaw, Exchange, Lanes, Ops, Variable
 
 if TYPE_CHECKING:
     from planish.uop.node import UOp
@@ -315,53 +302,11 @@ _OWN: Final[dict[Ops, OwnLaw]] = {
 }
 BY_VALUE: Final = frozenset({Ops.SCAN})
 """Ops whose law looks at more of a source than its dtype."""
-_ARGS: Final[dict[Ops, tuple[type, ...]]] = {
-    Ops.CONST: (bool, int, float, complex),
-    Ops.VCONST: (tuple,),
-    Ops.DEFINE_GLOBAL: (int,),
-    Ops.DEFINE_LOCAL: (int,),
-    Ops.DEFINE_REG: (int,),
-    Ops.DEFINE_VAR: (Variable,),
-    Ops.SPECIAL: (str,),
-    Ops.BUFFER: (int,),
-    Ops.RESHAPE: (tuple,),
-    Ops.PERMUTE: (tuple,),
-    Ops.EXPAND: (tuple,),
-    Ops.PAD: (tuple,),
-    Ops.SHRINK: (tuple,),
-    Ops.FLIP: (tuple,),
-    Ops.CONTIGUOUS: (tuple, type(None)),
-    Ops.REDUCE_AXIS: (ReduceAxes,),
-    Ops.SCAN_AXIS: (ReduceAxes,),
-    Ops.RANGE: (Axis,),
-    Ops.REDUCE: (Ops,),
-    Ops.SCAN: (Ops,),
-    Ops.BUFFERIZE: (Bufferize,),
-    Ops.INDEX: (int, type(None)),
-    Ops.BARRIER: (str, type(None)),
-    Ops.STORE: (str, type(None)),
-    Ops.LOAD: (str, type(None)),
-    Ops.PREFETCH: (int,),
-    Ops.WAIT: (int,),
-    Ops.FETCH: (Box,),
-    Ops.FETCHED: (Box,),
-    Ops.UNROLL: (Lanes,),
-    Ops.CONTRACT: (Lanes,),
-    Ops.GEP: (tuple,),
-    Ops.WMMA: (TensorCore,),
-    Ops.COMBINE: (Combine,),
-    Ops.EXCHANGE: (Exchange,),
-}
-"""The argument types of ops that take one; every other op takes none. (LOAD/STORE: an access hint.)"""
-
-
-_NONE: Final = (type(None),)
 _ALL_LAWS: Final = tuple(
     (
         op.min_sources,
         op.max_sources,
-        _ARGS.get(op, _NONE),
-        ARG_LAWS.get(op),
+        *ARGUMENTS.get(op, NO_ARGUMENT),
         _OWN[op] if op.law is DTypeLaw.OWN else _LAWS[op.law],
     )
     for op in Ops
@@ -375,13 +320,13 @@ def _names(ops: frozenset[Ops]) -> str:
 
 def check(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     """Raise `GraphError` unless these make a well-formed node."""
-    least, most, kinds, arg_law, law = _ALL_LAWS[op]
+    least, most, kinds, says, holds, law = _ALL_LAWS[op]
     count = len(sources)
     if count < least or (most is not None and count > most):
         fail(op, f"given {count} sources ({_typed(sources)})", remedy="pass the sources named in parentheses")
     if type(arg) not in kinds:
         expected = " or ".join("nothing" if k is type(None) else k.__name__ for k in kinds)
         fail(op, f"arg must be {expected}, not {type(arg).__name__} {arg!r}")
-    if arg_law is not None and not arg_law[1](arg):
-        fail(op, f"arg must be {arg_law[0]}, not {arg!r}")
+    if holds is not None and not holds(arg):
+        fail(op, f"arg must be {says}, not {arg!r}")
     law(op, dtype, sources, arg)

@@ -27,7 +27,7 @@ from planish.errors import RewriteError
 from planish.uop.match_functions import FUNCTIONS
 from planish.uop.node import KIND_CODE, Number, UOp
 from planish.uop.ops import ALU, COMPARISONS, Ops
-from planish.uop.pattern import Pattern
+from planish.uop.pattern import NodePattern
 
 if TYPE_CHECKING:
     from planish.uop.matcher import Rule
@@ -44,7 +44,7 @@ _FOLDS: Final = {
 has a zero, shifts a width) is built as nodes and left to the folding rules."""
 
 
-def variants_of(pattern: Pattern) -> Iterator[Pattern]:
+def variants_of(pattern: NodePattern) -> Iterator[NodePattern]:
     """Every way to read a pattern: all orders of commutative operands, every alternative."""
     if pattern.alternatives:
         for alternative in pattern.alternatives:
@@ -57,7 +57,7 @@ def variants_of(pattern: Pattern) -> Iterator[Pattern]:
     orders = [pattern.sources] if pattern.ordered else [pattern.sources, pattern.sources[::-1]]
     for order in orders:
         for sources in product(*(tuple(variants_of(s)) for s in order)):
-            yield Pattern(
+            yield NodePattern(
                 pattern.ops,
                 sources,
                 name=pattern.name,
@@ -67,7 +67,7 @@ def variants_of(pattern: Pattern) -> Iterator[Pattern]:
             )
 
 
-def _inherit(choice: Pattern, whole: Pattern) -> Pattern:
+def _inherit(choice: NodePattern, whole: NodePattern) -> NodePattern:
     """An alternative with the name and dtype kinds of the any_of it stands for."""
     if whole.kinds is not None:
         choice = choice.of(whole.kinds if choice.kinds is None else choice.kinds & whole.kinds)
@@ -79,7 +79,7 @@ class Variant:
 
     __slots__ = ("_function", "_tests", "pattern", "rule")
 
-    def __init__(self, rule: Rule, pattern: Pattern) -> None:
+    def __init__(self, rule: Rule, pattern: NodePattern) -> None:
         self.rule = rule
         self.pattern = pattern
         self._function: MatchFunction | None = None
@@ -113,7 +113,7 @@ def fitting(variants: Iterable[Variant], form: int) -> list[Variant]:
     return found
 
 
-def _form_tests(pattern: Pattern) -> Iterator[tuple[int, int, int]]:
+def _form_tests(pattern: NodePattern) -> Iterator[tuple[int, int, int]]:
     """What a form has to satisfy besides its op: for fields of it, place and width, a bit for each value that is allowed."""
     if pattern.kinds is not None:
         yield 7, 7, sum(1 << KIND_CODE[kind] for kind in pattern.kinds)
@@ -130,7 +130,7 @@ def _form_tests(pattern: Pattern) -> Iterator[tuple[int, int, int]]:
 class _Compiler:
     """Writes one match function as an expression, then has Python compile it, unless it is among those of `match_functions`."""
 
-    def __init__(self, rule: Rule, pattern: Pattern) -> None:
+    def __init__(self, rule: Rule, pattern: NodePattern) -> None:
         self.rule = rule
         self.pattern = pattern
         self.tests: list[str] = []
@@ -143,7 +143,7 @@ class _Compiler:
         self._match(self.pattern, "n", depth=0)
         result = _LOCAL.sub(self._written_out, self._result())
         found = f"(r := {result}) is not None"
-        if isinstance(self.rule.right, Pattern):
+        if isinstance(self.rule.right, NodePattern):
             self.constants |= {"dtype_changed": dtype_changed, "RULE": self.rule}
             found = f"((r := {result}).dtype is n.dtype or dtype_changed(RULE, n, r))"
         tests = " and ".join([*self.tests, found, "r is not n"])
@@ -176,7 +176,7 @@ class _Compiler:
         self.constants[name] = value
         return name
 
-    def _match(self, pattern: Pattern, where: str, depth: int, position: int = 0) -> None:
+    def _match(self, pattern: NodePattern, where: str, depth: int, position: int = 0) -> None:
         proved = depth == 0 or (depth == 1 and position < _FORM_SOURCES)
         if not proved and pattern.ops is not None:
             if len(pattern.ops) == 1:
@@ -204,7 +204,9 @@ class _Compiler:
         if pattern.sources is not None:
             self._match_sources(pattern, pattern.sources, where, depth)
 
-    def _match_sources(self, pattern: Pattern, sources: tuple[Pattern, ...], where: str, depth: int) -> None:
+    def _match_sources(
+        self, pattern: NodePattern, sources: tuple[NodePattern, ...], where: str, depth: int
+    ) -> None:
         count = len(sources)
         if pattern.rest:
             if count and not (depth == 0 and count <= _FORM_SOURCES):
@@ -241,11 +243,11 @@ class _Compiler:
         guard, right = self.rule.when, self.rule.right
         if guard is not None:
             self._test(f"{self._constant(guard, 'when')}({self._arguments(guard, 'guard')})")
-        if isinstance(right, Pattern):
+        if isinstance(right, NodePattern):
             return self._build(right, like="n")
         return f"{self._constant(right, 'rewrite')}({self._arguments(right, 'function')})"
 
-    def _build(self, template: Pattern, like: str) -> str:
+    def _build(self, template: NodePattern, like: str) -> str:
         """An expression that makes the template; `like` is a node of the dtype that constants take."""
         if template.name is not None and template.name in self.names:
             return self.names[template.name]
@@ -276,7 +278,7 @@ class _Compiler:
             parts.append(self._build(source, inner))
         return f"build({self._constant(op, 'OP')}, {', '.join(parts)})"
 
-    def _bound_in(self, *templates: Pattern) -> str | None:
+    def _bound_in(self, *templates: NodePattern) -> str | None:
         """A bound node inside the templates that has the dtype of their operands."""
         for template in templates:
             if template.name in self.names and template.name is not None:
@@ -296,7 +298,7 @@ class _Compiler:
     def _number(self, value: Number) -> str:
         return self._constant(value, "NUMBER")
 
-    def _fold(self, template: Pattern) -> str | None:
+    def _fold(self, template: NodePattern) -> str | None:
         """The template as arithmetic on constants, if it is nothing else."""
         if template.name is not None and template.name in self.names:
             bound = _find(self.pattern, template.name)
@@ -334,11 +336,11 @@ def sources_of(rules: Iterable[Rule]) -> dict[str, str]:
     return {digest_of(text): text for text in sorted(texts)}
 
 
-def _fixed_arity(pattern: Pattern, count: int) -> bool:
+def _fixed_arity(pattern: NodePattern, count: int) -> bool:
     return pattern.ops is not None and all(op.min_sources == op.max_sources == count for op in pattern.ops)
 
 
-def _find(pattern: Pattern, name: str) -> Pattern | None:
+def _find(pattern: NodePattern, name: str) -> NodePattern | None:
     """The sub-pattern that binds a name. (Patterns are a few levels deep: recursion is safe.)"""
     if pattern.name == name:
         return pattern

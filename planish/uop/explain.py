@@ -19,7 +19,7 @@ from planish.uop.compile import same_float
 from planish.uop.matcher import Rule
 from planish.uop.node import UOp
 from planish.uop.ops import COMPARISONS, Ops
-from planish.uop.pattern import Pattern
+from planish.uop.pattern import NodePattern
 
 NOT_OFFERED: Final = "it would apply, and was not offered this node"
 _BARE: Final = frozenset({"", "return None", "return", "pass"})
@@ -53,7 +53,7 @@ class _Reading:
         self.bound: dict[str, UOp] = {}
         self.passed = 0
 
-    def match(self, pattern: Pattern, node: UOp, place: str) -> None:
+    def match(self, pattern: NodePattern, node: UOp, place: str) -> None:
         """Hold a node and what is below it to a pattern. (Patterns are a few levels deep: recursion is safe.)"""
         if pattern.ops is not None:
             self._hold(node.op in pattern.ops, node, f"{place} must be {_ops(pattern)}, it is {node.op.name}")
@@ -77,7 +77,7 @@ class _Reading:
         if pattern.sources is not None:
             self._sources(pattern, pattern.sources, node, place)
 
-    def _sources(self, pattern: Pattern, sources: tuple[Pattern, ...], node: UOp, place: str) -> None:
+    def _sources(self, pattern: NodePattern, sources: tuple[NodePattern, ...], node: UOp, place: str) -> None:
         count = len(sources)
         fits = len(node.src) >= count if pattern.rest else len(node.src) == count
         least = "at least " if pattern.rest else ""
@@ -124,7 +124,7 @@ def _declined(rule: Rule, node: UOp, bound: dict[str, UOp]) -> str:
             return f"{told}, or it finds nothing to do"
         if not guard(*(given[name] for name in names)):
             return told
-    if isinstance(right, Pattern):
+    if isinstance(right, NodePattern):
         return "it would give what is there already"
     names = parameters_of(right)
     if not set(names) <= given.keys():
@@ -165,7 +165,7 @@ def _name(function: object) -> str:
     return "" if name == "<lambda>" else name.strip("_").replace("_", " ")
 
 
-def _ops(pattern: Pattern) -> str:
+def _ops(pattern: NodePattern) -> str:
     names = [op.name for op in sorted(pattern.ops or ())]
     return " or ".join(names[:_SHOWN]) + (f" or {len(names) - _SHOWN} others" if len(names) > _SHOWN else "")
 

@@ -16,7 +16,7 @@ from planish.records import dataclass
 from planish.uop.matcher import Matcher, Rule, rule
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, DEFINES, MOVEMENT, Axis, AxisType, Ops, ReduceAxes, Variable
-from planish.uop.pattern import Pattern, anything, node
+from planish.uop.pattern import NodePattern, anything, node
 
 
 @dataclass(slots=True)
@@ -207,7 +207,7 @@ def _one_width(root: UOp) -> bool:
 # -- the tables ------------------------------------------------------------------------------------------------
 
 
-def law(where: Pattern, holds: Callable[..., bool], says: str) -> Rule:
+def law(where: NodePattern, holds: Callable[..., bool], says: str) -> Rule:
     """A row: `holds` must be true at every node of this form. It may ask for bound names, `root` and `ctx`."""
 
     @wraps(holds)

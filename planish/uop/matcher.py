@@ -30,7 +30,7 @@ from planish.records import dataclass
 from planish.uop.compile import MatchFunction, Variant, fitting, variants_of
 from planish.uop.node import Number, UOp
 from planish.uop.ops import Ops
-from planish.uop.pattern import Pattern, literal
+from planish.uop.pattern import NodePattern, literal
 
 Rewriter = Callable[..., "UOp | None"]
 Guard = Callable[..., bool]
@@ -50,8 +50,8 @@ class Rule:
     def __init__(
         self,
         name: str,
-        left: Pattern,
-        right: Pattern | Rewriter,
+        left: NodePattern,
+        right: NodePattern | Rewriter,
         when: Guard | None,
         file: str = "",
         line: int = 0,
@@ -82,8 +82,8 @@ class Rule:
 
 
 def rule(
-    left: Pattern,
-    right: Pattern | Number | Rewriter,
+    left: NodePattern,
+    right: NodePattern | Number | Rewriter,
     *,
     when: Guard | None = None,
     says: str | None = None,
@@ -95,14 +95,14 @@ def rule(
     """
     if on is not None:
         left = left.of(on)
-    target = right if isinstance(right, Pattern) or callable(right) else literal(right)
+    target = right if isinstance(right, NodePattern) or callable(right) else literal(right)
     if says is None:
-        if not isinstance(target, Pattern) or when is not None:
+        if not isinstance(target, NodePattern) or when is not None:
             raise RewriteError(f"the rule for {left} computes its result: say its equation with `says`")
         says = f"{left} -> {target}"
     written = sys._getframe(1)
     made = Rule(says, left, target, when, written.f_code.co_filename, written.f_lineno)
-    if not isinstance(target, Pattern) or when is not None:
+    if not isinstance(target, NodePattern) or when is not None:
         check_names(made)
     return made
 
@@ -112,7 +112,7 @@ def check_names(made: Rule) -> None:
     asked = {
         name
         for function in (made.right, made.when)
-        if function is not None and not isinstance(function, Pattern)
+        if function is not None and not isinstance(function, NodePattern)
         for name in parameters_of(function)
     } - {"root", "ctx"}
     for variant in made.variants:

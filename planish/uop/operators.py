@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from planish.errors import GraphError
 from planish.uop.ops import Ops
@@ -11,6 +12,26 @@ if TYPE_CHECKING:
     from planish.uop.node import UOp
 
 Number = bool | int | float | complex
+Operator = Callable[[Any, "UOp | Number"], "UOp"]
+
+
+def _first(op: Ops, meaning: str = "") -> Operator:
+    """A method: `op` of this node and another value."""
+
+    def method(self: Operators, other: UOp | Number) -> UOp:
+        return self.alu(op, other)
+
+    method.__doc__ = meaning or op.meaning
+    return method
+
+
+def _second(op: Ops) -> Operator:
+    """A method: `op` of another value and this node."""
+
+    def method(self: Operators, other: UOp | Number) -> UOp:
+        return self._reflected(op, other)
+
+    return method
 
 
 class Operators:
@@ -27,91 +48,38 @@ class Operators:
         def _reflected(self, op: Ops, other: UOp | Number) -> UOp:
             """`op` of the other and this node."""
 
-    def eq(self, other: UOp | Number) -> UOp:
-        """self == other, as a node (Python's == is identity)."""
-        return self.alu(Ops.CMPEQ, other)
-
-    def ne(self, other: UOp | Number) -> UOp:
-        """self != other, as a node."""
-        return self.alu(Ops.CMPNE, other)
-
-    def max(self, other: UOp | Number) -> UOp:
-        """The greater of the two."""
-        return self.alu(Ops.MAX, other)
-
-    def min(self, other: UOp | Number) -> UOp:
-        """The smaller of the two."""
-        return self.alu(Ops.MIN, other)
+    eq = _first(Ops.CMPEQ, "self == other, as a node (Python's == is identity).")
+    ne = _first(Ops.CMPNE, "self != other, as a node.")
+    max = _first(Ops.MAX, "The greater of the two.")
+    min = _first(Ops.MIN, "The smaller of the two.")
 
     def logical_not(self) -> UOp:
         """not self, on bools."""
         return self.alu(Ops.NOT)
 
-    def __add__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.ADD, other)
+    __add__ = _first(Ops.ADD)
+    __sub__ = _first(Ops.SUB)
+    __mul__ = _first(Ops.MUL)
+    __truediv__ = _first(Ops.FDIV)
+    __floordiv__ = _first(Ops.FLOORDIV)
+    __mod__ = _first(Ops.FLOORMOD)
+    __pow__ = _first(Ops.POW)
+    __and__ = _first(Ops.AND)
+    __or__ = _first(Ops.OR)
+    __xor__ = _first(Ops.XOR)
+    __lshift__ = _first(Ops.SHL)
+    __rshift__ = _first(Ops.SHR)
+    __lt__ = _first(Ops.CMPLT)
+    __le__ = _first(Ops.CMPLE)
 
-    def __sub__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.SUB, other)
-
-    def __mul__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.MUL, other)
-
-    def __floordiv__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.FLOORDIV, other)
-
-    def __mod__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.FLOORMOD, other)
-
-    def __truediv__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.FDIV, other)
-
-    def __pow__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.POW, other)
-
-    def __and__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.AND, other)
-
-    def __or__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.OR, other)
-
-    def __xor__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.XOR, other)
-
-    def __lshift__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.SHL, other)
-
-    def __rshift__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.SHR, other)
-
-    def __radd__(self, other: Number) -> UOp:
-        return self._reflected(Ops.ADD, other)
-
-    def __rsub__(self, other: Number) -> UOp:
-        return self._reflected(Ops.SUB, other)
-
-    def __rmul__(self, other: Number) -> UOp:
-        return self._reflected(Ops.MUL, other)
-
-    def __rfloordiv__(self, other: Number) -> UOp:
-        return self._reflected(Ops.FLOORDIV, other)
-
-    def __rmod__(self, other: Number) -> UOp:
-        return self._reflected(Ops.FLOORMOD, other)
-
-    def __rtruediv__(self, other: Number) -> UOp:
-        return self._reflected(Ops.FDIV, other)
-
-    def __lt__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.CMPLT, other)
-
-    def __le__(self, other: UOp | Number) -> UOp:
-        return self.alu(Ops.CMPLE, other)
-
-    def __gt__(self, other: UOp | Number) -> UOp:
-        return self._reflected(Ops.CMPLT, other)
-
-    def __ge__(self, other: UOp | Number) -> UOp:
-        return self._reflected(Ops.CMPLE, other)
+    __radd__ = _second(Ops.ADD)
+    __rsub__ = _second(Ops.SUB)
+    __rmul__ = _second(Ops.MUL)
+    __rtruediv__ = _second(Ops.FDIV)
+    __rfloordiv__ = _second(Ops.FLOORDIV)
+    __rmod__ = _second(Ops.FLOORMOD)
+    __gt__ = _second(Ops.CMPLT)
+    __ge__ = _second(Ops.CMPLE)
 
     def __neg__(self) -> UOp:
         return self.alu(Ops.NEG)

@@ -35,7 +35,7 @@ _SYMBOLS: Final = {
 }  # fmt: skip
 
 
-class Pattern:
+class NodePattern:
     """The shape of a node. Immutable; build them with the functions below and with operators."""
 
     __slots__ = ("alternatives", "arg", "kinds", "name", "ops", "ordered", "rest", "sources")
@@ -43,14 +43,14 @@ class Pattern:
     def __init__(
         self,
         ops: frozenset[Ops] | None = None,
-        sources: tuple[Pattern, ...] | None = None,
+        sources: tuple[NodePattern, ...] | None = None,
         *,
         name: str | None = None,
         arg: object = ...,
         kinds: frozenset[Kind] | None = None,
         ordered: bool = True,
         rest: bool = False,
-        alternatives: tuple[Pattern, ...] = (),
+        alternatives: tuple[NodePattern, ...] = (),
     ) -> None:
         self.ops = ops
         self.sources = sources
@@ -61,16 +61,16 @@ class Pattern:
         self.rest = rest
         self.alternatives = alternatives
 
-    def named(self, name: str) -> Pattern:
+    def named(self, name: str) -> NodePattern:
         """The same shape, bound to a name."""
-        return Pattern(
+        return NodePattern(
             self.ops, self.sources, name=name, arg=self.arg, kinds=self.kinds, ordered=self.ordered,
             rest=self.rest, alternatives=self.alternatives,
         )  # fmt: skip
 
-    def of(self, kinds: frozenset[Kind]) -> Pattern:
+    def of(self, kinds: frozenset[Kind]) -> NodePattern:
         """The same shape, on these dtype kinds only (a comparison: of its operands)."""
-        return Pattern(
+        return NodePattern(
             self.ops, self.sources, name=self.name, arg=self.arg, kinds=kinds, ordered=self.ordered,
             rest=self.rest, alternatives=self.alternatives,
         )  # fmt: skip
@@ -92,72 +92,72 @@ class Pattern:
         for part in (*(self.sources or ()), *self.alternatives):
             yield from part.names()
 
-    def cast(self) -> Pattern:
+    def cast(self) -> NodePattern:
         """CAST of this."""
         return node(Ops.CAST, self)
 
-    def eq(self, other: Pattern | Number) -> Pattern:
+    def eq(self, other: NodePattern | Number) -> NodePattern:
         """self == other."""
         return binary(Ops.CMPEQ, self, other)
 
-    def ne(self, other: Pattern | Number) -> Pattern:
+    def ne(self, other: NodePattern | Number) -> NodePattern:
         """self != other."""
         return binary(Ops.CMPNE, self, other)
 
-    def max(self, other: Pattern | Number) -> Pattern:
+    def max(self, other: NodePattern | Number) -> NodePattern:
         """The greater."""
         return binary(Ops.MAX, self, other)
 
-    def min(self, other: Pattern | Number) -> Pattern:
+    def min(self, other: NodePattern | Number) -> NodePattern:
         """The smaller."""
         return binary(Ops.MIN, self, other)
 
-    def __add__(self, other: Pattern | Number) -> Pattern:
+    def __add__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.ADD, self, other)
 
-    def __sub__(self, other: Pattern | Number) -> Pattern:
+    def __sub__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.SUB, self, other)
 
-    def __mul__(self, other: Pattern | Number) -> Pattern:
+    def __mul__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.MUL, self, other)
 
-    def __floordiv__(self, other: Pattern | Number) -> Pattern:
+    def __floordiv__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.FLOORDIV, self, other)
 
-    def __mod__(self, other: Pattern | Number) -> Pattern:
+    def __mod__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.FLOORMOD, self, other)
 
-    def __truediv__(self, other: Pattern | Number) -> Pattern:
+    def __truediv__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.FDIV, self, other)
 
-    def __pow__(self, other: Pattern | Number) -> Pattern:
+    def __pow__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.POW, self, other)
 
-    def __and__(self, other: Pattern | Number) -> Pattern:
+    def __and__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.AND, self, other)
 
-    def __or__(self, other: Pattern | Number) -> Pattern:
+    def __or__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.OR, self, other)
 
-    def __xor__(self, other: Pattern | Number) -> Pattern:
+    def __xor__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.XOR, self, other)
 
-    def __lshift__(self, other: Pattern | Number) -> Pattern:
+    def __lshift__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.SHL, self, other)
 
-    def __rshift__(self, other: Pattern | Number) -> Pattern:
+    def __rshift__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.SHR, self, other)
 
-    def __lt__(self, other: Pattern | Number) -> Pattern:
+    def __lt__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.CMPLT, self, other)
 
-    def __le__(self, other: Pattern | Number) -> Pattern:
+    def __le__(self, other: NodePattern | Number) -> NodePattern:
         return binary(Ops.CMPLE, self, other)
 
-    def __neg__(self) -> Pattern:
+    def __neg__(self) -> NodePattern:
         return node(Ops.NEG, self)
 
-    def __invert__(self) -> Pattern:
+    def __invert__(self) -> NodePattern:
         return node(Ops.NOT, self)
 
     def __str__(self) -> str:
@@ -170,52 +170,52 @@ class Pattern:
 _CONST_ONLY: Final = frozenset({Ops.CONST})
 
 
-def anything(name: str | None = None, kinds: frozenset[Kind] | None = None) -> Pattern:
+def anything(name: str | None = None, kinds: frozenset[Kind] | None = None) -> NodePattern:
     """Any node (of these dtype kinds)."""
-    return Pattern(name=name, kinds=kinds)
+    return NodePattern(name=name, kinds=kinds)
 
 
-def constant(name: str | None = None, kinds: frozenset[Kind] | None = None) -> Pattern:
+def constant(name: str | None = None, kinds: frozenset[Kind] | None = None) -> NodePattern:
     """Any CONST."""
-    return Pattern(_CONST_ONLY, name=name, kinds=kinds)
+    return NodePattern(_CONST_ONLY, name=name, kinds=kinds)
 
 
-def literal(value: Number) -> Pattern:
+def literal(value: Number) -> NodePattern:
     """The CONST with this value (a float zero: with this sign)."""
-    return Pattern(_CONST_ONLY, arg=value)
+    return NodePattern(_CONST_ONLY, arg=value)
 
 
 def node(
     op: Ops | Iterable[Ops],
-    *sources: Pattern | Number,
+    *sources: NodePattern | Number,
     name: str | None = None,
     arg: object = ...,
     kinds: frozenset[Kind] | None = None,
     rest: bool = False,
-) -> Pattern:
+) -> NodePattern:
     """A node with these sources in this order; `rest` allows more after them. No sources given: any."""
     ops = frozenset({op}) if isinstance(op, Ops) else frozenset(op)
     src = tuple(_pattern(s) for s in sources) if sources or rest else None
-    return Pattern(ops, src, name=name, arg=arg, kinds=kinds, rest=rest)
+    return NodePattern(ops, src, name=name, arg=arg, kinds=kinds, rest=rest)
 
 
-def where(condition: Pattern, x: Pattern | Number, y: Pattern | Number) -> Pattern:
+def where(condition: NodePattern, x: NodePattern | Number, y: NodePattern | Number) -> NodePattern:
     """WHERE(condition, x, y)."""
     return node(Ops.WHERE, condition, x, y)
 
 
-def any_of(*alternatives: Pattern, name: str | None = None) -> Pattern:
+def any_of(*alternatives: NodePattern, name: str | None = None) -> NodePattern:
     """The first alternative that matches. A name is for the whole; then its alternatives have none."""
     if name is not None and any(a.name is not None for a in alternatives):
         raise RewriteError(f"any_of named {name!r}: its alternatives cannot have names of their own")
-    return Pattern(alternatives=alternatives, name=name)
+    return NodePattern(alternatives=alternatives, name=name)
 
 
-def _pattern(value: Pattern | Number) -> Pattern:
-    return value if isinstance(value, Pattern) else literal(value)
+def _pattern(value: NodePattern | Number) -> NodePattern:
+    return value if isinstance(value, NodePattern) else literal(value)
 
 
-def binary(op: Ops, left: Pattern, right: Pattern | Number) -> Pattern:
+def binary(op: Ops, left: NodePattern, right: NodePattern | Number) -> NodePattern:
     other = _pattern(right)
     if op in COMMUTATIVE and left.is_constant and not other.is_constant:
         raise RewriteError(
@@ -224,10 +224,10 @@ def binary(op: Ops, left: Pattern, right: Pattern | Number) -> Pattern:
         )
     same = left.is_leaf and other.is_leaf and left.name is not None and left.name == other.name
     ordered = op not in COMMUTATIVE or other.is_constant or same
-    return Pattern(frozenset({op}), (left, other), ordered=ordered)
+    return NodePattern(frozenset({op}), (left, other), ordered=ordered)
 
 
-def _text(pattern: Pattern, top: bool = False) -> str:
+def _text(pattern: NodePattern, top: bool = False) -> str:
     if pattern.alternatives:
         return "{" + ", ".join(map(_text, pattern.alternatives)) + "}"
     if pattern.sources is None:

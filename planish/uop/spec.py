@@ -37,7 +37,7 @@ _AROUND: Final = 2
 """Lines of the text form shown before and after an offending one."""
 
 
-class Problem(NamedTuple):
+class BrokenLaw(NamedTuple):
     """A node that breaks a law."""
 
     node: UOp
@@ -169,36 +169,36 @@ _ANYWHERE: Final = DEFINES | {Ops.CONST, Ops.VCONST, Ops.DEFINE_VAR}
 _OPENS: Final = {Ops.END: Ops.RANGE, Ops.ENDIF: Ops.IF}
 
 
-def _linear_problems(lines: Sequence[UOp], scope: Scope) -> Iterator[Problem]:
+def _linear_problems(lines: Sequence[UOp], scope: Scope) -> Iterator[BrokenLaw]:
     seen: dict[UOp, tuple[UOp, ...]] = {}  # line -> the loops and IFs it stands in
     open_now: list[UOp] = []
     for line in lines:
         if line in seen:
-            yield Problem(line, LINEAR_LAWS["twice"])
+            yield BrokenLaw(line, LINEAR_LAWS["twice"])
             continue
         opens = _OPENS.get(line.op)
         if opens is not None:
             header = line.src[-1]
             if header in open_now:
                 if open_now[-1] is not header:
-                    yield Problem(line, LINEAR_LAWS["nesting"])
+                    yield BrokenLaw(line, LINEAR_LAWS["nesting"])
                 open_now.remove(header)
             elif header in seen:
-                yield Problem(line, LINEAR_LAWS["nesting"])
+                yield BrokenLaw(line, LINEAR_LAWS["nesting"])
         for source in line.src:
             if source not in seen:
-                yield Problem(line, LINEAR_LAWS["order"])
+                yield BrokenLaw(line, LINEAR_LAWS["order"])
             elif (
                 opens is None and source.op not in _ANYWHERE and not _visible(source, seen[source], open_now)
             ):
-                yield Problem(line, LINEAR_LAWS["scope"])
+                yield BrokenLaw(line, LINEAR_LAWS["scope"])
         if line.op is Ops.BARRIER and any(each.op is Ops.IF for each in open_now):
-            yield Problem(line, LINEAR_LAWS["barrier"])
+            yield BrokenLaw(line, LINEAR_LAWS["barrier"])
         seen[line] = tuple(open_now)
         if line.op in {Ops.RANGE, Ops.IF}:
             open_now.append(line)
     for each in open_now:
-        yield Problem(each, LINEAR_LAWS["open"])
+        yield BrokenLaw(each, LINEAR_LAWS["open"])
     if scope.has_threads:
         yield from _refill_problems(lines)
 
@@ -211,7 +211,7 @@ def _visible(source: UOp, around: tuple[UOp, ...], open_now: list[UOp]) -> bool:
     return all(each in open_now for each in inside)
 
 
-def _refill_problems(lines: Sequence[UOp]) -> Iterator[Problem]:
+def _refill_problems(lines: Sequence[UOp]) -> Iterator[BrokenLaw]:
     """Loops in which one iteration may overwrite LOCAL memory that another thread still reads."""
     position = {line: number for number, line in enumerate(lines)}
     buffers = [line for line in lines if line.op is Ops.DEFINE_LOCAL]
@@ -225,7 +225,7 @@ def _refill_problems(lines: Sequence[UOp]) -> Iterator[Problem]:
             kinds = "".join(kind for kind, _ in events)
             # Twice round the loop: no store may follow a load directly, the next iteration's included.
             if "LS" in kinds * 2 and not _is_private(buffer, body, threads):
-                yield Problem(line, LINEAR_LAWS["loop"])
+                yield BrokenLaw(line, LINEAR_LAWS["loop"])
 
 
 def _is_private(buffer: UOp, body: Sequence[UOp], threads: set[UOp]) -> bool:
@@ -263,7 +263,7 @@ def phase_named(name: str) -> Phase:
     return phase
 
 
-def problems(what: UOp | Sequence[UOp], phase: str) -> list[Problem]:
+def problems(what: UOp | Sequence[UOp], phase: str) -> list[BrokenLaw]:
     """Every broken law of a graph (given by its root) or of a linear program (given as a list of lines)."""
     spec = phase_named(phase)
     if isinstance(what, UOp) is (spec.name == "program"):
@@ -271,14 +271,14 @@ def problems(what: UOp | Sequence[UOp], phase: str) -> list[Problem]:
         raise GraphError(f"phase {phase} is checked on {expected}, not on {type(what).__name__}")
     nodes = in_order(what) if isinstance(what, UOp) else list(what)
     scope = Scope(nodes)
-    found: list[Problem] = []
+    found: list[BrokenLaw] = []
     for each in nodes:
         if each.op not in spec.ops:
-            found.append(Problem(each, f"{each.op.name} has no place in phase {phase}"))
+            found.append(BrokenLaw(each, f"{each.op.name} has no place in phase {phase}"))
         for function in spec.laws.decisions[each.form]:
             broken = function(each, scope)
             if broken is not None:
-                found.append(Problem(each, cast("str", broken)))
+                found.append(BrokenLaw(each, cast("str", broken)))
     if not isinstance(what, UOp):
         found += _linear_problems(what, scope)
     return found
@@ -300,7 +300,7 @@ def check(what: UOp | Sequence[UOp], phase: str) -> None:
     raise VerifyError(f"the {phase} spec is broken {times}", shown)
 
 
-def _window(problem: Problem, names: dict[UOp, str]) -> str:
+def _window(problem: BrokenLaw, names: dict[UOp, str]) -> str:
     """The offending line with its neighbours and sources, and a marker under it."""
     lines = list(names)
     place = {line: number for number, line in enumerate(lines)}

@@ -26,10 +26,7 @@ from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError
 from planish.uop.argument_text import FORMS, Names, implied_dtype, number_text
 from planish.uop.node import Number, Table, UOp
-from planish.uop.ops import (
-    CONSTANTS,
-    Ops,
-)
+from planish.uop.ops import CONSTANTS, Ops
 from planish.uop.reader import KEY_FORM, REF_FORM, Reader
 
 VERSION: Final = 1

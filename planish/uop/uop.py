@@ -73,18 +73,8 @@ class UOp(Operators):
     """One micro-operation. Make them through a `Table` or by operators on nodes; never directly."""
 
     __slots__ = (
-        "_bounds",
-        "_key",
-        "_order",
-        "_ranges",
-        "arg",
-        "dtype",
-        "form",
-        "op",
-        "serial",
-        "src",
-        "table",
-    )
+        "_bounds", "_key", "_order", "_ranges", "arg", "dtype", "form", "op", "serial", "src", "table",
+    )  # fmt: skip
 
     op: Ops
     dtype: DType

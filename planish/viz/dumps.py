@@ -88,7 +88,7 @@ class DumpedRecording(Documents):
             ],
             [self._kernel_entry(number, position, folder) for position, folder in enumerate(kernels)],
             [],
-            schema.Has(False, False, False, False, False),
+            schema.Has(),
             str(stats.get("error") or ""),
         )
 

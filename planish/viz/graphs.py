@@ -38,7 +38,7 @@ def form_graph(form: UOp | Sequence[UOp], number: Callable[[UOp], int]) -> Drawn
     for node in shown:
         line = node_line(node, names).partition(" = ")[2]
         label, _, type = line.rpartition(" : ") if " : " in line else (line, "", "")
-        nodes.append(GraphNode(number(node), node.op.name.lower(), label, type, names[node], -1))
+        nodes.append(GraphNode(number(node), node.op.name.lower(), label, type, names[node]))
     kept = set(shown)
     for node in shown:
         edges += [

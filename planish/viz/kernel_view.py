@@ -7,7 +7,7 @@ recorded just now or read from a file.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import field
 from functools import cached_property
 from typing import Final
@@ -276,8 +276,3 @@ def stage_note(number: int) -> str:
     return (
         ((module.__doc__ or "") if module is not None else "").strip().partition("\n\n")[0].replace("\n", " ")
     )
-
-
-def shortened(names: Sequence[str], most: int = 4) -> str:
-    """The first of several names."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planish.records import dataclass
+from planish.viz.schema import RuleCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,9 @@ class NodeWhy:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternUse:
+class PatternUse(RuleCounts):
     """A pattern that was tried."""
 
-    rule: str
-    tried: int
-    applied: int
-    ms: float
     failed: list[PatternFailure]
 
 

@@ -36,7 +36,7 @@ def described(rule: Rule | KnownRule) -> KnownRule:
     return KnownRule(shown, rule.name, _relative(file), line)
 
 
-class _Known:
+class _KnownRules:
     """The rules of this process by what is told of them."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class _Known:
         return self._found.get(told)
 
 
-rule_told: Final = _Known()
+rule_told: Final = _KnownRules()
 """The rule of this process that another one, or a file, tells of; None if this version has no such rule."""
 
 

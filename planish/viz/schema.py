@@ -103,11 +103,11 @@ class KernelEntry:
 class Has:
     """Which documents a program has besides those of its passes and kernels."""
 
-    memory: bool
-    fusion: bool
-    timeline: bool
-    beam: bool
-    patterns: bool
+    memory: bool = False
+    fusion: bool = False
+    timeline: bool = False
+    beam: bool = False
+    patterns: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class GraphNode:
     label: str
     type: str
     loc: str
-    region: int
+    region: int = -1
     """The node that it is inside of; -1 for none."""
 
 
@@ -199,14 +199,21 @@ class DrawnGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleStatistics:
-    """What a rule did in a pass or stage."""
+class RuleCounts:
+    """What a rule did."""
 
     rule: str
     tried: int
     applied: int
     ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStatistics(RuleCounts):
+    """What a rule did in a pass or stage."""
+
     failed: dict[str, int] = field(default_factory=dict)
+    """How often for each reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class TracedStage:
     counts: list[RuleCount] = field(default_factory=list)
 
 
-class _Form:
+class _FormCounts:
     """How often a form was offered, and what its rules did."""
 
     __slots__ = ("hits", "nanoseconds", "offers", "sampled", "variants")
@@ -94,7 +94,7 @@ class _Offers(Decisions):
 
     __slots__ = ("_all", "_trace")
 
-    def __init__(self, matcher: Matcher, trace: RuleTrace, all: list[_Form]) -> None:
+    def __init__(self, matcher: Matcher, trace: RuleTrace, all: list[_FormCounts]) -> None:
         super().__init__(matcher)
         self._trace = trace
         self._all = all
@@ -103,7 +103,7 @@ class _Offers(Decisions):
         variants = fitting(self._matcher.variants_for(_OPS[form & 127]), form)
         found: tuple[MatchFunction, ...] = ()
         if variants:
-            counted = _Form(variants)
+            counted = _FormCounts(variants)
             self._all.append(counted)
             found = (self._trace.offering(counted),)
         self[form] = found
@@ -118,7 +118,7 @@ class RuleTrace(Trial):
     _number: int = -1
     _tables: dict[int, dict[Matcher, _Offers]] = field(default_factory=dict)
     """By stage, since counts are asked for stage by stage."""
-    _forms: dict[int, list[_Form]] = field(default_factory=dict)
+    _forms: dict[int, list[_FormCounts]] = field(default_factory=dict)
     _open: list[int] = field(default_factory=list)
     """The rewrites that are going on, the innermost last."""
 
@@ -169,7 +169,7 @@ class RuleTrace(Trial):
         while still and still.pop() != number:  # those that raised inside of it
             pass
 
-    def offering(self, form: _Form) -> MatchFunction:
+    def offering(self, form: _FormCounts) -> MatchFunction:
         """The rules of a form as one function."""
         rules = tuple(enumerate(variant.function for variant in form.variants))
         timed = self._timed(form)
@@ -201,7 +201,7 @@ class RuleTrace(Trial):
 
         return offered
 
-    def _timed(self, form: _Form) -> MatchFunction:
+    def _timed(self, form: _FormCounts) -> MatchFunction:
         clock, still = perf_counter_ns, self._open
 
         def timed(node: UOp, ctx: object) -> UOp | None:

@@ -358,7 +358,7 @@ def test_without_the_library_python_does_it(monkeypatch: pytest.MonkeyPatch):
 def test_a_profile_runs_routines_too(monkeypatch: pytest.MonkeyPatch):
     function, arrays = _both()
     exe = compiler.compile(function)
-    monkeypatch.setattr(plan.Host, "step", lambda *_: pytest.fail("Python does the work of a routine"))
+    monkeypatch.setattr(plan.CallHost, "step", lambda *_: pytest.fail("Python does the work of a routine"))
     assert {"sort", "cholesky"} <= {record.kernel for record in exe.profile(*arrays, repeat=2).records}
 
 

@@ -20,10 +20,10 @@ from planish.compiler.grids import grid_of, maps_of
 from planish.llir.lower import lower
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.build import cubin_of
-from planish.runtime.cuda.code import Segment
+from planish.runtime.cuda.code import LaunchSegment
 from planish.runtime.cuda.device import gpu
 from planish.runtime.cuda.launch import LoadedKernel
-from planish.runtime.cuda.trace import Launch, Stretch, Word
+from planish.runtime.cuda.trace import KernelLaunch, Stretch, Word
 from planish.stages import pipeline
 from planish.target import TARGETS
 from planish.uop.node import UOp
@@ -52,8 +52,8 @@ def gpu_results(
     slots = [int(p.name.removeprefix("arg")) for p in program.params]
     arrays = {slot: GpuArray.of(device, array) for slot, array in before.items()}
     words = tuple(Word(number, 0) for number in range(len(slots)))
-    stretch = Stretch((Launch(0, (), words),), 1, words, ())
-    Segment(device, launcher(), stretch, [kernel]).run([arrays[slot].address for slot in slots])
+    stretch = Stretch((KernelLaunch(0, (), words),), 1, words, ())
+    LaunchSegment(device, launcher(), stretch, [kernel]).run([arrays[slot].address for slot in slots])
     return {slot: array.numpy() for slot, array in arrays.items()}
 
 

@@ -71,7 +71,7 @@ def test_what_is_kept_names_the_weight_and_its_layout(tmp_path: Path):
         first = model("16")
         answer = first.run(None, {"x": x})[0]
         (tape,) = first._tapes.values()
-        data = kept_tapes._Writer(first._made, first.initial, first.prepared.layouts).pack(tape)
+        data = kept_tapes._TapeWriter(first._made, first.initial, first.prepared.layouts).pack(tape)
         assert len(data) < WEIGHT.nbytes // 4
         again = model("16")
         np.testing.assert_array_equal(again.run(None, {"x": x})[0], answer)

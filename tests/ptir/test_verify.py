@@ -15,7 +15,7 @@ from planish.ptir.function import Function, Inst, Value
 from planish.ptir.ops.definition import RETURN, ConstantAttrs
 from planish.ptir.ops.literal import Literal
 from planish.ptir.types import Dim, Quant, TensorType, tensor
-from planish.ptir.verify import RULES, Problem, problems, verify
+from planish.ptir.verify import RULES, BrokenInvariant, problems, verify
 from tests.ptir.generate import random_program
 from tests.ptir.test_text import everything
 
@@ -596,7 +596,7 @@ def test_problems_are_data():
     s = Subject()
     s.values["a"].type = tensor("f32", (5,))
     first = problems(s.main)[0]
-    assert isinstance(first, Problem)
+    assert isinstance(first, BrokenInvariant)
     assert (first.rule, first.function, first.inst) == ("types", s.main, s.inst("a"))
 
 

@@ -116,7 +116,12 @@ def buffers(count: int, size: int = SIZE) -> list[Array]:
 
 def test_calls_copies_and_swaps() -> None:
     code = plan.Code(
-        (call(0, (0, 1), (0,), 0), plan.Swap(0, 1), call(0, (0, 2), (1,), 1), plan.Copy(2, 3, 2)),
+        (
+            call(0, (0, 1), (0,), 0),
+            plan.SwapBuffers(0, 1),
+            call(0, (0, 2), (1,), 1),
+            plan.CopyBuffer(2, 3, 2),
+        ),
         (10, -3, 2),
         (0, 0),
     )
@@ -158,9 +163,9 @@ def test_a_while_loop(end: int) -> None:
             call(1, (0, 1, 3), (), 0),
             plan.Unless(3, 5),
             call(0, (0, 2), (0,), 1),
-            plan.Swap(0, 2),
+            plan.SwapBuffers(0, 2),
             plan.Jump(0),
-            plan.Copy(0, 4, 1),
+            plan.CopyBuffer(0, 4, 1),
         ),
         (7, SIZE),
         (1, 0),
@@ -185,7 +190,7 @@ def test_a_host_instruction_returns_to_python() -> None:
     def host(arrays: Sequence[Array], sizes: Sequence[int]) -> tuple[Sequence[Array], Sequence[int]]:
         return [arrays[0][::-1] * sizes[0]], [sizes[0] + 1]
 
-    step = plan.Host(host, (1,), ((1,),), (1,), (0,), (0,))
+    step = plan.CallHost(host, (1,), ((1,),), (1,), (0,), (0,))
     code = plan.Code((call(0, (0, 1), (0,), 0), step, call(0, (1, 2), (0,), 1)), (3, SIZE), (0, 0))
     found = agrees(code, buffers(3))
     assert found[2].tolist() == [(n + 3) * 3 + 4 for n in (3, 2, 1, 0)]

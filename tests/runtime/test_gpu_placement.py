@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish.compiler.placement import Copy, Part, Placement, placed
+from planish.compiler.placement import DeviceCopy, Part, Placement, placed
 from planish.errors import PlanishError
 from planish.frontend.entries import host_among
 from planish.ptir.interpret import interpret
@@ -33,7 +33,7 @@ def _data(*shape: int, seed: int = 0) -> Any:
 
 def _steps(placement: Placement) -> list[str]:
     return [
-        f"{placement.devices[step.source]}->{step.device}" if isinstance(step, Copy) else step.device
+        f"{placement.devices[step.source]}->{step.device}" if isinstance(step, DeviceCopy) else step.device
         for step in placement.steps
     ]
 

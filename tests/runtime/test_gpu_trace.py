@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planish import dtypes
 from planish.compiler.assemble import Assembled, assemble
 from planish.runtime.cuda import trace
-from planish.runtime.cuda.trace import COPY, Choice, Item, Launch, Loop, Word, follow
+from planish.runtime.cuda.trace import COPY, Choice, Item, KernelLaunch, LaunchLoop, Word, follow
 from planish.runtime.plan import PlanState, Unless, run
 from planish.schedule import plan as planned
 from planish.schedule.plan import Buffer, Plan, Role
@@ -93,14 +93,14 @@ class _Memory:
     def launch(self, items: Sequence[Item], memory: Sequence[int]) -> None:
         for item in items:
             match item:
-                case Launch(kernel, (nbytes,), (to, source, _)) if kernel == COPY:
+                case KernelLaunch(kernel, (nbytes,), (to, source, _)) if kernel == COPY:
                     self.at(to, memory, nbytes // 8)[:] = self.at(source, memory, nbytes // 8).copy()
-                case Launch(kernel, _, words):
+                case KernelLaunch(kernel, _, words):
                     size = _SIZE if kernel in {_MIX, _ODD} else 1
                     KERNELS[kernel](*(self.at(word, memory, size) for word in words))
                 case Choice(flag, then, otherwise):
                     self.launch(then if self.at(flag, memory, 1)[0] else otherwise, memory)
-                case Loop(flag, turns, flags, back):
+                case LaunchLoop(flag, turns, flags, back):
                     number, more = 0, self.at(flag, memory, 1)[0]
                     while more:
                         self.launch(turns[number], memory)

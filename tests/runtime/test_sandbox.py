@@ -79,7 +79,7 @@ def box() -> Iterator[Sandbox]:
         yield found
 
 
-def one(box: Sandbox, candidate: TimedKernel) -> sandbox.Report:
+def one(box: Sandbox, candidate: TimedKernel) -> sandbox.CandidateReport:
     (report,) = box.measure([candidate], 1e-5)
     return report
 

@@ -394,7 +394,7 @@ def test_numbers_take_the_dtype_of_the_node_they_meet():
     with pytest.raises(GraphError, match="one of the branches must be a UOp"):
         (a < 2).where(1, 2)
     with pytest.raises(GraphError, match="an operand must be a UOp or a number, not str"):
-        _ = a + "1"  # type: ignore[operator]
+        _ = a + "1"  # type: ignore[arg-type]
 
 
 def test_const_like_wraps_integers():

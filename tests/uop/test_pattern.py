@@ -14,8 +14,8 @@ from planish.errors import RewriteError
 from planish.uop import (
     Axis,
     AxisType,
+    NodePattern,
     Ops,
-    Pattern,
     Rule,
     Table,
     UOp,
@@ -53,7 +53,7 @@ class Names:
         return self.a.const_like(value)
 
 
-def bound(pattern: Pattern, root: UOp, *names: str) -> tuple[UOp, ...] | None:
+def bound(pattern: NodePattern, root: UOp, *names: str) -> tuple[UOp, ...] | None:
     """What the names are bound to where the pattern matches."""
     found: list[tuple[UOp, ...]] = []
     reads: dict[int, Callable[..., None]] = {

@@ -9,7 +9,7 @@ import pytest
 from planish import dtypes
 from planish.errors import GraphError, VerifyError
 from planish.uop import Matcher, Ops, Table, anything, parse, parse_lines, print_graph, rewrite, rule, spec
-from planish.uop.spec import LINEAR_LAWS, PHASES, Problem, check, problems
+from planish.uop.spec import LINEAR_LAWS, PHASES, BrokenLaw, check, problems
 from tests.uop.graphs import chain
 
 # -- good graphs, one per phase --------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ GOOD = {
 }
 
 
-def broken(text: str, phase: str) -> list[Problem]:
+def broken(text: str, phase: str) -> list[BrokenLaw]:
     t = Table()
     return problems(parse_lines(text, t) if phase == "program" else parse(text, t), phase)
 

@@ -16,12 +16,12 @@ import numpy as np
 from planish.compiler.assemble import Assembled
 from planish.compiler.object_code import object_of
 from planish.runtime.cuda.arrays import GpuArray
-from planish.runtime.cuda.code import GpuCode, Segment, names_of
+from planish.runtime.cuda.code import GpuCode, LaunchSegment, names_of
 from planish.runtime.cuda.device import Gpu
 from planish.runtime.cuda.driver import WITNESSES
-from planish.runtime.cuda.memory import Block, rounded
-from planish.runtime.cuda.native import Launcher, Memory, needed, slots_of
-from planish.runtime.cuda.trace import COPY, Launch, Word, follow
+from planish.runtime.cuda.memory import GpuBlock, rounded
+from planish.runtime.cuda.native import Launcher, WordArrays, needed, slots_of
+from planish.runtime.cuda.trace import COPY, KernelLaunch, Word, follow
 from planish.runtime.elf import Loaded
 from planish.runtime.fastcall import Builtin, builtin
 from planish.runtime.native import source
@@ -46,7 +46,7 @@ def launcher() -> Launcher:
 @cache
 def _slots() -> list[int] | None:
     """Where the slots of arrays and blocks are; None if that cannot be told."""
-    block = Block([], 1 << 40, 1 << 41, 1 << 42)
+    block = GpuBlock([], 1 << 40, 1 << 41, 1 << 42)
     array = GpuArray(_Nowhere(), block, 1 << 43, np.dtype(np.float64), (1 << 44,))  # type: ignore[arg-type]  # to be looked at
     found = slots_of(array, _ARRAY_SLOTS), slots_of(block, _BLOCK_SLOTS)
     return None if found[0] is None or found[1] is None else [*found[0], *found[1]]
@@ -58,7 +58,7 @@ class _Nowhere:
 
 def _segment(
     lowered: Lowered, code: GpuCode, places: Places, slots: Sequence[int], nbytes: Sequence[int]
-) -> Segment | None:
+) -> LaunchSegment | None:
     """All that a call launches, with every result where it is to be in the end; None if the host has something to do."""
     flat = code.code
     stretch = follow(flat, 0, slots, nbytes, code.itemsizes, decides=code.decides, places=code.carried.places)
@@ -73,7 +73,9 @@ def _segment(
     )
     if read & written:
         return None
-    copies = tuple(Launch(COPY, (n,), (to, now, Word(-1, n))) for now, to in moved if (n := nbytes[to.root]))
+    copies = tuple(
+        KernelLaunch(COPY, (n,), (to, now, Word(-1, n))) for now, to in moved if (n := nbytes[to.root])
+    )
     return code.laid_out(stretch._replace(items=(*stretch.items, *copies)))
 
 
@@ -106,7 +108,7 @@ def fast_call(
             params[buffer.position] = number, np.dtype(type.dtype.numpy), shape
     if set(params) != set(range(len(arguments.types))) or len(set(plan.results)) != len(plan.results):
         return None
-    memory = Memory()
+    memory = WordArrays()
     results: list[int] = []
     for number, dims, dtype in zip(plan.results, assembled.results, arguments.results, strict=True):
         shape = tuple(segment.stretch.slots[slot] or 0 for slot in dims)  # whatever decides a size was seen
@@ -133,7 +135,7 @@ def fast_call(
         len(inside), memory.words([n for pair in inside for n in pair]),
         len(homes), memory.words([n for pair in homes.items() for n in pair]),
         segment.address, gpu.place,
-        *memory.objects([GpuArray, Block, gpu, gpu.pool.take, segment.prepare, segment.refused, general]),
+        *memory.objects([GpuArray, GpuBlock, gpu, gpu.pool.take, segment.prepare, segment.refused, general]),
         *at,
     )  # fmt: skip
     memory.kept += [words, segment, constants]
@@ -141,7 +143,7 @@ def fast_call(
 
 
 def _tensor(
-    memory: Memory,
+    memory: WordArrays,
     gpu: Gpu,
     dtype: np.dtype[Any],
     shape: tuple[int, ...],

@@ -18,7 +18,7 @@ from planish.ptir.ops import collective as ops
 from planish.runtime import ranks
 from planish.runtime.cuda import nccl
 from planish.runtime.cuda.arrays import GpuArray
-from planish.runtime.cuda.code import Carried
+from planish.runtime.cuda.code import CarriedCollectives
 from planish.runtime.cuda.device import Gpu
 from planish.runtime.ranks import CollectiveError, Groups, World
 from planish.schedule.collectives import collectives_in, key_of
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 _COMMUNICATORS: Final[dict[tuple[Groups, int], int]] = {}
 
 
-def carried(lowered: Lowered, gpu: Gpu) -> Carried:
+def carried(lowered: Lowered, gpu: Gpu) -> CarriedCollectives:
     """The collectives of a program that NCCL carries; all ranks ask at the same time."""
     known = prepare(lowered)
     world = ranks.world()
     if not world.nccl:
-        return Carried({}, {})
-    exchanges: dict[int, nccl.Exchange] = {}
+        return CarriedCollectives({}, {})
+    exchanges: dict[int, nccl.NcclCollective] = {}
     places: dict[int, int] = {}
     kept: list[GpuArray] = []
     for step in collectives_in(lowered.plan):
@@ -51,10 +51,10 @@ def carried(lowered: Lowered, gpu: Gpu) -> Carried:
         elif key not in exchanges:
             exchanges[key] = _exchange(world, gpu, step, known.get(key, ""))
             places[key] = 0
-    return Carried(exchanges, places, tuple(kept))
+    return CarriedCollectives(exchanges, places, tuple(kept))
 
 
-def _exchange(world: World, gpu: Gpu, step: Host, what: str) -> nccl.Exchange:
+def _exchange(world: World, gpu: Gpu, step: Host, what: str) -> nccl.NcclCollective:
     attrs = cast("ops.CollectiveAttrs", step.attrs)
     groups = groups_of(attrs)
     place = ops.place_of(attrs.mesh, attrs.over, world.rank)
@@ -75,7 +75,7 @@ def _exchange(world: World, gpu: Gpu, step: Host, what: str) -> nccl.Exchange:
     members = ops.group_size(attrs.mesh, attrs.over)
     watched = members > 1 or current().keep_collectives  # who is alone waits for nobody
     own = _communicator(world, gpu, groups)
-    return nccl.Exchange(
+    return nccl.NcclCollective(
         step.op.name, own, members, place, what=what or step.op.name, watched=watched, **found
     )
 

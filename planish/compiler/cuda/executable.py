@@ -20,7 +20,7 @@ from planish.compiler.reproducers import keep_program
 from planish.errors import InternalError
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.build import cubin_key, cubin_of, kept_cubin, translate
-from planish.runtime.cuda.code import Carried, GpuCode, Watch
+from planish.runtime.cuda.code import CarriedCollectives, GpuCode, Watch
 from planish.runtime.cuda.device import Gpu
 from planish.runtime.cuda.disassembly import sass_of
 from planish.runtime.cuda.launch import LoadedKernel
@@ -113,7 +113,7 @@ def code_text(source: str, arch: str, level: str) -> str:
 class GpuExecutable(Executable):
     """A compiled function on a GPU: called with arrays (those of the host are copied there), it gives arrays on the GPU."""
 
-    def __init__(self, lowered: Lowered, gpu: Gpu, carried: Carried | None = None) -> None:
+    def __init__(self, lowered: Lowered, gpu: Gpu, carried: CarriedCollectives | None = None) -> None:
         self.lowered, self.gpu = lowered, gpu
         assembled = assemble(lowered.plan, lowered.variables, lowered.arguments.names)
         self._code, self._sizes, self._results = assembled.code, assembled.sizes, assembled.results

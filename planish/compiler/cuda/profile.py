@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planish.compiler.profile import TimedWalk
 from planish.runtime.cuda.arrays import GpuArray
-from planish.runtime.cuda.code import Segment
+from planish.runtime.cuda.code import LaunchSegment
 from planish.runtime.cuda.driver import call
-from planish.runtime.cuda.trace import Launch
+from planish.runtime.cuda.trace import KernelLaunch
 
 if TYPE_CHECKING:
     from planish.compiler.cuda.executable import GpuExecutable
@@ -39,10 +39,10 @@ class GpuWalk(TimedWalk):
     def run(self) -> list[float]:
         times: list[tuple[int, tuple[Any, Any]]] = []
 
-        def watch(segment: Segment, memory: Sequence[int]) -> None:
+        def watch(segment: LaunchSegment, memory: Sequence[int]) -> None:
             begin = self.gpu.event()
             segment.run(memory)
-            sites = [item.site for item in segment.items if isinstance(item, Launch) and item.site >= 0]
+            sites = [item.site for item in segment.items if isinstance(item, KernelLaunch) and item.site >= 0]
             times.extend((site, (begin, self.gpu.event())) for site in sites)
 
         arguments = self.arguments()

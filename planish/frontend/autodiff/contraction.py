@@ -8,6 +8,7 @@ from dataclasses import replace
 from planish.frontend.autodiff.instruction import RuleSite, zeros
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.shaping import turned_kernel
 from planish.ptir.ops.contract import ConvolutionAttrs, DotGeneralAttrs, convolution_axes, free_axes
 
 
@@ -68,15 +69,10 @@ def _convolved(
 
 def _operand(at: RuleSite, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
     """The cotangent, spread by the strides, over the flipped kernel with inputs and outputs exchanged in every group."""
-    groups, space = attrs.groups, range(x.rank - 2)
-    outputs, inputs, *window = kernel.dims
-    flipped = kernel.reverse(range(2, kernel.rank)) if space else kernel
-    flipped = flipped.reshape([groups, outputs // groups, inputs, *window])
-    flipped = flipped.transpose([0, 2, 1, *range(3, kernel.rank + 1)])
-    flipped = flipped.reshape([groups * inputs, outputs // groups, *window])
+    flipped = turned_kernel(kernel, attrs.groups)
     padding = []
-    for k in space:
-        reach = (window[k] - 1) * attrs.rhs_dilation[k]
+    for k in range(x.rank - 2):
+        reach = (kernel.dims[2 + k] - 1) * attrs.rhs_dilation[k]
         spread = (x.dims[2 + k] - 1) * attrs.lhs_dilation[k] + 1
         given = (c.dims[2 + k] - 1) * attrs.strides[k] + 1
         low = reach - attrs.low[k]

@@ -27,26 +27,30 @@ _KINDS: Final[dict[str, Callable[[DType], bool]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class FInfo:
-    """Limits of a float dtype, or of the parts of a complex one."""
+class _Limits:
+    """What the numbers of a dtype lie between."""
 
-    bits: int
-    eps: float
-    """The distance from 1 to the next number."""
-    max: float
-    min: float
-    smallest_normal: float
     dtype: DType
+    bits: int
+    min: float
+    max: float
 
 
 @dataclass(frozen=True, slots=True)
-class IInfo:
+class FInfo(_Limits):
+    """Limits of a float dtype, or of the parts of a complex one."""
+
+    eps: float
+    """The distance from 1 to the next number."""
+    smallest_normal: float
+
+
+@dataclass(frozen=True, slots=True)
+class IInfo(_Limits):
     """Limits of an integer dtype."""
 
-    bits: int
-    max: int
     min: int
-    dtype: DType
+    max: int
 
 
 def _dtype_of(given: DTypeLike | Tensor) -> DType:
@@ -84,7 +88,7 @@ def finfo(type: DTypeLike | Tensor, /) -> FInfo:
         raise DTypeError.of("finfo", f"{dtype.name} is not a float dtype", "iinfo is for integers")
     form = dtypes.float_format(dtype)
     part = dtypes.parse(f"f{dtype.bits // 2}") if dtype.is_complex else dtype
-    return FInfo(part.bits, form.eps, form.largest, -form.largest, form.smallest_normal, part)
+    return FInfo(part, part.bits, -form.largest, form.largest, form.eps, form.smallest_normal)
 
 
 def iinfo(type: DTypeLike | Tensor, /) -> IInfo:
@@ -92,7 +96,7 @@ def iinfo(type: DTypeLike | Tensor, /) -> IInfo:
     dtype = _dtype_of(type)
     if not dtype.is_int or dtype.min is None or dtype.max is None:
         raise DTypeError.of("iinfo", f"{dtype.name} is not an integer dtype", "finfo is for floats")
-    return IInfo(dtype.bits, int(dtype.max), int(dtype.min), dtype)
+    return IInfo(dtype, dtype.bits, int(dtype.min), int(dtype.max))
 
 
 def isdtype(dtype: DTypeLike, kind: KindName | tuple[KindName, ...]) -> bool:

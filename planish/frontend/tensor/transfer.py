@@ -30,7 +30,6 @@ from planish.frontend.tensor.weak import WeakTensor
 from planish.ptir import ops
 from planish.ptir.dims import Dim
 
-API_VERSION: Final = "2025.12"
 VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 _REMEDIES: Final = {

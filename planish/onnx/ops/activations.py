@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable
 
 from planish import dtypes
-from planish.onnx.ops.common import axis_of, cast
+from planish.onnx.ops.common import axis_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations as act
 from planish.ptir.library import normalize
+from planish.ptir.library.normalize import converted
 from planish.ptir.types import DimLike
 
 
@@ -37,7 +38,7 @@ _ALPHA: dict[str, tuple[Callable[[V, float], V], float]] = {
 
 def wide(function: Callable[[V], V], x: V) -> V:
     """A formula of several steps, for narrow floats in float32 and rounded once."""
-    return cast(function(normalize.widened(x)), x.dtype) if x.dtype.is_float else function(x)
+    return converted(function(normalize.widened(x)), x.dtype) if x.dtype.is_float else function(x)
 
 
 def _plain(name: str, function: Callable[[V], V]) -> None:

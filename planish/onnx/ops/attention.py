@@ -5,22 +5,15 @@ from __future__ import annotations
 import math
 
 from planish import dtypes
-from planish.onnx.ops.broadcasting import broadcast_dims, stretched
-from planish.onnx.ops.common import (
-    cast,
-    count_of,
-    kind,
-    less,
-    plus,
-    size_of,
-)
+from planish.onnx.ops.common import count_of, kind, less, plus, size_of
 from planish.onnx.registry import op
 from planish.onnx.scope import NameScope
 from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import along
-from planish.ptir.library.normalize import widened
+from planish.ptir.library.common import along, spread
+from planish.ptir.library.normalize import converted, widened
+from planish.ptir.library.shaping import broadcast_dims
 
 _NEVER = -math.inf
 
@@ -77,7 +70,7 @@ def _bias(at: NodeSite, q: V, k: V, mask: V | None, past: V | int, lengths: V | 
         if missing != 0 and missing > 0:
             ends = [*[0] * (mask.rank - 1), missing]
             mask = mask.pad([0] * mask.rank, ends, value=False if mask.dtype.is_bool else _NEVER)
-        bias = allowed_bias(mask, q) if mask.dtype.is_bool else cast(mask, q.dtype)
+        bias = allowed_bias(mask, q) if mask.dtype.is_bool else converted(mask, q.dtype)
     causal = bool(at.attr("is_causal", 0))
     left, right = at.attr("left_window_size", -1), at.attr("right_window_size", -1)
     if causal or left >= 0 or right >= 0:
@@ -85,7 +78,7 @@ def _bias(at: NodeSite, q: V, k: V, mask: V | None, past: V | int, lengths: V | 
         dims = (batch, 1, length, size)
         i, j = (graph.iota(dims, n, dtypes.int64) for n in (2, 3))
         if lengths is not None:
-            i = i.add(along(less(cast(lengths, dtypes.int64), count_of(q, 2)), dims, 0))
+            i = i.add(along(less(converted(lengths, dtypes.int64), count_of(q, 2)), dims, 0))
         else:
             i = plus(i, past)
         allowed = graph.full(dims, True, dtypes.bool_)
@@ -98,7 +91,7 @@ def _bias(at: NodeSite, q: V, k: V, mask: V | None, past: V | int, lengths: V | 
         bias = _added(bias, allowed_bias(allowed, q))
     if lengths is not None:
         dims = (q.dims[0], 1, 1, size)
-        real = graph.iota(dims, 3, dtypes.int64).lt(along(cast(lengths, dtypes.int64), dims, 0))
+        real = graph.iota(dims, 3, dtypes.int64).lt(along(converted(lengths, dtypes.int64), dims, 0))
         bias = _added(bias, allowed_bias(real, q))
     return bias
 
@@ -107,7 +100,7 @@ def _added(a: V | None, b: V) -> V:
     if a is None:
         return b
     dims = broadcast_dims(a.dims, b.dims)
-    return stretched(a, dims).add(stretched(b, dims))
+    return spread(a, dims).add(spread(b, dims))
 
 
 @op("Attention")
@@ -147,8 +140,8 @@ def attention(
     if mode == 2:
         shown = scores
     precision = at.attr("softmax_precision")
-    scores = cast(scores, kind(at, precision)) if precision is not None else scores
-    weights = cast(shares(scores), scores.dtype)
+    scores = converted(scores, kind(at, precision)) if precision is not None else scores
+    weights = converted(shares(scores), scores.dtype)
     if bias is not None:
         # A row that may look at nothing is 0, whatever its scores.
         top = bias.reduce_max([bias.rank - 1], keepdims=True)
@@ -156,8 +149,8 @@ def attention(
         weights = seen.select(weights, 0)
     if mode == 3:
         shown = weights
-    result = product(cast(weights, q.dtype), v, 2)
-    return (heads_last(at, result) if flat else result), k, v, cast(shown, q.dtype)
+    result = product(converted(weights, q.dtype), v, 2)
+    return (heads_last(at, result) if flat else result), k, v, converted(shown, q.dtype)
 
 
 @op("FlexAttention", domain="ai.onnx.preview")
@@ -165,17 +158,17 @@ def flex_attention(at: NodeSite, q: V, k: V, v: V) -> V:
     scale, precision = at.attr("scale"), at.attr("softmax_precision")
     half = math.sqrt(1 / math.sqrt(size_of(at, q, 3)) if scale is None else scale)
     scores = product(q.mul(half), k.mul(half), 3)
-    scores = cast(scores, kind(at, precision)) if precision is not None else widened(scores)
+    scores = converted(scores, kind(at, precision)) if precision is not None else widened(scores)
     computed = scores.dtype
     change, later = at.attr("score_mod"), at.attr("prob_mod")
     if change is not None:
-        scores = cast(_through(at, change, scores), computed)
+        scores = converted(_through(at, change, scores), computed)
     top = scores.reduce_max([3], keepdims=True).broadcast_like(scores)
     grown = scores.sub(top).exp()
     weights = grown.div(grown.reduce_sum([3], keepdims=True).broadcast_like(grown))
     if later is not None:
-        weights = cast(_through(at, later, weights), computed)
-    return cast(product(weights, cast(v, computed), 2), v.dtype)
+        weights = converted(_through(at, later, weights), computed)
+    return converted(product(weights, converted(v, computed), 2), v.dtype)
 
 
 def _through(at: NodeSite, graph: object, x: V) -> V:
@@ -215,11 +208,11 @@ def turned(
     dims = (batch, count, length, half)
     factors = []
     for cache in caches:
-        line = cache if positions is None else cache.take(cast(positions, dtypes.int64), 0)
+        line = cache if positions is None else cache.take(converted(positions, dtypes.int64), 0)
         if line.rank == 2:
             line = line.reshape((1, *line.dims))
         line = line.slice([0, 0, 0], [*line.dims[:2], half]) if line.dims[2] != half else line
-        factors.append(cast(line.expand_dims(1), wide.dtype).broadcast_to(dims))
+        factors.append(converted(line.expand_dims(1), wide.dtype).broadcast_to(dims))
     cosine, sine = factors
     if interleaved:
         pairs = wide.slice([0] * 4, [batch, count, length, width]).reshape((*dims, 2))

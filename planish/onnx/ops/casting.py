@@ -12,10 +12,11 @@ from onnx import TensorProto
 
 from planish import dtypes
 from planish.dtypes import DType
-from planish.onnx.ops.common import Array, Tensor, cast, is_device, is_host, numpy_kind
+from planish.onnx.ops.common import Array, Tensor, is_device, is_host, numpy_kind
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.normalize import converted
 
 _EIGHT_BITS = {
     np.dtype(d)
@@ -78,12 +79,12 @@ def convert(x: V, dtype: DType, saturate: bool = True) -> V:
     """A conversion on the device; 8-bit floats stop at their largest number where ONNX says so."""
     if saturate and dtype.is_float and dtype.bits == 8 and x.dtype.is_float:
         limit = _largest(dtype.numpy)
-        wide = cast(x, dtypes.float32) if x.dtype.bits < 32 else x
+        wide = converted(x, dtypes.float32) if x.dtype.bits < 32 else x
         return wide.clamp(-limit, limit).cast(dtype)
     if dtype.is_int and dtype.bits < 8 and x.dtype.is_float:
         # Toward zero first, and then the low bits: what is out of range wraps.
         return x.cast(dtypes.int32).cast(dtype)
-    return cast(x, dtype)
+    return converted(x, dtype)
 
 
 def _to(at: NodeSite, x: Tensor, target: np.dtype[Any]) -> Tensor:

@@ -15,6 +15,7 @@ from planish.errors import DTypeError, PlanishError
 from planish.onnx.site import NodeSite
 from planish.onnx.symbols import TooWide
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.normalize import converted
 from planish.ptir.types import Dim, DimLike
 
 Array = NDArray[Any]
@@ -101,12 +102,12 @@ def count_of(x: V, axis: int) -> V | int:
 
 def plus(x: V, count: V | int) -> V:
     """A count added to every element."""
-    return x.add(count if isinstance(count, int) else cast(count, x.dtype).broadcast_to(x.dims))
+    return x.add(count if isinstance(count, int) else converted(count, x.dtype).broadcast_to(x.dims))
 
 
 def less(x: V, count: V | int) -> V:
     """A count taken off every element."""
-    return x.sub(count if isinstance(count, int) else cast(count, x.dtype).broadcast_to(x.dims))
+    return x.sub(count if isinstance(count, int) else converted(count, x.dtype).broadcast_to(x.dims))
 
 
 def rows_up_to(table: V, count: DimLike) -> V:
@@ -137,11 +138,6 @@ def scalar(x: V) -> V:
 def spread(x: V, like: V) -> V:
     """A value of one element, as often as `like` has elements."""
     return scalar(x).broadcast_to(like.dims)
-
-
-def cast(x: V, dtype: DType) -> V:
-    """A cast, where it is one."""
-    return x if x.dtype is dtype else x.cast(dtype)
 
 
 def outputs(at: NodeSite) -> int:

@@ -7,23 +7,17 @@ import math
 
 import numpy as np
 
-from planish import dtypes
 from planish.onnx.ops.byte_convolutions import convolve_units
-from planish.onnx.ops.common import (
-    Array,
-    cast,
-    ints,
-    size_of,
-    sizes,
-)
-from planish.onnx.ops.sampling import picked
+from planish.onnx.ops.common import Array, ints, size_of, sizes
 from planish.onnx.ops.windows import NodeWindow, spatial_letters, window_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
-from planish.ptir.library.normalize import widened
+from planish.ptir.library.normalize import converted, widened
+from planish.ptir.library.sampling import sampled
+from planish.ptir.library.shaping import turned_kernel
 
 
 def convolve(x: V, kernel: V, window: NodeWindow, groups: int, attrs: ops.DotAttrs | None = None) -> V:
@@ -58,7 +52,7 @@ def conv(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
 def conv_transpose(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
     """A convolution of the input spread out by the strides, with the kernel turned around."""
     count, groups = x.rank - 2, at.attr("group", 1)
-    inputs, each, *shape = sizes(at, kernel)
+    _, each, *shape = sizes(at, kernel)
     at.attr("kernel_shape")
     strides = at.attr("strides") or [1] * count
     dilations = at.attr("dilations") or [1] * count
@@ -84,12 +78,9 @@ def conv_transpose(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
         return with_bias(_kernel_of_pixel(x, kernel, [each, *shape], cropped), bias)
     spans = [(taps - 1) * gap for taps, gap in zip(shape, dilations, strict=True)]
     padding = [(span - begin, span - end) for span, (begin, end) in zip(spans, cropped, strict=True)]
-    turned = kernel.reshape((groups, inputs // groups, each, *shape))
-    turned = turned.transpose((0, 2, 1, *range(3, turned.rank)))
-    turned = turned.reshape((groups * each, inputs // groups, *shape)).reverse(list(range(2, x.rank)))
     letters = spatial_letters(count)
     result = x.convolution(
-        turned,
+        turned_kernel(kernel, groups),
         "NC" + letters,
         "OI" + letters,
         padding=padding,
@@ -161,27 +152,7 @@ def deform_conv(
         line = graph.constant(steps.astype(np.float32), wide.dtype)
         column = graph.constant(tap.astype(np.float32), wide.dtype)
         places.append(moved.add(along(line, dims, 2 + n)).add(along(column, dims, 1)))
-    low = [p.floor() for p in places]
-    total: V | None = None
-    for corner in itertools.product((0, 1), repeat=count):
-        weight: V | None = None
-        index = []
-        inside: V | None = None
-        for n, step in enumerate(corner):
-            near = low[n].add(float(step))
-            share = near.sub(places[n]).abs().neg().add(1.0)
-            weight = share if weight is None else weight.mul(share)
-            here = near.ge(0.0).and_(near.le(float(space[n] - 1)))
-            inside = here if inside is None else inside.and_(here)
-            index.append(near.cast(dtypes.int64))
-        if weight is None or inside is None:
-            raise at.refuse("has no spatial axes")
-        part = picked(source, index)
-        factor = inside.select(weight, 0)
-        part = part.mul(factor.reshape((*dims, 1)).broadcast_to(part.dims))
-        total = part if total is None else total.add(part)
-    if total is None:
-        raise at.refuse("has no spatial axes")
+    total = sampled(source, places, "linear")
     if mask is not None:
         share = widened(mask).reshape((*dims, 1))
         total = total.mul(share.broadcast_to(total.dims))
@@ -193,4 +164,4 @@ def deform_conv(
     weights = widened(kernel).reshape((groups, outs // groups, channels // groups * taps))
     result = weights.dot_general(parts, ops.DotDims((0,), (2,), (2,), (1,)))
     result = result.transpose((2, 0, 1, 3)).reshape((batch, outs, *grid))
-    return with_bias(cast(result, x.dtype), bias)
+    return with_bias(converted(result, x.dtype), bias)

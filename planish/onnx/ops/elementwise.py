@@ -8,11 +8,12 @@ from functools import reduce
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.ops.broadcasting import together
-from planish.onnx.ops.common import Tensor, cast, host_arrays, scalar, spread
+from planish.onnx.ops.common import Tensor, host_arrays, scalar, spread
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.normalize import converted
+from planish.ptir.library.shaping import broadcast_together
 
 _UNARY = {
     "Abs": V.abs, "Neg": V.neg, "Floor": V.floor, "Ceil": V.ceil, "Round": V.round, "Sqrt": V.sqrt, "Exp": V.exp, "Log": V.log,
@@ -40,9 +41,9 @@ def power(x: V, y: V) -> V:
         return x.pow(y)
     if x.dtype.is_float:
         wide = dtypes.float64 if dtypes.float64 in (x.dtype, y.dtype) else dtypes.float32
-        return cast(cast(x, wide).pow(cast(y, wide)), x.dtype)
+        return converted(converted(x, wide).pow(converted(y, wide)), x.dtype)
     wide = dtypes.float64 if y.dtype.is_float else dtypes.int64
-    return cast(cast(x, wide).pow(cast(y, wide)), x.dtype)
+    return converted(converted(x, wide).pow(converted(y, wide)), x.dtype)
 
 
 def aligned(at: NodeSite, x: V, y: V) -> V:
@@ -65,7 +66,7 @@ def _unary(name: str, function: Callable[[V], V]) -> None:
 
 def _binary(name: str, function: Callable[[V, V], V]) -> None:
     op(name)(lambda at, x, y: function(x, aligned(at, x, y)))
-    op(name, since=7)(lambda at, x, y: function(*together(x, y)))
+    op(name, since=7)(lambda at, x, y: function(*broadcast_together(x, y)))
 
 
 for _name, _function in _UNARY.items():
@@ -79,14 +80,14 @@ def equal(at: NodeSite, x: Tensor, y: Tensor) -> Tensor:
     """Of text too, on the host."""
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
         return np.asarray(np.equal(x, y), np.bool_)
-    a, b = together(at.value(x), at.value(y))
+    a, b = broadcast_together(at.value(x), at.value(y))
     return a.eq(b)
 
 
 def _variadic(name: str, function: Callable[[V, V], V]) -> None:
     def handler(at: NodeSite, *xs: V) -> V:
         at.attr("consumed_inputs")
-        return reduce(function, together(*xs))
+        return reduce(function, broadcast_together(*xs))
 
     op(name)(handler)
 
@@ -98,18 +99,18 @@ for _name, _pair in {"Sum": V.add, "Max": V.max, "Min": V.min}.items():
 @op("Mean")
 def mean(at: NodeSite, *xs: V) -> V:
     at.attr("consumed_inputs")
-    return reduce(V.add, together(*xs)).div(float(len(xs)))
+    return reduce(V.add, broadcast_together(*xs)).div(float(len(xs)))
 
 
 @op("Mod")
 def mod(at: NodeSite, x: V, y: V) -> V:
-    a, b = together(x, y)
+    a, b = broadcast_together(x, y)
     return a.trunc_mod(b) if at.attr("fmod", 0) else a.floor_mod(b)
 
 
 @op("BitShift")
 def bit_shift(at: NodeSite, x: V, y: V) -> V:
-    a, b = together(x, y)
+    a, b = broadcast_together(x, y)
     way = at.attr("direction")
     if way == "LEFT":
         return a.shl(b)
@@ -120,7 +121,7 @@ def bit_shift(at: NodeSite, x: V, y: V) -> V:
 
 @op("Where")
 def where(at: NodeSite, condition: V, x: V, y: V) -> V:
-    chosen, a, b = together(condition, x, y)
+    chosen, a, b = broadcast_together(condition, x, y)
     return chosen.select(a, b)
 
 

@@ -7,21 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from planish.onnx.ops.common import (
-    Array,
-    axes_of,
-    cast,
-    ints,
-    size_of,
-    sizes,
-)
+from planish.onnx.ops.common import Array, axes_of, ints, sizes
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
-from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import along, move_axis
-from planish.ptir.library.normalize import widened
-from planish.ptir.library.resize import Resampling, source_positions, taps
+from planish.ptir.library.common import along
+from planish.ptir.library.normalize import converted, widened
+from planish.ptir.library.resize import Resampling, resize_axis, source_positions
 
 _MODES = {
     "nearest": "nearest",
@@ -30,7 +22,6 @@ _MODES = {
     "trilinear": "linear",
     "cubic": "cubic",
 }
-_MANY = 4
 _TABLES = 4
 """Operations for each position of a resized axis: where it lies, and what weights it has."""
 
@@ -48,35 +39,6 @@ def _positions(
         inner = (end - start) * (size - 1)
         return (line * 0 + inner / 2 if length == 1 else line * inner / (length - 1)) + start * (size - 1)
     return source_positions(how.coordinates, size, resized, scale, crop)
-
-
-def _nearest(at: Array, how: str) -> Array:
-    rounded = {
-        "round_prefer_floor": np.ceil(at - 0.5),
-        "round_prefer_ceil": np.floor(at + 0.5),
-        "floor": np.floor(at),
-        "ceil": np.ceil(at),
-    }[how]
-    return rounded.astype(np.int64)
-
-
-def _along_axis(at: NodeSite, x: V, axis: int, where: Array, scale: float, how: Resampling) -> V:
-    size = size_of(at, x, axis)
-    if how.mode == "nearest":
-        return x.take(at.value(np.clip(_nearest(where, how.nearest), 0, size - 1)), axis)
-    places, weights = taps(where, size, scale, how)
-    dtype = x.dtype.numpy
-    if len(places) <= _MANY:
-        total: V | None = None
-        for place, weight in zip(places, weights, strict=True):
-            part = x.take(at.value(place), axis)
-            part = part.mul(along(at.value(weight.astype(dtype)), part.dims, axis))
-            total = part if total is None else total.add(part)
-        return x if total is None else total
-    matrix = np.zeros((size, len(where)))
-    np.add.at(matrix, (places, np.arange(len(where))[None, :]), weights)
-    resized = x.dot_general(at.value(matrix.astype(dtype)), ops.DotDims((), (axis,), (0,)))
-    return move_axis(resized, x.rank - 1, axis)
 
 
 def resized(
@@ -104,12 +66,12 @@ def resized(
                 outside = here if outside is None else outside.or_(here)
         if target == 0:
             return at.graph.full(tuple(targets), 0, x.dtype)
-        result = _along_axis(at, result, axis, where, scale, how)
+        result = resize_axis(result, axis, where, scale, how, at.value)
     if outside is not None:
         result = outside.select(at.graph.full(result.dims, how.extrapolation, result.dtype), result)
     if result.dtype is not x.dtype and not x.dtype.is_float:
         result = result.round().clamp(float(x.dtype.min or 0), float(x.dtype.max or 0))
-    return cast(result, x.dtype)
+    return converted(result, x.dtype)
 
 
 def _mode(at: NodeSite, default: str = "nearest") -> str:

@@ -8,37 +8,23 @@ import numpy as np
 
 from planish import dtypes
 from planish.compiler.object_code import call_routine
-from planish.onnx.ops.common import (
-    Array,
-    Tensor,
-    axis_of,
-    cast,
-    if_known,
-    number,
-    size_of,
-    sizes,
-)
+from planish.onnx.ops.common import Array, Tensor, axis_of, count_of, if_known, number, size_of, sizes
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import common as lib
+from planish.ptir.library.normalize import converted
 
 _KINDS = {"none": "replace", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
 def wrapped(index: V, size: int | V) -> V:
     """Indices counted from the end become indices from the front."""
-    index = cast(index, dtypes.int64) if index.dtype.bits < 32 or not index.dtype.is_signed else index
+    index = converted(index, dtypes.int64) if index.dtype.bits < 32 or not index.dtype.is_signed else index
     if isinstance(size, V):
-        size = cast(size, index.dtype).broadcast_to(index.dims)
+        size = converted(size, index.dtype).broadcast_to(index.dims)
     return index.lt(0).select(index.add(size), index)
-
-
-def length(x: V, axis: int) -> int | V:
-    """One dim: a number, or, if it has a name, the value that it has in a run."""
-    dim = x.dims[axis]
-    return dim if isinstance(dim, int) else x.dimension_size(axis)
 
 
 @op("Gather", known=if_known(1))
@@ -49,7 +35,7 @@ def gather(at: NodeSite, x: V, index: Tensor) -> V:
         least = bounds(dim)[0]
         if isinstance(index, np.ndarray) and index.size and not -least <= index.min() <= index.max() < least:
             raise at.refuse(f"needs the size of {dim} in {x.type}")
-        return x.take(wrapped(at.value(index), length(x, axis)), axis)
+        return x.take(wrapped(at.value(index), count_of(x, axis)), axis)
     size = size_of(at, x, axis)
     if isinstance(index, np.ndarray):
         positions = np.where(index < 0, index + size, index).astype(np.int64)
@@ -73,7 +59,7 @@ def gather(at: NodeSite, x: V, index: Tensor) -> V:
 @op("GatherElements")
 def gather_elements(at: NodeSite, x: V, index: V) -> V:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
-    return lib.take_along_axis(x, wrapped(index, length(x, axis)), axis)
+    return lib.take_along_axis(x, wrapped(index, count_of(x, axis)), axis)
 
 
 def _columns(at: NodeSite, x: V, index: V, batch: int) -> tuple[list[V], list[int]]:
@@ -84,7 +70,7 @@ def _columns(at: NodeSite, x: V, index: V, batch: int) -> tuple[list[V], list[in
     columns = [at.graph.iota(lead, axis, dtypes.int64) for axis in range(batch)]
     for n in range(depth):
         one = index.slice([0] * len(lead) + [n], [*lead, n + 1]).reshape(lead)
-        columns.append(cast(wrapped(one, length(x, batch + n)), dtypes.int64))
+        columns.append(converted(wrapped(one, count_of(x, batch + n)), dtypes.int64))
     return columns, list(range(batch + depth))
 
 
@@ -108,7 +94,7 @@ def _reduction(at: NodeSite) -> str:
 def scatter_elements(at: NodeSite, x: V, index: V, updates: V) -> V:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
     kind = _reduction(at)
-    own = wrapped(index, length(x, axis))
+    own = wrapped(index, count_of(x, axis))
     indices = [
         own if n == axis else at.graph.iota(index.dims, n, own.dtype) for n in range(x.rank)
     ]  # fmt: skip
@@ -131,7 +117,7 @@ def tensor_scatter(at: NodeSite, cache: V, update: V, starts: V | None = None) -
     graph = at.graph
     line = graph.iota(update.dims, axis, dtypes.int64)
     if starts is not None:
-        column = cast(starts, dtypes.int64).reshape((*starts.dims, *[1] * (update.rank - 1)))
+        column = converted(starts, dtypes.int64).reshape((*starts.dims, *[1] * (update.rank - 1)))
         line = line.add(column.broadcast_to(update.dims))
     if mode == "circular":
         line = line.floor_mod(size_of(at, cache, axis))
@@ -147,7 +133,7 @@ def one_hot(at: NodeSite, index: V, depth: Array, values: V) -> V:
     at.room(size * math.prod(sizes(at, index)), values.dtype.itemsize)
     axis = axis_of(at, at.attr("axis", -1), index.rank + 1)
     dims = (*index.dims[:axis], size, *index.dims[axis:])
-    at_ = wrapped(cast(index, dtypes.int64), size)
+    at_ = wrapped(converted(index, dtypes.int64), size)
     hot = at.graph.iota(dims, axis, dtypes.int64).eq(at_.expand_dims(axis).broadcast_to(dims))
     off, on = (values.slice([n], [n + 1]).reshape(()).broadcast_to(dims) for n in range(2))
     return hot.select(on, off)
@@ -157,7 +143,7 @@ def one_hot(at: NodeSite, index: V, depth: Array, values: V) -> V:
 def reverse_sequence(at: NodeSite, x: V, lengths: V) -> V:
     time, batch = at.attr("time_axis", 0) % x.rank, at.attr("batch_axis", 1) % x.rank
     here = at.graph.iota(x.dims, time, dtypes.int64)
-    limit = lib.along(cast(lengths, dtypes.int64), x.dims, batch)
+    limit = lib.along(converted(lengths, dtypes.int64), x.dims, batch)
     return lib.take_along_axis(x, here.lt(limit).select(limit.sub(here).sub(1), here), time)
 
 

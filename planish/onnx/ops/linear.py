@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from planish import dtypes
-from planish.onnx.ops.broadcasting import broadcast_dims
-from planish.onnx.ops.common import cast, sizes
+from planish.onnx.ops.common import sizes
 from planish.onnx.ops.elementwise import aligned
 from planish.onnx.ops.whole_products import WHOLE, whole_operands
 from planish.onnx.registry import op
@@ -13,6 +12,8 @@ from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import contraction
 from planish.ptir.library.common import move_axis
+from planish.ptir.library.normalize import converted
+from planish.ptir.library.shaping import broadcast_dims
 
 
 def matmul(x: V, y: V, attrs: ops.DotAttrs | None = None) -> V:
@@ -47,7 +48,11 @@ def scaled(x: V, factor: float) -> V:
         return x
     if x.dtype.is_float:
         return x.mul(factor)
-    return x.mul(int(factor)) if factor == int(factor) else cast(x.cast(dtypes.float64).mul(factor), x.dtype)
+    return (
+        x.mul(int(factor))
+        if factor == int(factor)
+        else converted(x.cast(dtypes.float64).mul(factor), x.dtype)
+    )
 
 
 def gemm_product(at: NodeSite, a: V, b: V) -> V:
@@ -88,7 +93,7 @@ def det(at: NodeSite, x: V) -> V:
     packed, permutation = wide.lu()
     line = at.graph.iota((size,), 0, dtypes.int64)
     pivots = move_axis(packed.gather([line, line], [x.rank - 2, x.rank - 1]), 0, len(lead))
-    order = cast(permutation, dtypes.int64)
+    order = converted(permutation, dtypes.int64)
     dims = (*lead, size, size)
     rows = order.reshape((*lead, size, 1)).broadcast_to(dims)
     columns = order.reshape((*lead, 1, size)).broadcast_to(dims)
@@ -97,4 +102,4 @@ def det(at: NodeSite, x: V) -> V:
     )  # fmt: skip
     swaps = rows.gt(columns).and_(later).cast(dtypes.int64).reduce_sum([len(lead), len(lead) + 1])
     sign = swaps.floor_mod(2).mul(-2).add(1).cast(wide.dtype)
-    return cast(pivots.reduce_prod([len(lead)]).mul(sign), x.dtype)
+    return converted(pivots.reduce_prod([len(lead)]).mul(sign), x.dtype)

@@ -9,16 +9,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.onnx.ops.activations import swish, wide
-from planish.onnx.ops.broadcasting import together
-from planish.onnx.ops.common import (
-    Array,
-    axis_of,
-    cast,
-    ints,
-    scalar,
-    size_of,
-    sizes,
-)
+from planish.onnx.ops.common import Array, axis_of, ints, scalar, size_of, sizes
 from planish.onnx.ops.convolution import convolve, with_bias
 from planish.onnx.ops.linear import gemm_product, matmul, scaled
 from planish.onnx.ops.pooling import max_pool
@@ -42,6 +33,8 @@ from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations as act
 from planish.ptir.library import normalize, pooling
+from planish.ptir.library.normalize import converted
+from planish.ptir.library.shaping import broadcast_together
 
 _DOMAIN = "com.microsoft"
 _WHOLE = ops.DotAttrs(dtypes.int32, dtypes.int32)
@@ -174,12 +167,12 @@ def matmul_nbits(
             points = _unpacked(per_row, bits).slice([0, 0], [width, blocks])
         else:
             points = zeros.reshape((width, blocks))
-        weights = weights.sub(cast(points, within).expand_dims(2).broadcast_to(shape))
-    factors = cast(scales, within).reshape((width, blocks, 1))
+        weights = weights.sub(converted(points, within).expand_dims(2).broadcast_to(shape))
+    factors = converted(scales, within).reshape((width, blocks, 1))
     weights = weights.mul(factors.broadcast_to(shape)).reshape((width, blocks * block))
     weights = weights.slice([0, 0], [width, depth])
-    result = cast(a, within).dot_general(weights, ops.DotDims((), (a.rank - 1,), (1,)))
-    return _added(cast(result, a.dtype), bias)
+    result = converted(a, within).dot_general(weights, ops.DotDims((), (a.rank - 1,), (1,)))
+    return _added(converted(result, a.dtype), bias)
 
 
 _HALVES: Final = frozenset({dtypes.float16, dtypes.bfloat16})
@@ -324,7 +317,9 @@ def _pairwise(name: str, function: Callable[[V, V], V]) -> None:
         scale: V,
         zero: V | None = None,
     ) -> V:
-        left, right = together(dequantized(at, a, a_scale, a_zero), dequantized(at, b, b_scale, b_zero))
+        left, right = broadcast_together(
+            dequantized(at, a, a_scale, a_zero), dequantized(at, b, b_scale, b_zero)
+        )
         return _again(function(left, right), scale, zero, a)
 
     op(name, domain=_DOMAIN)(handler)
@@ -396,7 +391,7 @@ def qlinear_where(
     at: NodeSite, condition: V, x: V, x_scale: V, x_zero: V, y: V, y_scale: V, y_zero: V, scale: V, zero: V
 ) -> V:
     left, right = dequantized(at, x, x_scale, x_zero), dequantized(at, y, y_scale, y_zero)
-    chosen, a, b = together(condition, left, right)
+    chosen, a, b = broadcast_together(condition, left, right)
     return _again(chosen.select(a, b), scale, zero, x)
 
 

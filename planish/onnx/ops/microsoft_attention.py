@@ -5,20 +5,8 @@ from __future__ import annotations
 import math
 
 from planish import dtypes
-from planish.dtypes import DType
 from planish.onnx.ops.attention import heads_first, heads_last, product, turned
-from planish.onnx.ops.common import (
-    Array,
-    cast,
-    count_of,
-    dims_of,
-    less,
-    outputs,
-    plus,
-    rows_up_to,
-    scalar,
-    size_of,
-)
+from planish.onnx.ops.common import Array, count_of, dims_of, less, outputs, plus, rows_up_to, scalar, size_of
 from planish.onnx.ops.linear import matmul
 from planish.onnx.ops.quantization import dequantized
 from planish.onnx.registry import op
@@ -33,11 +21,6 @@ from planish.ptir.library.shaping import split
 _DOMAIN = "com.microsoft"
 
 
-def _filter(dtype: DType, value: float) -> float:
-    """What is added where nothing may be looked at: as low as the dtype goes, at most."""
-    return max(value, -65504.0) if dtype is dtypes.float16 else value
-
-
 def _key_mask(at: NodeSite, mask: V, batch: DimLike, size: DimLike, filler: float) -> V:
     """What a mask adds to the scores, (B, 1, 1 or L, S): from lengths, from marks per key, or from marks per query and key."""
     dims = (batch, 1, 1, size)
@@ -45,7 +28,7 @@ def _key_mask(at: NodeSite, mask: V, batch: DimLike, size: DimLike, filler: floa
         count = mask.dims[0]
         if count not in (batch, 2 * batch):
             raise at.refuse(f"a mask of {mask.type}")
-        numbers = cast(mask, dtypes.int64)
+        numbers = converted(mask, dtypes.int64)
         here = at.graph.iota(dims, 3, dtypes.int64)
         seen = here.lt(along(numbers.slice([0], [batch]), dims, 0))
         if count == 2 * batch:
@@ -82,7 +65,7 @@ def _attend(
         seen = j.le(plus(i, past)).broadcast_to(scores.dims)
         scores = seen.select(scores, -3.4028234663852886e38)
     weights = converted(softmax(scores, 3), v.dtype)
-    return product(weights, v, 2), cast(scores, q.dtype)
+    return product(weights, v, 2), converted(scores, q.dtype)
 
 
 def _self_attention(
@@ -224,7 +207,7 @@ def group_query_attention(
     batch, length, _ = q.dims
     depth = size_of(at, q, 2) // heads
     everything = dims_of(total)[0]
-    ends = cast(last, dtypes.int64).reshape((batch, 1)).add(1)
+    ends = converted(last, dtypes.int64).reshape((batch, 1)).add(1)
     starts = (
         at.graph.full((batch, 1), 0, dtypes.int64) if everything == length else less(ends, count_of(q, 1))
     )
@@ -294,7 +277,7 @@ def rotary_embedding(at: NodeSite, x: V, positions: V, cosine: V, sine: V) -> V:
         heads = size_of(at, x, 2) // (2 * size_of(at, cosine, 1))
     if positions.type.size == 1:
         line = at.graph.iota((batch, length), 1, dtypes.int64)
-        positions = line.add(scalar(cast(positions, dtypes.int64)).broadcast_to(line.dims))
+        positions = line.add(scalar(converted(positions, dtypes.int64)).broadcast_to(line.dims))
     return turned(at, x, (cosine, sine), positions, heads, width, interleaved)
 
 
@@ -311,7 +294,7 @@ def _normal(x: V, scale: V, bias: V | None, epsilon: float, centred: bool) -> tu
     result = rest.mul(factor.broadcast_like(wide)).mul(converted(scale, wide.dtype).broadcast_to(x.dims))
     if bias is not None:
         result = result.add(converted(bias, wide.dtype).broadcast_to(x.dims))
-    return cast(result, x.dtype), middle, factor
+    return converted(result, x.dtype), middle, factor
 
 
 @op("SkipLayerNormalization", domain=_DOMAIN)

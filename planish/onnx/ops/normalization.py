@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planish.onnx.ops.common import (
-    axis_of,
-    cast,
-    kind,
-    outputs,
-    size_of,
-)
+from planish.onnx.ops.common import axis_of, kind, outputs, size_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
@@ -28,11 +22,11 @@ def _per_channel(x: V, numbers: V) -> V:
 def _scaled_by(x: V, mean: V, variance: V, scale: V, bias: V, epsilon: float) -> V:
     wide = widened(x)
     if mean.rank == 1 and x.rank > 1:
-        return cast(normalize.batch_norm(wide, mean, variance, scale, bias, 1, epsilon), x.dtype)
+        return converted(normalize.batch_norm(wide, mean, variance, scale, bias, 1, epsilon), x.dtype)
     mean, variance, scale, bias = (
         _per_channel(x, converted(v, wide.dtype)) for v in (mean, variance, scale, bias)
     )
-    return cast(wide.sub(mean).mul(variance.add(epsilon).rsqrt()).mul(scale).add(bias), x.dtype)
+    return converted(wide.sub(mean).mul(variance.add(epsilon).rsqrt()).mul(scale).add(bias), x.dtype)
 
 
 def _batch_statistics(x: V, scale: V) -> tuple[V, V]:
@@ -60,7 +54,7 @@ def _blended(mean: V, variance: V, now: V, spread_: V, momentum: float) -> tuple
     """The running statistics after this batch."""
     kept = [converted(v, now.dtype).mul(momentum) for v in (mean, variance)]
     new = [v.mul(1 - momentum) for v in (now, spread_)]
-    return cast(kept[0].add(new[0]), mean.dtype), cast(kept[1].add(new[1]), variance.dtype)
+    return converted(kept[0].add(new[0]), mean.dtype), converted(kept[1].add(new[1]), variance.dtype)
 
 
 @op("BatchNormalization", since=14)
@@ -96,7 +90,7 @@ def layer_normalization(at: NodeSite, x: V, scale: V, bias: V | None = None) -> 
     result = normal.mul(converted(scale, normal.dtype).broadcast_to(x.dims))
     if bias is not None:
         result = result.add(converted(bias, normal.dtype).broadcast_to(x.dims))
-    return cast(result, x.dtype), mean, factor
+    return converted(result, x.dtype), mean, factor
 
 
 @op("RMSNormalization")
@@ -106,7 +100,7 @@ def rms_normalization(at: NodeSite, x: V, scale: V) -> V:
     wide = converted(x, x.dtype if x.dtype.bits > stash.bits else stash)
     square = normalize.mean(wide.square(), list(range(axis, x.rank)), True)
     factor = square.add(at.attr("epsilon", 1e-5)).rsqrt().broadcast_like(wide)
-    normal = cast(wide.mul(factor), scale.dtype)
+    normal = converted(wide.mul(factor), scale.dtype)
     return normal.mul(scale.broadcast_to(x.dims))
 
 
@@ -116,7 +110,7 @@ def _group(at: NodeSite, x: V, scale: V, bias: V, groups: int) -> V:
     normal, _, _ = standardised(at, parts, range(2, parts.rank), at.attr("epsilon", 1e-5))
     flat = normal.reshape(x.dims)
     result = flat.mul(along(converted(scale, flat.dtype), x.dims, 1))
-    return cast(result.add(along(converted(bias, flat.dtype), x.dims, 1)), x.dtype)
+    return converted(result.add(along(converted(bias, flat.dtype), x.dims, 1)), x.dtype)
 
 
 @op("GroupNormalization", since=18)
@@ -142,7 +136,7 @@ def lp_normalization(at: NodeSite, x: V) -> V:
         wide.abs().reduce_sum([axis], True) if p == 1 else wide.square().reduce_sum([axis], True).sqrt()
     ).broadcast_like(wide)  # fmt: skip
     zero = at.graph.full(wide.dims, 0.0, wide.dtype)
-    return cast(total.eq(zero).select(zero, wide.div(total)), x.dtype)
+    return converted(total.eq(zero).select(zero, wide.div(total)), x.dtype)
 
 
 @op("LRN")
@@ -153,4 +147,4 @@ def lrn(at: NodeSite, x: V) -> V:
     window = [1, size, *[1] * (x.rank - 2)]
     padding = [(0, 0), ((size - 1) // 2, size // 2), *[(0, 0)] * (x.rank - 2)]
     near = wide.square().reduce_window("sum", window, padding=padding)
-    return cast(wide.div(near.mul(alpha / size).add(bias).pow(beta)), x.dtype)
+    return converted(wide.div(near.mul(alpha / size).add(bias).pow(beta)), x.dtype)

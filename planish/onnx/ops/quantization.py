@@ -11,17 +11,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.onnx.ops.byte_convolutions import convolve_bytes
 from planish.onnx.ops.casting import convert, convert_array
-from planish.onnx.ops.common import (
-    Array,
-    Tensor,
-    axis_of,
-    cast,
-    is_device,
-    is_host,
-    numpy_kind,
-    scalar,
-    sizes,
-)
+from planish.onnx.ops.common import Array, Tensor, axis_of, is_device, is_host, numpy_kind, scalar, sizes
 from planish.onnx.ops.convolution import convolve
 from planish.onnx.ops.linear import matmul
 from planish.onnx.ops.whole_products import WHOLE, byte_matrix, known_input, point_of, remember, shifted
@@ -30,7 +20,7 @@ from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
-from planish.ptir.library.normalize import widened
+from planish.ptir.library.normalize import converted, widened
 from planish.ptir.library.shaping import repeat
 
 
@@ -116,8 +106,8 @@ def quantize_linear(at: NodeSite, x: Tensor, scale: Tensor, zero: Tensor | None 
         raise at.refuse("mixes data with values")
     wider = x.dtype if x.dtype.is_float and x.dtype.bits > scale.dtype.bits else scale.dtype
     computed = dtypes.from_numpy(numpy_kind(at, precision)) if precision else wider
-    wide = cast(x, computed)
-    steps = wide.div(laid(at, cast(scale, computed), x, axis, block))
+    wide = converted(x, computed)
+    steps = wide.div(laid(at, converted(scale, computed), x, axis, block))
     dtype = dtypes.from_numpy(target)
     if dtype.is_float:
         return convert(steps, dtype, saturate)
@@ -189,9 +179,9 @@ def dequantize_linear(at: NodeSite, x: Tensor, scale: Tensor, zero: Tensor | Non
     target = dtypes.from_numpy(numpy_kind(at, to)) if to else scale.dtype
     whole, unit = _steps_of(at, x, axis, block), widened(scale)
     if whole is not None and whole.dtype is unit.dtype:
-        value = cast(whole.mul(laid(at, unit, x, axis, block)), target)
+        value = converted(whole.mul(laid(at, unit, x, axis, block)), target)
     else:
-        value = cast(dequantized(at, x, scale, zero, axis, block), target)
+        value = converted(dequantized(at, x, scale, zero, axis, block), target)
     return value if block else remember(at, value, x, unit, zero, axis)
 
 
@@ -199,13 +189,13 @@ def dequantized(at: NodeSite, x: V, scale: V, zero: V | None, axis: int = 1, blo
     """(x - zero) · scale in float32 or wider."""
     factors = widened(scale)
     if x.dtype.is_float:
-        wide = cast(x, factors.dtype)
+        wide = converted(x, factors.dtype)
     elif zero is None:
         wide = x.cast(factors.dtype)
     else:
         exact = dtypes.int32 if x.dtype.bits <= 32 else dtypes.int64
-        shift = cast(laid(at, zero, x, axis, block), exact)
-        wide = cast(x, exact).sub(shift).cast(factors.dtype)
+        shift = converted(laid(at, zero, x, axis, block), exact)
+        wide = converted(x, exact).sub(shift).cast(factors.dtype)
     return wide.mul(laid(at, factors, x, axis, block))
 
 

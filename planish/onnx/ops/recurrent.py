@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from planish.onnx.ops.activations import thresholded
-from planish.onnx.ops.common import (
-    size_of,
-)
+from planish.onnx.ops.common import size_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
@@ -181,27 +179,20 @@ def gru(
 
 @op("LSTM")
 def lstm(
-    at: NodeSite,
-    x: V,
-    w: V,
-    r: V,
-    b: V | None = None,
-    lengths: V | None = None,
-    h: V | None = None,
-    c: V | None = None,
-    p: V | None = None,
+    at: NodeSite, x: V, w: V, r: V, b: V | None = None, lengths: V | None = None, *more: V | None
 ) -> tuple[V, ...]:
+    """`more` are the first output and state, and the weights of peepholes."""
     return long_short(
-        Layer(at, x, r, lengths, b, 4), lambda layer, n: (layer.part(w, n), layer.part(r, n)), h, c, p
+        Layer(at, x, r, lengths, b, 4), lambda layer, n: (layer.part(w, n), layer.part(r, n)), *more
     )
 
 
 def long_short(
     layer: Layer,
     weights: Callable[[Layer, int], tuple[recurrent.Weight, recurrent.Weight]],
-    h: V | None,
-    c: V | None,
-    p: V | None,
+    h: V | None = None,
+    c: V | None = None,
+    p: V | None = None,
 ) -> tuple[V, ...]:
     """An LSTM whose weights, of the input and of the recurrence, are given per direction."""
     functions = _activations(layer.at, ["Sigmoid", "Tanh", "Tanh"], len(layer.reversed))

@@ -7,19 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.ops.common import (
-    Array,
-    axes_of,
-    axis_of,
-    cast,
-    ints,
-    number,
-    size_of,
-)
+from planish.onnx.ops.common import Array, axes_of, axis_of, ints, number, size_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import normalize
+from planish.ptir.library.normalize import converted
 
 Reduce = Callable[[V, list[int], bool], V]
 
@@ -39,7 +32,7 @@ def _in_float(function: Reduce) -> Reduce:
 
     def computed(x: V, axes: list[int], keep: bool) -> V:
         wide = normalize.widened(x) if x.dtype.is_float else x.cast(dtypes.float64)
-        return cast(function(wide, axes, keep), x.dtype)
+        return converted(function(wide, axes, keep), x.dtype)
 
     return computed
 

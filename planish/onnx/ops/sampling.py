@@ -7,56 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planish import dtypes
-from planish.onnx.ops.common import (
-    Array,
-    cast,
-    sizes,
-)
+from planish.onnx.ops.common import Array, sizes
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import gather
-from planish.ptir.library.normalize import widened
-
-_CUBIC = -0.75
-
-
-def picked(x: V, places: Sequence[V]) -> V:
-    """Of (N, C, …), per place (N, …) given by one index per spatial axis, all channels: (N, …, C). Indices are clamped."""
-    batch = x.graph.iota(places[0].dims, 0, dtypes.int64)
-    return gather(x, [batch, *places], [0, *range(2, x.rank)])
-
-
-def _reflected(x: V, low: float, high: float) -> V:
-    """Mirrored at the borders until it lies between them."""
-    span = high - low
-    if span <= 0:
-        return x.graph.full(x.dims, low, x.dtype)
-    far = x.lt(low).select(x.neg().add(low), x.sub(high))
-    turns = far.div(span).trunc()
-    rest = far.sub(turns.mul(span))
-    even = turns.floor_mod(2.0).eq(0.0)
-    up, down = rest.add(low), rest.neg().add(high)
-    below, above = even.select(up, down), even.select(down, up)
-    return x.lt(low).select(below, x.gt(high).select(above, x))
-
-
-def _weights(mode: str, x: V) -> list[tuple[int, V | None]]:
-    """Which neighbours of floor(x) count, and how much; x is the way from there."""
-    if mode == "nearest":
-        return [(0, None)]
-    if mode == "linear":
-        return [(0, x.neg().add(1.0)), (1, x)]
-
-    def near(d: V) -> V:
-        return d.mul(_CUBIC + 2).sub(_CUBIC + 3).mul(d).mul(d).add(1.0)
-
-    def far(d: V) -> V:
-        return d.mul(_CUBIC).sub(5 * _CUBIC).mul(d).add(8 * _CUBIC).mul(d).sub(4 * _CUBIC)
-
-    back = x.neg().add(1.0)
-    return [(-1, far(x.add(1.0))), (0, near(x)), (1, near(back)), (2, far(back.add(1.0)))]
+from planish.ptir.library.normalize import converted, widened
+from planish.ptir.library.sampling import bordered, reflected, sampled, unnormalised
 
 
 @op("GridSample")
@@ -67,52 +23,25 @@ def grid_sample(at: NodeSite, x: V, grid: V) -> V:
     padding, aligned = at.attr("padding_mode", "zeros"), bool(at.attr("align_corners", 0))
     if mode not in ("nearest", "linear", "cubic") or padding not in ("zeros", "border", "reflection"):
         raise at.refuse(f"there is no mode {mode!r} with padding {padding!r}")
-    space = sizes(at, x, 2)
-    count, dims = len(space), sizes(at, grid)[:-1]
-    wide = widened(x) if x.dtype.is_float else x
-    points = widened(grid)
-    bounds = [(0.0, s - 1.0) if aligned else (-0.5, s - 0.5) for s in space]
-    where: list[V] = []
-    for n, size in enumerate(space):
-        # the last entry of a point belongs to the last axis but is the first in the grid
-        k = count - 1 - n
-        raw = points.slice([*[0] * len(dims), k], [*dims, k + 1]).reshape(dims).add(1.0)
-        place = raw.div(2.0).mul(float(size - 1)) if aligned else raw.mul(float(size)).sub(1.0).div(2.0)
+    points, places = widened(grid), []
+    for axis, size in enumerate(sizes(at, x, 2)):
+        place = unnormalised(points[..., x.rank - 3 - axis], size, aligned)
         if mode == "nearest":
             place = place.round()
         if padding == "border":
-            outside = place.lt(bounds[n][0]).or_(place.gt(bounds[n][1]))
-            place = outside.select(place.clamp(0.0, float(size - 1)), place)
+            low, high = (0.0, size - 1.0) if aligned else (-0.5, size - 0.5)
+            place = place.lt(low).or_(place.gt(high)).select(place.clamp(0.0, float(size - 1)), place)
         elif padding == "reflection":
-            place = _reflected(place, *bounds[n])
-        where.append(place)
-    floors = [p if mode == "nearest" else p.floor() for p in where]
-    shares = [_weights(mode, p.sub(f)) for p, f in zip(where, floors, strict=True)]
-    total: V | None = None
-    for taps in itertools.product(*shares):
-        weight: V | None = None
-        inside: V | None = None
-        index: list[V] = []
-        for n, (step, share) in enumerate(taps):
-            near = floors[n].add(float(step)) if step else floors[n]
-            if share is not None:
-                weight = share if weight is None else weight.mul(share)
-            if padding == "zeros":
-                here = near.ge(0.0).and_(near.le(float(space[n] - 1)))
-                inside = here if inside is None else inside.and_(here)
-            elif padding == "reflection":
-                near = _reflected(near, *bounds[n])
-            index.append(near.trunc().cast(dtypes.int64))
-        part = picked(wide, index)
-        if weight is not None:
-            factor = weight if inside is None else inside.select(weight, 0)
-            part = part.mul(factor.expand_dims(len(dims)).broadcast_to(part.dims))
-        if inside is not None:
-            part = inside.expand_dims(len(dims)).broadcast_to(part.dims).select(part, 0)
-        total = part if total is None else total.add(part)
-    if total is None:
-        raise at.refuse("has no spatial axes")
-    return cast(total.transpose((0, len(dims), *range(1, len(dims)))), x.dtype)
+            place = reflected(place, size, aligned)
+        places.append(place)
+
+    def bring(place: V, size: int) -> V:
+        return bordered(reflected(place, size, aligned) if padding == "reflection" else place, size)
+
+    found = sampled(
+        widened(x) if x.dtype.is_float else x, places, mode, None if padding == "zeros" else bring
+    )
+    return converted(found.transpose((0, found.rank - 1, *range(1, found.rank - 1))), x.dtype)
 
 
 # -- regions of interest ---------------------------------------------------------------------------------------------

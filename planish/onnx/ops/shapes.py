@@ -12,7 +12,6 @@ from onnx import NodeProto
 from planish import dtypes
 from planish.errors import InternalError
 from planish.onnx.attributes import Attributes
-from planish.onnx.ops.broadcasting import broadcast_dims
 from planish.onnx.ops.common import (
     Array,
     Tensor,
@@ -36,6 +35,7 @@ from planish.onnx.symbols import TooWide
 from planish.ptir.dims import Dim, bounds, product
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import shaping
+from planish.ptir.library.shaping import broadcast_dims
 from planish.ptir.types import DimLike
 
 _KEPT = 1 << 16

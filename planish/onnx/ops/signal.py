@@ -5,18 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.ops.common import (
-    Array,
-    axis_of,
-    cast,
-    number,
-    numpy_kind,
-    size_of,
-)
+from planish.onnx.ops.common import Array, axis_of, number, numpy_kind, size_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
+from planish.ptir.library.normalize import converted
 
 
 def _signal(at: NodeSite, x: V) -> V:
@@ -58,14 +52,14 @@ def _dft(at: NodeSite, x: V, length: int | None, axis: int) -> V:
     z = _signal(at, x)
     if inverse and half:
         kept = _fitted(at, z, axis, length // 2 + 1)
-        return cast(kept.irfft(length, [axis]).expand_dims(z.rank), x.dtype)
+        return converted(kept.irfft(length, [axis]).expand_dims(z.rank), x.dtype)
     z = _fitted(at, z, axis, length)
     result = _parts(z.ifft([axis]) if inverse else z.fft([axis]))
     if half:
         dims = list(result.dims)
         dims[axis] = length // 2 + 1
         result = result.slice([0] * result.rank, dims)
-    return cast(result, x.dtype)
+    return converted(result, x.dtype)
 
 
 @op("DFT", known=(1,))
@@ -94,14 +88,14 @@ def stft(at: NodeSite, x: V, step: Array, window: V | None = None, length: Array
     first, place = (at.graph.iota((count, frame), axis, dtypes.int64) for axis in (0, 1))
     frames = x.take(first.mul(hop).add(place), 1)
     if window is not None:
-        weights = cast(window, x.dtype)
+        weights = converted(window, x.dtype)
         if size_of(at, window, 0) != frame:
             raise at.refuse(f"a window of {size_of(at, window, 0)} for frames of {frame}")
         frames = frames.mul(along(weights, frames.dims, 2))
     result = _parts(_signal(at, frames).fft([2]))
     if half:
         result = result.slice([0] * 4, [batch, count, frame // 2 + 1, 2])
-    return cast(result, x.dtype)
+    return converted(result, x.dtype)
 
 
 @op("MelWeightMatrix", known="all")

@@ -9,11 +9,12 @@ from onnx import NodeProto
 
 from planish import dtypes
 from planish.frontend.autodiff.reverse import vjp
-from planish.onnx.ops.common import cast, scalar
+from planish.onnx.ops.common import scalar
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.function import Value
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.normalize import converted
 
 _DOMAIN = "ai.onnx.preview.training"
 
@@ -31,14 +32,14 @@ def _in_order(found: Sequence[tuple[V, ...]]) -> tuple[V, ...]:
 
 
 def _everywhere(number: V, like: V) -> V:
-    return cast(scalar(number), like.dtype).broadcast_to(like.dims)
+    return converted(scalar(number), like.dtype).broadcast_to(like.dims)
 
 
 @op("Adagrad", domain=_DOMAIN)
 def adagrad(at: NodeSite, rate: V, step: V, *values: V) -> tuple[V, ...]:
     decay, epsilon = at.attr("decay_factor", 0.0), at.attr("epsilon", 0.0)
     norm = at.attr("norm_coefficient", 0.0)
-    adjusted = scalar(rate).div(cast(scalar(step), rate.dtype).mul(decay).add(1.0))
+    adjusted = scalar(rate).div(converted(scalar(step), rate.dtype).mul(decay).add(1.0))
     results = []
     for x, gradient, squares in _lists(at, values, 3):
         slope = x.mul(norm).add(gradient)
@@ -53,10 +54,10 @@ def adam(at: NodeSite, rate: V, step: V, *values: V) -> tuple[V, ...]:
     alpha, beta = at.attr("alpha", 0.9), at.attr("beta", 0.999)
     epsilon, norm = at.attr("epsilon", 0.0), at.attr("norm_coefficient", 0.0)
     after = at.attr("norm_coefficient_post", 0.0)
-    time = cast(scalar(step), dtypes.float64)
+    time = converted(scalar(step), dtypes.float64)
     base = at.graph.full((), alpha, dtypes.float64), at.graph.full((), beta, dtypes.float64)
     left = [b.pow(time).neg().add(1.0) for b in base]
-    wide = cast(scalar(rate), dtypes.float64)
+    wide = converted(scalar(rate), dtypes.float64)
     adjusted = time.gt(0.0).select(wide.mul(left[1].sqrt()).div(left[0]), wide)
     results = []
     for x, gradient, speed, squares in _lists(at, values, 4):

@@ -14,7 +14,7 @@ from planish.dtypes import DType
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue
-from planish.ptir.library.common import move_axis, repeat_like
+from planish.ptir.library.common import move_axis
 from planish.ptir.ops.collective import CollectiveAttrs, group_size
 from planish.ptir.ops.definition import Attrs
 
@@ -87,7 +87,7 @@ def _keys(x: GraphValue, kind: str) -> GraphValue:
     integer = dtypes.int64 if x.dtype.bits == 64 else dtypes.int32
     top = int(integer.max or 0)
     bits = x.bitcast(integer)
-    winner = repeat_like(x.graph.full((), top if kind == "max" else -top - 1, integer), x)
+    winner = x.graph.full((), top if kind == "max" else -top - 1, integer).broadcast_like(x)
     return x.ne(x).select(winner, bits.lt(0).select(bits.xor(top), bits))
 
 

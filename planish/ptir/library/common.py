@@ -11,6 +11,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.dims import DimLike, bounds
 from planish.ptir.graph_value import GraphValue
+from planish.ptir.handle import Number
 
 # Positions, and a few of them added up, stay inside int32 up to here.
 _NARROW = 1 << 30
@@ -52,9 +53,18 @@ def along(line: GraphValue, dims: Sequence[DimLike], axis: int) -> GraphValue:
     return line.reshape(column).broadcast_to(dims)
 
 
-def repeat_like(x: GraphValue, like: GraphValue) -> GraphValue:
-    """A scalar for every element of `like`."""
-    return x.broadcast_to(like.dims)
+def spread(x: GraphValue, dims: Sequence[DimLike]) -> GraphValue:
+    """A value in those dims."""
+    return x if x.dims == tuple(dims) else x.broadcast_to(tuple(dims))
+
+
+def plain(number: Number, dtype: DType) -> Number:
+    """A number as one of a dtype: integers wrap, floats become integers by dropping the fraction."""
+    if dtype.is_bool:
+        return bool(number)
+    if dtype.is_complex:
+        return complex(number)
+    return float(number.real) if dtype.is_float else dtype.wrap(int(number.real))
 
 
 def gather(x: GraphValue, indices: Sequence[GraphValue], axes: Sequence[int]) -> GraphValue:

@@ -28,7 +28,6 @@ from planish.ptir.library.common import (
     move_axis,
     normal_axis,
     order_key,
-    repeat_like,
     size_of,
     take_along_axis,
 )
@@ -100,7 +99,7 @@ def searchsorted(
     kind = index_dtype(size)
     keys, target = order_key(line), order_key(wanted)
     low = graph.full(wanted.dims, 0, kind)
-    high = repeat_like(size_of(line, 0, kind), wanted)
+    high = size_of(line, 0, kind).broadcast_like(wanted)
     for _ in range(bounds(size)[1].bit_length()):
         middle = low.add(high).shr_logical(1)
         seen = gather(keys, [middle], [0])

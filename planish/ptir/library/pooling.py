@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from planish.errors import ShapeError
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue
+from planish.ptir.handle import Number
 from planish.ptir.library.common import move_axis
 from planish.ptir.library.normalize import converted, mean, widened
 
@@ -46,6 +49,25 @@ def _room(
     return result
 
 
+def _windowed(
+    x: GraphValue,
+    kind: str,
+    window: Sequence[int],
+    strides: Sequence[int] | None,
+    padding: Padding | None,
+    dilation: Sequence[int] | None,
+    ceil: bool,
+) -> tuple[GraphValue, list[tuple[int, int]]]:
+    """What becomes of each window, and the padding with what rounding up adds."""
+    space = x.rank - 2
+    steps, gaps = _ones(space, strides), _ones(space, dilation)
+    ends = _room(x, window, steps, padding or [(0, 0)] * space, gaps, ceil)
+    made = x.reduce_window(
+        kind, [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
+    )
+    return made, ends
+
+
 def max_pool(
     x: GraphValue,
     window: Sequence[int],
@@ -55,12 +77,49 @@ def max_pool(
     ceil: bool = False,
 ) -> GraphValue:
     """The largest of each window; padding never wins. `ceil` rounds sizes up instead of down."""
-    space = x.rank - 2
-    steps, gaps = _ones(space, strides), _ones(space, dilation)
-    ends = _room(x, window, steps, padding or [(0, 0)] * space, gaps, ceil)
-    return x.reduce_window(
-        "max", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
-    )
+    return _windowed(x, "max", window, strides, padding, dilation, ceil)[0]
+
+
+def lowest_of(x: GraphValue) -> Number:
+    """What every element is at least."""
+    return -math.inf if x.dtype.is_float else int(x.dtype.min or 0)
+
+
+def max_places(
+    x: GraphValue,
+    out: Sequence[int],
+    window: Sequence[int],
+    strides: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    column_major: bool = False,
+) -> GraphValue:
+    """Where in its image the first maximum of each of `out` windows stands: one strided slice per element of the window.
+
+    Padding is never the answer, not even where all else is as low. `padding` is that in front.
+    """
+    graph, dims = x.graph, (*x.dims[:2], *out)
+    known = [_known(x, axis) for axis in range(2, x.rank)]
+    axes = list(zip(known, out, window, strides, padding, dilation, strict=True))
+    factors = [math.prod(known[:n] if column_major else known[n + 1 :]) for n in range(len(known))]
+    after = [(o - 1) * step + (w - 1) * gap + 1 - size - pad for size, o, w, step, pad, gap in axes]
+    lowest = graph.full((), lowest_of(x), x.dtype)
+    room = x.pad([0, 0, *padding], [0, 0, *after], value=lowest)
+    starts = [graph.iota(dims, 2 + n, dtypes.int64).mul(axes[n][3]).sub(axes[n][4]) for n in range(len(axes))]
+    base = reduce(GraphValue.add, [start.mul(factor) for start, factor in zip(starts, factors, strict=True)])
+    best, where = lowest.broadcast_to(dims), graph.full(dims, -1, dtypes.int64)
+    for tap in itertools.product(*map(range, window)):
+        moved = [offset * gap for offset, gap in zip(tap, dilation, strict=True)]
+        limits = [begin + (o - 1) * step + 1 for begin, o, step in zip(moved, out, strides, strict=True)]
+        seen = room.slice([0, 0, *moved], [*x.dims[:2], *limits], [1, 1, *strides])
+        better = seen.gt(best)
+        better = (better.or_(seen.is_nan()) if seen.dtype.is_float else better).or_(where.lt(0))
+        for (size, o, _, step, pad, _), start, more in zip(axes, starts, moved, strict=True):
+            if more < pad or (o - 1) * step + more - pad >= size:
+                better = better.and_(start.ge(-more)).and_(start.lt(size - more))
+        here = base.add(sum(more * factor for more, factor in zip(moved, factors, strict=True)))
+        best, where = better.select(seen, best), better.select(here, where)
+    return where
 
 
 def _of_windows(
@@ -129,43 +188,30 @@ def average_pool(
     count_padding: bool = False,
 ) -> GraphValue:
     """The mean of each window, over the elements it really holds or, with `count_padding`, the padding too."""
-    space = x.rank - 2
-    steps, gaps = _ones(space, strides), _ones(space, dilation)
-    given = list(padding or [(0, 0)] * space)
-    ends = _room(x, window, steps, given, gaps, ceil)
-    wide = widened(x)
-    total = wide.reduce_window(
-        "sum", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
-    )
-    graph = x.graph
+    wide, given = widened(x), list(padding or [(0, 0)] * (x.rank - 2))
+    total, ends = _windowed(wide, "sum", window, strides, given, dilation, ceil)
     if not any(low or high for low, high in ends) or (count_padding and ends == given):
         return converted(total.div(float(np.prod(window))), x.dtype)
-    held = graph.full(x.dims[2:], 1.0, wide.dtype)
+    held = x.graph.full(x.dims[2:], 1.0, wide.dtype)
     extra = ends
     if count_padding:
         held = held.pad([low for low, _ in given], [high for _, high in given], value=1.0)
         extra = [(0, end[1] - old[1]) for end, old in zip(ends, given, strict=True)]
-    count = held.reduce_window("sum", window, steps, extra, None, gaps)
+    count = held.reduce_window("sum", window, strides, extra, None, dilation)
     return converted(total.div(count.broadcast_to(total.dims)), x.dtype)
 
 
 def lp_pool(
     x: GraphValue,
     window: Sequence[int],
-    p: float = 2.0,
     strides: Sequence[int] | None = None,
     padding: Padding | None = None,
     dilation: Sequence[int] | None = None,
     ceil: bool = False,
+    p: float = 2.0,
 ) -> GraphValue:
     """(Σ |x|ᵖ) to the power 1/p, per window."""
-    space = x.rank - 2
-    steps, gaps = _ones(space, strides), _ones(space, dilation)
-    ends = _room(x, window, steps, padding or [(0, 0)] * space, gaps, ceil)
-    powered = widened(x).abs().pow(p)
-    total = powered.reduce_window(
-        "sum", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
-    )
+    total, _ = _windowed(widened(x).abs().pow(p), "sum", window, strides, padding, dilation, ceil)
     return converted(total.pow(1 / p), x.dtype)
 
 

@@ -7,8 +7,9 @@ resized axes are fixed): a few taps are gathers with constant indices, many (ant
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +156,7 @@ def resize(
             )
         scale = resized / size if scales is None else scales[axis]
         at = source_positions(how.coordinates, size, resized, scale, crop)
-        result = _resize_axis(result, axis, at, scale, how)
+        result = resize_axis(result, axis, at, scale, how)
         if how.coordinates == "tf_crop_and_resize":
             line = x.graph.constant((at >= 0) & (at <= size - 1))
             shape: list[int | None] = list(sizes)
@@ -167,26 +168,34 @@ def resize(
     return converted(result, x.dtype)
 
 
-def _resize_axis(x: GraphValue, axis: int, at: Numbers, scale: float, how: Resampling) -> GraphValue:
-    graph = x.graph
-    size = x.type.max_shape[axis]
+def resize_axis(
+    x: GraphValue,
+    axis: int,
+    at: Numbers,
+    scale: float,
+    how: Resampling,
+    constant: Callable[[NDArray[Any]], GraphValue] | None = None,
+) -> GraphValue:
+    """One axis, whose elements lie at these places of the old one; `constant` makes a value of an array."""
+    constant = constant or x.graph.constant
+    size, dtype = x.type.max_shape[axis], x.dtype.numpy
     if how.mode == "nearest":
         places = np.clip(_nearest(at, how.nearest), 0, size - 1)
         times, rest = divmod(len(places), size)
         if not rest and np.array_equal(places, np.repeat(np.arange(size), times)):
             return repeat(x, times, axis)
-        return x.take(graph.constant(places), axis)
+        return x.take(constant(places), axis)
     places, weights = taps(at, size, scale, how)
     if len(places) <= _FEW_TAPS:
         total: GraphValue | None = None
         for place, weight in zip(places, weights, strict=True):
-            part = x.take(graph.constant(place), axis)
-            part = part.mul(along(graph.constant(weight, x.dtype), part.dims, axis))
+            part = x.take(constant(place), axis)
+            part = part.mul(along(constant(weight.astype(dtype)), part.dims, axis))
             total = part if total is None else total.add(part)
         return x if total is None else total
     matrix = np.zeros((size, len(at)))
     np.add.at(matrix, (places, np.arange(len(at))[None, :]), weights)
-    product = x.dot_general(graph.constant(matrix, x.dtype), ops.DotDims((), (axis,), (0,)))
+    product = x.dot_general(constant(matrix.astype(dtype)), ops.DotDims((), (axis,), (0,)))
     return move_axis(product, x.rank - 1, axis)
 
 

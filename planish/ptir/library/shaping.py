@@ -15,7 +15,7 @@ from planish.errors import GraphError, ShapeError
 from planish.ptir.dims import DimLike, bounds
 from planish.ptir.graph_value import Dims, GraphValue, as_dims
 from planish.ptir.handle import Number
-from planish.ptir.library.common import index_dtype, normal_axis, size_of
+from planish.ptir.library.common import index_dtype, normal_axis, size_of, spread
 
 
 def _triangle(x: GraphValue, diagonal: int, lower: bool) -> GraphValue:
@@ -245,6 +245,15 @@ def depth_to_space(x: GraphValue, block: int, mode: str = "DCR") -> GraphValue:
     return parts.reshape((batch, depth, height * block, width * block))
 
 
+def turned_kernel(weight: GraphValue, groups: int) -> GraphValue:
+    """The kernel of the transposed convolution: backwards in space, inputs and outputs of each group exchanged."""
+    inputs, outputs, *window = weight.dims
+    back = weight.reverse(range(2, weight.rank)) if window else weight
+    parts = back.reshape((groups, inputs // groups, outputs, *window))
+    moved = parts.transpose((0, 2, 1, *range(3, parts.rank)))
+    return moved.reshape((groups * outputs, inputs // groups, *window))
+
+
 def broadcast_dims(*shapes: Dims) -> tuple[DimLike, ...]:
     """The common shape of several by NumPy's rule: aligned at the last axis, 1 goes with everything."""
     known = [as_dims(shape) for shape in shapes]
@@ -263,4 +272,4 @@ def broadcast_dims(*shapes: Dims) -> tuple[DimLike, ...]:
 def broadcast_together(*values: GraphValue) -> list[GraphValue]:
     """All values in their common shape."""
     dims = broadcast_dims(*[value.dims for value in values])
-    return [value if value.dims == dims else value.broadcast_to(dims) for value in values]
+    return [spread(value, dims) for value in values]

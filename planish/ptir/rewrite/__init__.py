@@ -9,15 +9,15 @@ from planish.ptir.rewrite.listener import Listener, ListenerGroup, combine
 from planish.ptir.rewrite.pattern import (
     BasePattern,
     FrozenPatternSet,
+    InstView,
     OpRewritePattern,
     Pattern,
     PatternSet,
-    View,
 )
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
 __all__ = [
     "BasePattern", "CostModel", "FoldResult", "Folder", "FrozenPatternSet", "GreedyConfig", "GreedyStats",
-    "Listener", "ListenerGroup", "OpRewritePattern", "Pattern", "PatternSet", "PatternStats",
-    "ProgramRewriter", "View", "apply_patterns_and_fold_greedily", "combine",
+    "InstView", "Listener", "ListenerGroup", "OpRewritePattern", "Pattern", "PatternSet", "PatternStats",
+    "ProgramRewriter", "apply_patterns_and_fold_greedily", "combine",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ from planish.ptir.rewrite.checks import PatternChecker
 from planish.ptir.rewrite.config import GreedyConfig, GreedyStats, PatternStats
 from planish.ptir.rewrite.folding import Folder
 from planish.ptir.rewrite.listener import combine
-from planish.ptir.rewrite.pattern import FrozenPatternSet, PatternSet, RootPattern, View
+from planish.ptir.rewrite.pattern import FrozenPatternSet, InstView, PatternSet, RootPattern
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
 __all__ = ["GreedyConfig", "GreedyStats", "PatternStats", "apply_patterns_and_fold_greedily"]
@@ -204,8 +204,8 @@ class _Driver:
         tries = self.tries
         changes = rw.changes
         rw.root = inst
-        view: type[View] | None = None
-        target: Inst | View = inst
+        view: type[InstView] | None = None
+        target: Inst | InstView = inst
         clock = perf_counter()
         for candidate in candidates:
             if candidate.radius < level:

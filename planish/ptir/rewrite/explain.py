@@ -19,9 +19,9 @@ from planish.ptir.rewrite.pattern import (
     BasePattern,
     DefKey,
     FrozenPatternSet,
+    InstView,
     OperandFilter,
     Pattern,
-    View,
     accepts,
 )
 from planish.ptir.rewrite.rewriter import ProgramRewriter
@@ -42,7 +42,7 @@ class Explanation:
         return f"{self.pattern} {verdict} at {self.inst}: {'; '.join(self.reasons)}"
 
 
-class _Names:
+class _ValueNames:
     """What values are called: by their ids, which a copy shares; what has no name yet is new."""
 
     def __init__(self, known: Mapping[int, str]) -> None:
@@ -65,7 +65,7 @@ class _Names:
 class _Reasons(Listener):
     __slots__ = ("found", "made", "names")
 
-    def __init__(self, names: _Names) -> None:
+    def __init__(self, names: _ValueNames) -> None:
         self.names = names
         self.found: list[str] = []
         self.made: list[str] = []
@@ -98,8 +98,8 @@ def explain(
     function, inst = _locate(program, op)
     chosen = _find(pattern, patterns) if isinstance(pattern, str) else pattern
     base = chosen() if isinstance(chosen, type) else chosen
-    subject = cast("Pattern[Inst | View]", base)
-    called = _Names(printed_names(function) if names is None else names)
+    subject = cast("Pattern[Inst | InstView]", base)
+    called = _ValueNames(printed_names(function) if names is None else names)
     text = called.shown(inst)
     obstacle = _obstacle(subject, inst)
     if obstacle is not None:

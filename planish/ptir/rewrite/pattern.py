@@ -30,7 +30,7 @@ OperandFilter: TypeAlias = OpDef | OpKey | ConstantKind | tuple[OpDef | OpKey | 
 DefKey: TypeAlias = OpDef | ConstantKind | None
 
 
-class View:
+class InstView:
     """An instruction seen as a particular op: what a typed pattern is handed."""
 
     __slots__ = ("inst",)
@@ -50,7 +50,7 @@ class View:
 
 
 T = TypeVar("T")
-V = TypeVar("V", bound=View)
+V = TypeVar("V", bound=InstView)
 
 
 class BasePattern:
@@ -78,7 +78,7 @@ class BasePattern:
     def label(self) -> str:
         return self.name or type(self).__name__
 
-    def view_for(self, op: OpDef) -> type[View] | None:
+    def view_for(self, op: OpDef) -> type[InstView] | None:
         """The view class handed to the pattern at that root; None for the bare instruction."""
         return None
 
@@ -101,7 +101,7 @@ class Pattern(BasePattern, Generic[T]):
 class OpRewritePattern(Pattern[V]):
     """A pattern whose root is read from the view type that `match_and_rewrite` is annotated with."""
 
-    views: ClassVar[tuple[type[View], ...]] = ()
+    views: ClassVar[tuple[type[InstView], ...]] = ()
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -119,7 +119,7 @@ class OpRewritePattern(Pattern[V]):
                     f"pattern {cls.__name__} narrows its root to {root!r}, which its view excludes"
                 )
 
-    def view_for(self, op: OpDef) -> type[View] | None:
+    def view_for(self, op: OpDef) -> type[InstView] | None:
         for view in self.views:
             if any(root is op or root is op.key for root in view.roots):
                 return view
@@ -130,7 +130,7 @@ def _covers(part: Root, root: Root) -> bool:
     return part is root or (isinstance(part, OpKey) and isinstance(root, OpDef) and root.key is part)
 
 
-def _views_of(cls: type[OpRewritePattern[V]]) -> tuple[type[View], ...]:
+def _views_of(cls: type[OpRewritePattern[V]]) -> tuple[type[InstView], ...]:
     method = cls.__dict__["match_and_rewrite"]
     names = list(getattr(method, "__annotations__", {}))
     hint: object = None
@@ -145,12 +145,12 @@ def _views_of(cls: type[OpRewritePattern[V]]) -> tuple[type[View], ...]:
     union = typing.get_origin(hint) in (types.UnionType, Union)
     members = typing.get_args(hint) if union else (hint,)
     for member in members:
-        if not (isinstance(member, type) and issubclass(member, View) and member.roots):
+        if not (isinstance(member, type) and issubclass(member, InstView) and member.roots):
             raise RewriteError(
                 f"pattern {cls.__name__} does not say its root: annotate the first parameter of "
                 f"match_and_rewrite with a view type"
             )
-    return cast("tuple[type[View], ...]", members)
+    return cast("tuple[type[InstView], ...]", members)
 
 
 class RootPattern:
@@ -159,7 +159,7 @@ class RootPattern:
     __slots__ = ("benefit", "label", "match", "number", "pattern", "radius", "view")
 
     pattern: BasePattern
-    match: Callable[[Inst | View, ProgramRewriter], bool]
+    match: Callable[[Inst | InstView, ProgramRewriter], bool]
 
     def __init__(self, number: int, pattern: BasePattern, root: OpDef) -> None:
         self.number = number
@@ -170,21 +170,21 @@ class RootPattern:
         self.view = pattern.view_for(root)
         self.match = self._first_match
 
-    def _first_match(self, op: Inst | View, rw: ProgramRewriter) -> bool:
+    def _first_match(self, op: Inst | InstView, rw: ProgramRewriter) -> bool:
         """The first attempt: only now the test is asked for, which may have to be compiled; from then on it is called directly."""
         # The view was chosen for the pattern, so it is handed the type it asks for.
-        shown = cast("Pattern[Inst | View]", self.pattern)
+        shown = cast("Pattern[Inst | InstView]", self.pattern)
         self.match = shown.match_and_rewrite
         if type(shown).may_match is not Pattern.may_match:
             self.match = _guarded(shown)
         return self.match(op, rw)
 
 
-def _guarded(pattern: Pattern[Inst | View]) -> Callable[[Inst | View, ProgramRewriter], bool]:
+def _guarded(pattern: Pattern[Inst | InstView]) -> Callable[[Inst | InstView, ProgramRewriter], bool]:
     """The pattern with its guard in front."""
     may_match, match = pattern.may_match, pattern.match_and_rewrite
 
-    def guarded(op: Inst | View, rw: ProgramRewriter) -> bool:
+    def guarded(op: Inst | InstView, rw: ProgramRewriter) -> bool:
         return bool(may_match(op, rw)) and match(op, rw)
 
     return guarded

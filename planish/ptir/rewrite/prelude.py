@@ -14,15 +14,16 @@ from planish.ptir.function import Inst, Value
 from planish.ptir.ops.definition import MINUS_ONE, NO_ATTRS, ONE, ZERO, Attrs, ConstantAttrs, OpDef, OpKey
 from planish.ptir.ops.literal import Literal, Scalar
 from planish.ptir.rewrite import views
-from planish.ptir.rewrite.pattern import OpRewritePattern, Pattern, PatternSet, View
+from planish.ptir.rewrite.pattern import InstView, OpRewritePattern, Pattern, PatternSet
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.rewrite.views import *  # noqa: F403 - all of them are meant
 
 __all__ = [
-    "MINUS_ONE", "NO_ATTRS", "ONE", "ZERO", "Attrs", "Inst", "Literal", "OpKey", "OpRewritePattern",
-    "Pattern", "PatternSet", "ProgramRewriter", "Value", "View", "compose_permutations", "defined_by",
-    "fastmath", "has_one_use", "inverse_permutation", "is_constant", "is_identity_permutation",
-    "is_negative_zero", "is_one", "is_positive_zero", "is_splat", "is_zero", "literal_of", "signed_zero", "splat_of",
+    "MINUS_ONE", "NO_ATTRS", "ONE", "ZERO", "Attrs", "Inst", "InstView", "Literal", "OpKey",
+    "OpRewritePattern", "Pattern", "PatternSet", "ProgramRewriter", "Value", "compose_permutations",
+    "defined_by", "fastmath", "has_one_use", "inverse_permutation", "is_constant", "is_identity_permutation",
+    "is_negative_zero", "is_one", "is_positive_zero", "is_splat", "is_zero", "literal_of", "signed_zero",
+    "splat_of",
 ]  # fmt: skip
 __all__ += views.__all__
 

@@ -1,6 +1,6 @@
 """Views: an instruction seen as a particular op, with names for its operands and attributes.
 
-A view is what a typed pattern is handed, and what its signature names as its root. `View.of(value)` goes from
+A view is what a typed pattern is handed, and what its signature names as its root. `InstView.of(value)` goes from
 an operand to the view of what defines it, or None if that is another op:
 
     inner = TransposeView.of(op.source)
@@ -17,7 +17,7 @@ from planish.ptir import ops
 from planish.ptir.function import Region, Value
 from planish.ptir.ops.definition import Attrs, ConstantAttrs, OpDef, OpKey
 from planish.ptir.ops.literal import Literal
-from planish.ptir.rewrite.pattern import View
+from planish.ptir.rewrite.pattern import InstView
 from planish.ptir.types import DimLike, TensorType
 
 __all__ = [
@@ -40,7 +40,7 @@ class Operand:
     def __init__(self, place: int) -> None:
         self.place = place
 
-    def __get__(self, view: View, owner: object) -> Value:
+    def __get__(self, view: InstView, owner: object) -> Value:
         return view.inst.operands[self.place]
 
 
@@ -49,7 +49,7 @@ class Operands(Operand):
 
     __slots__ = ()
 
-    def __get__(self, view: View, owner: object) -> tuple[Value, ...]:  # type: ignore[override]
+    def __get__(self, view: InstView, owner: object) -> tuple[Value, ...]:  # type: ignore[override]
         return view.inst.operands[self.place :]
 
 
@@ -58,14 +58,14 @@ class RegionAt(Operand):
 
     __slots__ = ()
 
-    def __get__(self, view: View, owner: object) -> Region:  # type: ignore[override]
+    def __get__(self, view: InstView, owner: object) -> Region:  # type: ignore[override]
         return view.inst.regions[self.place]
 
 
 Self = TypeVar("Self", bound="OpView")
 
 
-class OpView(View):
+class OpView(InstView):
     """Any instruction: what all views share."""
 
     @classmethod

@@ -15,11 +15,9 @@ from planish.ptir.function import Inst, Value
 from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.prelude import ProgramRewriter
 from planish.ptir.rules import draft as d
-from planish.ptir.rules.lawful import laws
+from planish.ptir.rules.lawful import by_laws
 from planish.ptir.rules.numbers import CONSTANT, filled, is_constant, number_of
 from planish.ptir.rules.rule import Answer, family, rule
-
-by_law = laws(__name__)
 
 
 @rule(
@@ -38,8 +36,7 @@ def MoveConstantRight(op: v.BinaryView | v.CompareView, rw: ProgramRewriter) -> 
     return True
 
 
-FoldAddZero = by_law("FoldAddZero", benefit=4)
-FoldMulByOne = by_law("FoldMulByOne", benefit=4)
+by_laws(__name__, FoldAddZero=4, FoldMulByOne=4)
 
 
 @rule(benefit=2, radius=2, roots=(ops.div,), any_operand=CONSTANT)
@@ -60,19 +57,11 @@ def has_exact_reciprocal(number: float, dtype: DType) -> bool:
     return form.least <= exponent < math.frexp(form.largest)[1]
 
 
-ReplaceDivOfOneByReciprocal = by_law("ReplaceDivOfOneByReciprocal")
-ReplaceSubOfConstantByAdd = by_law("ReplaceSubOfConstantByAdd", benefit=2)
-ReplaceSubFromZeroByNeg = by_law("ReplaceSubFromZeroByNeg", benefit=3)
-ReplaceAddOfNegBySub = by_law("ReplaceAddOfNegBySub", benefit=2)
-ReplaceSubOfNegByAdd = by_law("ReplaceSubOfNegByAdd", benefit=2)
-CancelNegsInProduct = by_law("CancelNegsInProduct", benefit=2)
-FoldSubOfSame = by_law("FoldSubOfSame", benefit=3)
-ReassociateAdd = by_law("ReassociateAdd", benefit=2)
-ReassociateMul = by_law("ReassociateMul")
-
-
-CombineConstantsAroundSub = by_law("CombineConstantsAroundSub", benefit=2)
-ReplaceAddOfSameByMul = by_law("ReplaceAddOfSameByMul")
+by_laws(
+    __name__, ReplaceDivOfOneByReciprocal=1, ReplaceSubOfConstantByAdd=2, ReplaceSubFromZeroByNeg=3,
+    ReplaceAddOfNegBySub=2, ReplaceSubOfNegByAdd=2, CancelNegsInProduct=2, FoldSubOfSame=3,
+    ReassociateAdd=2, ReassociateMul=1, CombineConstantsAroundSub=2, ReplaceAddOfSameByMul=1,
+)  # fmt: skip
 
 
 @rule(benefit=2, radius=2, roots=(ops.add,), operands=(ops.mul, ops.mul))
@@ -94,10 +83,9 @@ def _readings(value: Value, inst: Inst, one: d.Term | None) -> list[tuple[Value,
     return [(value, one)] if c.literal is None else [(x, c), (value, one)]
 
 
-CollectLikeTermsOfSub = by_law("CollectLikeTermsOfSub", benefit=2)
-CancelSubOfAdd = by_law("CancelSubOfAdd", benefit=3)
-CancelAddOfSub = by_law("CancelAddOfSub", benefit=3)
-CancelSubOfSub = by_law("CancelSubOfSub", benefit=3)
-ReplaceSmallPower = by_law("ReplaceSmallPower")
+by_laws(
+    __name__,
+    CollectLikeTermsOfSub=2, CancelSubOfAdd=3, CancelAddOfSub=3, CancelSubOfSub=3, ReplaceSmallPower=1,
+)  # fmt: skip
 
 populate_canonicalization = family(__name__)

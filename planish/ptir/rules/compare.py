@@ -14,12 +14,9 @@ from planish.ptir.function import Inst
 from planish.ptir.ops.definition import OpDef, OpKey
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
-from planish.ptir.rules.lawful import laws
+from planish.ptir.rules.lawful import by_laws
 from planish.ptir.rules.numbers import filled
 from planish.ptir.rules.rule import Answer, family, rule
-
-by_law = laws(__name__)
-
 
 LESS, EQUAL, GREATER, UNORDERED = 1, 2, 4, 8
 ACCEPTS: Final[dict[OpDef, int]] = {
@@ -56,16 +53,12 @@ def comparison(outcomes: int, dtype: DType) -> OpDef | bool | None:
     return None
 
 
-MoveConstantRightOfComparison = by_law("MoveConstantRightOfComparison", benefit=5)
-FoldComparisonOfSame = by_law("FoldComparisonOfSame", benefit=4)
-InvertComparison = by_law("InvertComparison", benefit=3)
-FoldComparisonOfBool = by_law("FoldComparisonOfBool", benefit=4)
-FoldComparisonWithExtreme = by_law("FoldComparisonWithExtreme", benefit=4)
-NormalizeComparisonWithInteger = by_law("NormalizeComparisonWithInteger", benefit=2)
-MoveConstantAcrossEquality = by_law("MoveConstantAcrossEquality", benefit=2)
-DropInverseFromEquality = by_law("DropInverseFromEquality", benefit=2)
-ReplaceComparisonOfDifference = by_law("ReplaceComparisonOfDifference", benefit=3)
-CompareWithoutNegs = by_law("CompareWithoutNegs", benefit=2)
+by_laws(
+    __name__,
+    MoveConstantRightOfComparison=5, FoldComparisonOfSame=4, InvertComparison=3, FoldComparisonOfBool=4,
+    FoldComparisonWithExtreme=4, NormalizeComparisonWithInteger=2, MoveConstantAcrossEquality=2,
+    DropInverseFromEquality=2, ReplaceComparisonOfDifference=3, CompareWithoutNegs=2,
+)  # fmt: skip
 
 
 @rule(benefit=2, operands=(ops.cast, ops.cast))

@@ -7,11 +7,9 @@ from planish.ptir.function import Inst
 from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.prelude import Attrs, signed_zero
 from planish.ptir.rules import draft as d
-from planish.ptir.rules.lawful import laws
+from planish.ptir.rules.lawful import by_laws
 from planish.ptir.rules.numbers import CONSTANT, filled, number_of
 from planish.ptir.rules.rule import Answer, family, rule
-
-by_law = laws(__name__)
 
 
 class PartView(v.SourceView[Attrs], roots=(ops.real, ops.imag)):
@@ -22,7 +20,7 @@ class JoinView(v.OpView, roots=(ops.complex,)):
     """`complex(real, imaginary)`."""
 
 
-FoldPartOfComplex = by_law("FoldPartOfComplex", benefit=4)
+by_laws(__name__, FoldPartOfComplex=4)
 
 
 @rule(benefit=3, operands=(ops.cast,))
@@ -35,9 +33,7 @@ def FoldPartOfCast(op: PartView, inner: Inst) -> Answer:
     return d.cast_to(inner.operands[0], op.type)
 
 
-SinkSignBelowPart = by_law("SinkSignBelowPart", benefit=3)
-SplitPartOfSum = by_law("SplitPartOfSum", benefit=2)
-FoldComplexOfParts = by_law("FoldComplexOfParts", benefit=4)
+by_laws(__name__, SinkSignBelowPart=3, SplitPartOfSum=2, FoldComplexOfParts=4)
 
 
 @rule(benefit=2, radius=2, any_operand=CONSTANT)
@@ -49,6 +45,6 @@ def ReplaceComplexOfRealByCast(op: JoinView) -> Answer:
     return d.cast_to(op.operands[0], op.type)
 
 
-FoldConjOfComplex = by_law("FoldConjOfComplex", benefit=2)
+by_laws(__name__, FoldConjOfComplex=2)
 
 populate_canonicalization = family(__name__)

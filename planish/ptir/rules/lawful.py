@@ -6,30 +6,20 @@ operand. Filters, radius and `watch_uses` follow from the equations. An op that 
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 from planish.algebra import kinds as k
-from planish.algebra.law import (
-    COMPARISONS,
-    Apply,
-    Expression,
-    Law,
-    Letter,
-    Number,
-    normal,
-    orders,
-    parameters_of,
-    walk,
-)
+from planish.algebra.law import Apply, Expression, Law, Letter, Number, normal, orders, parameters_of, walk
 from planish.algebra.scalar import LAWS
 from planish.dtypes import Kind
 from planish.ptir import ops
 from planish.ptir.function import Inst
 from planish.ptir.ops import numerics
 from planish.ptir.ops.definition import OpDef, constant_kinds
-from planish.ptir.rewrite.pattern import BasePattern, OperandFilter, Pattern
+from planish.ptir.rewrite.pattern import OperandFilter, Pattern
 from planish.ptir.rewrite.prelude import signed_zero
 from planish.ptir.rules import draft as d
 from planish.ptir.rules import numbers as n
@@ -56,13 +46,11 @@ for _law in LAWS:
     _ROWS[_law.pattern].append(_law)
 
 
-def laws(module: str) -> Callable[..., type[BasePattern]]:
-    """What makes patterns of laws for the family of a module: `by_law("FoldAddZero", benefit=4)`."""
-
-    def by_law(name: str, *, benefit: int = 1) -> type[BasePattern]:
-        return enlist(module, pattern_of(name, _ROWS[name], module=module, benefit=benefit))
-
-    return by_law
+def by_laws(module: str, **benefits: int) -> None:
+    """Patterns of laws, of these names and benefits, in a module and its family: `by_laws(__name__, FoldAddZero=4)`."""
+    for name, benefit in benefits.items():
+        pattern = pattern_of(name, _ROWS[name], module=module, benefit=benefit)
+        setattr(sys.modules[module], name, enlist(module, pattern))
 
 
 class LawPattern(Pattern[Inst]):
@@ -73,7 +61,7 @@ class LawPattern(Pattern[Inst]):
     @property
     def match_and_rewrite(self) -> Callable[..., bool]:
         """The test, compiled when it is first asked for; from then on it is the class's own."""
-        function = _Writer(self.label, self.rows).function()
+        function = _PatternWriter(self.label, self.rows).function()
         cls: Any = type(self)
         cls.match_and_rewrite = staticmethod(function)
         return function
@@ -171,7 +159,7 @@ def _must_vary(left: Apply) -> Iterator[Letter]:
                 yield free[0]
 
 
-class _Writer:
+class _PatternWriter:
     """Writes the source of one pattern, then has Python compile it."""
 
     def __init__(self, name: str, rows: list[Law]) -> None:
@@ -257,7 +245,7 @@ class _Writer:
             below = [f"v{self.locals + place}" for place in range(len(part.of))]
             self.locals += len(below)
             self._emit(f"{', '.join(below)}{',' * (len(below) == 1)} = {inner}.operands")
-            if self.compared is not None and part.op in COMPARISONS:
+            if self.compared is not None and part.is_comparison:
                 self._test(f"{below[0]}.type.dtype.kind in {self._named(self.compared)}")
             self._operands(part, below, level + 1)
 

@@ -6,16 +6,12 @@ place in it.
 
 from __future__ import annotations
 
-from planish.ptir.rules.lawful import laws
+from planish.ptir.rules.lawful import by_laws
 from planish.ptir.rules.rule import family
 
-by_law = laws(__name__)
-
-FoldUselessBound = by_law("FoldUselessBound", benefit=4)
-FoldExtremeBound = by_law("FoldExtremeBound", benefit=4)
-NormalizeClamp = by_law("NormalizeClamp", benefit=2)
-FoldEmptyClamp = by_law("FoldEmptyClamp", benefit=3)
-ReplaceMaxOfOppositesByAbs = by_law("ReplaceMaxOfOppositesByAbs", benefit=3)
-SinkNegBelowMinMax = by_law("SinkNegBelowMinMax")
+by_laws(
+    __name__, FoldUselessBound=4, FoldExtremeBound=4, NormalizeClamp=2, FoldEmptyClamp=3,
+    ReplaceMaxOfOppositesByAbs=3, SinkNegBelowMinMax=1,
+)  # fmt: skip
 
 populate_canonicalization = family(__name__)

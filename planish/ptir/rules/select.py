@@ -6,21 +6,15 @@ from planish.ptir import ops
 from planish.ptir.ops.definition import OpKey
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
-from planish.ptir.rules.lawful import laws
+from planish.ptir.rules.lawful import by_laws
 from planish.ptir.rules.numbers import is_constant, will_fold
 from planish.ptir.rules.rule import Answer, family, rule
 
-by_law = laws(__name__)
-
-FoldSelectOfConstant = by_law("FoldSelectOfConstant", benefit=5)
-FoldSelectOfSame = by_law("FoldSelectOfSame", benefit=5)
-InvertSelect = by_law("InvertSelect", benefit=4)
-ReplaceSelectOfBools = by_law("ReplaceSelectOfBools", benefit=3)
-FoldSelectOfItsPredicate = by_law("FoldSelectOfItsPredicate", benefit=3)
-FoldNestedSelect = by_law("FoldNestedSelect", benefit=3)
-JoinSelects = by_law("JoinSelects", benefit=2)
-ReplaceSelectByMinMax = by_law("ReplaceSelectByMinMax", benefit=2)
-FoldSelectOfEquality = by_law("FoldSelectOfEquality", benefit=2)
+by_laws(
+    __name__, FoldSelectOfConstant=5, FoldSelectOfSame=5, InvertSelect=4, ReplaceSelectOfBools=3,
+    FoldSelectOfItsPredicate=3, FoldNestedSelect=3, JoinSelects=2, ReplaceSelectByMinMax=2,
+    FoldSelectOfEquality=2,
+)  # fmt: skip
 
 
 @rule(radius=2, watch_uses=True)

@@ -12,12 +12,9 @@ from planish.ptir.function import Inst
 from planish.ptir.ops.definition import OpDef
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
-from planish.ptir.rules.lawful import laws, named_ops
+from planish.ptir.rules.lawful import by_laws, named_ops
 from planish.ptir.rules.numbers import filled
 from planish.ptir.rules.rule import Answer, family, rule
-
-by_law = laws(__name__)
-
 
 ROUNDING: tuple[OpDef, ...] = named_ops(scalar.ROUNDING)
 EVEN: tuple[OpDef, ...] = (ops.abs, *named_ops(scalar.EVEN))
@@ -26,8 +23,7 @@ NOT_NEGATIVE: tuple[OpDef, ...] = (ops.hypot, *named_ops(scalar.NOT_NEGATIVE))
 CLASSES: tuple[OpDef, ...] = (ops.is_nan, ops.is_inf, ops.is_finite)
 
 
-RemoveInvolution = by_law("RemoveInvolution", benefit=4)
-RemoveRepeatedRounding = by_law("RemoveRepeatedRounding", benefit=3)
+by_laws(__name__, RemoveInvolution=4, RemoveRepeatedRounding=3)
 
 
 @rule(benefit=3, roots=ROUNDING, operands=(ops.cast,))
@@ -38,14 +34,10 @@ def RemoveRoundingOfInteger(op: v.UnaryView, inner: Inst) -> Answer:
     return op.source
 
 
-RemoveRepeatedSign = by_law("RemoveRepeatedSign", benefit=3)
-RemoveAbsOfNotNegative = by_law("RemoveAbsOfNotNegative", benefit=4)
-RemoveAbsOfUnsigned = by_law("RemoveAbsOfUnsigned", benefit=4)
-RemoveAbsOfSquare = by_law("RemoveAbsOfSquare", benefit=3)
-RemoveSignBelowEven = by_law("RemoveSignBelowEven", benefit=3)
-SinkNegBelowOdd = by_law("SinkNegBelowOdd", benefit=2)
-ReplaceNegOfSub = by_law("ReplaceNegOfSub", benefit=2)
-FoldNegIntoConstant = by_law("FoldNegIntoConstant")
+by_laws(
+    __name__, RemoveRepeatedSign=3, RemoveAbsOfNotNegative=4, RemoveAbsOfUnsigned=4, RemoveAbsOfSquare=3,
+    RemoveSignBelowEven=3, SinkNegBelowOdd=2, ReplaceNegOfSub=2, FoldNegIntoConstant=1,
+)  # fmt: skip
 
 
 @rule(benefit=2, roots=CLASSES, operands=((ops.neg, ops.abs),))

@@ -15,7 +15,7 @@ _SHOWN: Final = 4000
 
 
 @dataclass(slots=True)
-class Counters:
+class BuildCounts:
     """What this process had compiled."""
 
     compiled: int = 0
@@ -23,12 +23,12 @@ class Counters:
 
 
 @dataclass(slots=True)
-class _Known:
+class _Built:
     cubins: dict[str, bytes] = field(default_factory=dict)
 
 
-COUNTERS: Final = Counters()
-_KNOWN: Final = _Known()
+COUNTERS: Final = BuildCounts()
+_KNOWN: Final = _Built()
 
 
 def version() -> str:

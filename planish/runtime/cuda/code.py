@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from planish.runtime.cuda.device import Gpu
 from planish.runtime.cuda.driver import CudaError, call, refuse
-from planish.runtime.cuda.graphs import Builder, Built, decides
+from planish.runtime.cuda.graphs import Built, GraphBuilder, decides
 from planish.runtime.cuda.launch import LoadedKernel, copier
-from planish.runtime.cuda.native import WANTS_GRAPH, Launcher, Memory, packed
-from planish.runtime.cuda.nccl import Exchange
+from planish.runtime.cuda.native import WANTS_GRAPH, Launcher, WordArrays, packed
+from planish.runtime.cuda.nccl import NcclCollective
 from planish.runtime.cuda.tensor_maps import map_words
 from planish.runtime.cuda.trace import (
     LONGEST,
@@ -29,13 +29,13 @@ from planish.runtime.cuda.trace import (
     Exchanged,
     Item,
     Joined,
-    Launch,
-    Loop,
+    KernelLaunch,
+    LaunchLoop,
     Stretch,
     Word,
     follow,
 )
-from planish.runtime.plan import Code, Copy, Host, PlanState, Read, Swap, Unless
+from planish.runtime.plan import CallHost, Code, CopyBuffer, PlanState, Read, SwapBuffers, Unless
 
 Array = NDArray[Any]
 _GRAPHS: Final = 4
@@ -46,15 +46,15 @@ _SEGMENTS: Final = 64
 """Of one function: as many sizes as a server sees in turn."""
 _WORDS: Final = 256
 """Of one launch; a kernel has at most 4 KiB of parameters, and this is half of that."""
-Watch: TypeAlias = "Callable[[Segment, Sequence[int]], None]"
-_LAUNCHED: Final[weakref.WeakValueDictionary[int, Segment]] = weakref.WeakValueDictionary()
+Watch: TypeAlias = "Callable[[LaunchSegment, Sequence[int]], None]"
+_LAUNCHED: Final[weakref.WeakValueDictionary[int, LaunchSegment]] = weakref.WeakValueDictionary()
 """By address."""
 
 
-class Carried(NamedTuple):
+class CarriedCollectives(NamedTuple):
     """The collectives of a function that the device carries, by key."""
 
-    exchanges: Mapping[int, Exchange]
+    exchanges: Mapping[int, NcclCollective]
     places: Mapping[int, int]
     """Of all of them: where this rank's place in its group is in memory, for those that ask for it; 0 for others."""
     kept: tuple[object, ...] = ()
@@ -72,15 +72,17 @@ class GpuCode:
         kernels: Sequence[LoadedKernel],
         itemsizes: Sequence[int],
         dtypes: Sequence[np.dtype[Any]],
-        carried: Carried | None = None,
+        carried: CarriedCollectives | None = None,
     ) -> None:
         self.gpu, self.launcher, self.code = gpu, launcher, code
-        self.carried = carried or Carried({}, {})
+        self.carried = carried or CarriedCollectives({}, {})
         self.itemsizes, self.dtypes = itemsizes, dtypes
         self.decides = any(isinstance(i, Unless) for i in code.instructions) and decides(gpu)
-        copies = bool(self.carried.places) or any(isinstance(i, Copy | Swap) for i in code.instructions)
+        copies = bool(self.carried.places) or any(
+            isinstance(i, CopyBuffer | SwapBuffers) for i in code.instructions
+        )
         self.kernels = [*kernels, copier(gpu)] if copies else list(kernels)  # `trace.COPY` is the last one
-        self._segments: dict[tuple[int, bool, tuple[int | None, ...]], Segment] = {}
+        self._segments: dict[tuple[int, bool, tuple[int | None, ...]], LaunchSegment] = {}
         self.launched = 0
         """Kernels of the last call."""
 
@@ -106,7 +108,7 @@ class GpuCode:
 
     def segment(
         self, position: int, slots: Sequence[int], sizes: Sequence[int], *, single: bool = False
-    ) -> Segment:
+    ) -> LaunchSegment:
         """What is launched from a position on; of that, the first launch alone."""
         key = position, single, tuple(slots)
         found = self._segments.get(key)
@@ -120,9 +122,9 @@ class GpuCode:
             found = self._segments[key] = self.laid_out(stretch)
         return found
 
-    def laid_out(self, stretch: Stretch) -> Segment:
+    def laid_out(self, stretch: Stretch) -> LaunchSegment:
         """A stretch of this code, to be run."""
-        return Segment(self.gpu, self.launcher, stretch, self.kernels, self.carried.exchanges)
+        return LaunchSegment(self.gpu, self.launcher, stretch, self.kernels, self.carried.exchanges)
 
     def _step(self, position: int, memory: list[int], slots: list[int], sizes: Sequence[int]) -> int:
         """What only the host can do."""
@@ -135,13 +137,13 @@ class GpuCode:
                 found = np.empty(1, np.uint8)
                 self.gpu.download(memory[flag], found)
                 return position + 1 if found[0] else to
-            case Host():
+            case CallHost():
                 self._host(i, memory, slots, sizes)
             case _:  # the stretch was as long as it may be
                 return position
         return position + 1
 
-    def _host(self, i: Host, memory: list[int], slots: list[int], sizes: Sequence[int]) -> None:
+    def _host(self, i: CallHost, memory: list[int], slots: list[int], sizes: Sequence[int]) -> None:
         """What the host does, it does on copies."""
         arrays: dict[int, Array] = {}
         for buffer in (*i.inputs, *i.outputs):
@@ -154,7 +156,7 @@ class GpuCode:
             self.gpu.upload(arrays[buffer], memory[buffer])
 
 
-class Segment:
+class LaunchSegment:
     """A stretch, laid out for the native way; and the graphs that were made of it."""
 
     def __init__(
@@ -163,14 +165,14 @@ class Segment:
         launcher: Launcher,
         stretch: Stretch,
         kernels: Sequence[LoadedKernel],
-        exchanges: Mapping[int, Exchange] | None = None,
+        exchanges: Mapping[int, NcclCollective] | None = None,
     ) -> None:
         self.gpu, self.stretch, self._kernels, self._launcher = gpu, stretch, kernels, launcher
         self._exchanges = exchanges or {}
-        self._memory = Memory()
-        self._graphs: dict[int, tuple[Built, Memory]] = {}
+        self._memory = WordArrays()
+        self._graphs: dict[int, tuple[Built, WordArrays]] = {}
         self.items = tuple(_not_empty(stretch.items, kernels))
-        launches = [i for i in self.items if isinstance(i, Launch)] if stretch.is_straight else []
+        launches = [i for i in self.items if isinstance(i, KernelLaunch)] if stretch.is_straight else []
         self._launches = launches
         everything = list(_launches(self.items))
         self.kernels = len(everything)
@@ -197,7 +199,7 @@ class Segment:
         self.address = ctypes.addressof(self._words)
         _LAUNCHED[self.address] = self
 
-    def _laid_out(self, launch: Launch) -> list[int]:
+    def _laid_out(self, launch: KernelLaunch) -> list[int]:
         """`struct launch`."""
         kernel = self._kernels[launch.kernel]
         x, y, z = kernel.grid.at(launch.variables)
@@ -238,8 +240,8 @@ class Segment:
         self._add_graph(list((ctypes.c_int64 * len(self.stretch.memory)).from_address(frame)))
 
     def _add_graph(self, memory: Sequence[int]) -> None:
-        built = Builder(self.gpu, self._kernels, memory, self._exchanges).build(self.items)
-        own, old = Memory(), (ctypes.c_int64 * 5)()
+        built = GraphBuilder(self.gpu, self._kernels, memory, self._exchanges).build(self.items)
+        own, old = WordArrays(), (ctypes.c_int64 * 5)()
         frame = own.words([memory[root] for root in self._roots])
         new = (ctypes.c_int64 * 5)(
             int(built.executable), frame, own.words(built.nodes), own.words(built.words), 0
@@ -273,27 +275,27 @@ def _not_empty(items: Sequence[Item], kernels: Sequence[LoadedKernel]) -> Iterat
     """Without launches of no blocks, and with the tensor maps of those that have some."""
     for item in items:
         match item:
-            case Launch():
+            case KernelLaunch():
                 kernel = kernels[item.kernel]
                 if 0 not in kernel.grid.at(item.variables):
                     yield item._replace(words=(*item.words, *map_words(kernel.maps, item.words)))
             case Choice(flag, then, otherwise):
                 yield Choice(flag, tuple(_not_empty(then, kernels)), tuple(_not_empty(otherwise, kernels)))
-            case Loop(flag, turns, flags, back):
+            case LaunchLoop(flag, turns, flags, back):
                 inner = tuple(tuple(_not_empty(turn, kernels)) for turn in turns)
-                yield Loop(flag, inner, flags, tuple(_not_empty(back, kernels)))
+                yield LaunchLoop(flag, inner, flags, tuple(_not_empty(back, kernels)))
             case Exchanged() | Joined():
                 yield item
 
 
-def _launches(items: Sequence[Item]) -> Iterator[Launch]:
+def _launches(items: Sequence[Item]) -> Iterator[KernelLaunch]:
     for item in items:
         match item:
-            case Launch():
+            case KernelLaunch():
                 yield item
             case Choice(_, then, otherwise):
                 yield from _launches((*then, *otherwise))
-            case Loop(_, turns, _, back):
+            case LaunchLoop(_, turns, _, back):
                 yield from _launches([one for turn in (*turns, back) for one in turn])
 
 
@@ -303,6 +305,6 @@ def _flags(items: Sequence[Item]) -> Iterator[Word]:
             case Choice(flag, then, otherwise):
                 yield flag
                 yield from _flags((*then, *otherwise))
-            case Loop(flag, turns, flags, _):
+            case LaunchLoop(flag, turns, flags, _):
                 yield from (flag, *flags)
                 yield from _flags([one for turn in turns for one in turn])

@@ -13,8 +13,8 @@ from planish.errors import PlanishError
 from planish.runtime.cuda.device import Gpu
 from planish.runtime.cuda.driver import bindings, call
 from planish.runtime.cuda.launch import LoadedKernel
-from planish.runtime.cuda.nccl import Exchange
-from planish.runtime.cuda.trace import Choice, Exchanged, Item, Joined, Launch, Loop, Word
+from planish.runtime.cuda.nccl import NcclCollective
+from planish.runtime.cuda.trace import Choice, Exchanged, Item, Joined, KernelLaunch, LaunchLoop, Word
 from planish.runtime.cuda.watchdog import watchdog
 
 _DECIDE: Final = r"""
@@ -124,7 +124,7 @@ def _side_stream(gpu: Gpu) -> Any:
     return _SIDE[gpu.number]
 
 
-class Builder:
+class GraphBuilder:
     """Makes the graph of some items for addresses."""
 
     def __init__(
@@ -132,7 +132,7 @@ class Builder:
         gpu: Gpu,
         kernels: Sequence[LoadedKernel],
         frame: Sequence[int],
-        exchanges: Mapping[int, Exchange] | None = None,
+        exchanges: Mapping[int, NcclCollective] | None = None,
     ) -> None:
         self.gpu, self.kernels, self.frame = gpu, kernels, frame
         self.exchanges = exchanges or {}
@@ -155,7 +155,7 @@ class Builder:
         """Each item behind the one before; the last one."""
         for item in items:
             match item:
-                case Launch():
+                case KernelLaunch():
                     kernel = self.kernels[item.kernel]
                     words = [self.at(word) for word in item.words]
                     blocks = kernel.grid.at(item.variables)
@@ -173,7 +173,7 @@ class Builder:
                         if block:
                             before, body = self.conditional(graph, before, handle, "IF")
                             self.chain(body, block, [])
-                case Loop():
+                case LaunchLoop():
                     before = self.loop(graph, before, item)
                 case Exchanged():
                     self.last = [self.watched(graph, _once([*before, *self.last]), item)]
@@ -216,7 +216,7 @@ class Builder:
         call("cuGraphDestroy", inner)  # the node has a copy
         return node
 
-    def loop(self, graph: Any, before: list[Any], item: Loop) -> list[Any]:
+    def loop(self, graph: Any, before: list[Any], item: LaunchLoop) -> list[Any]:
         more = self.handle(graph)
         before = self.decide(graph, before, item.flag, 0, 0, more)
         node, body = self.conditional(graph, before, more, "WHILE")

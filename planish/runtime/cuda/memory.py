@@ -29,7 +29,7 @@ def rounded(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
-class Statistics(NamedTuple):
+class GpuStatistics(NamedTuple):
     """Of the memory of one GPU, in bytes."""
 
     used: int
@@ -39,7 +39,7 @@ class Statistics(NamedTuple):
     """How often the driver was asked."""
 
 
-class Block:
+class GpuBlock:
     """Memory on a GPU; it goes back to the pool when nobody knows it any more."""
 
     __slots__ = ("address", "free", "nbytes", "size")
@@ -61,7 +61,7 @@ class Pool:
         self._lock = threading.Lock()
         self._reserved = self._asked = 0
 
-    def take(self, nbytes: int) -> Block:
+    def take(self, nbytes: int) -> GpuBlock:
         """A block for at least so many bytes."""
         size = rounded(nbytes)
         free = self._free.get(size)
@@ -71,7 +71,7 @@ class Pool:
             address = free.pop()
         except IndexError:
             address = self._ask(size, nbytes)
-        return Block(free, address, size, nbytes)
+        return GpuBlock(free, address, size, nbytes)
 
     def free_list(self, size: int) -> list[int]:
         """The addresses of free blocks of a size."""
@@ -79,10 +79,10 @@ class Pool:
             return self._free.setdefault(size, [])
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> GpuStatistics:
         """What is used and what is kept now."""
         kept = sum(size * len(free) for size, free in list(self._free.items()))
-        return Statistics(self._reserved - kept, kept, self._asked)
+        return GpuStatistics(self._reserved - kept, kept, self._asked)
 
     def release(self) -> int:
         """Give what is kept back to the driver; how many bytes that were."""

@@ -48,7 +48,7 @@ class Launcher:
         return [last[(count - 1 - n) % _RECENT] for n in range(min(count, _RECENT))]
 
 
-class Memory:
+class WordArrays:
     """Arrays of words that somebody else reads; they live as long as this."""
 
     def __init__(self) -> None:

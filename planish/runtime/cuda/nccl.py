@@ -126,7 +126,7 @@ def communicator(gpu: Gpu, name: bytes, members: int, place: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class NcclCollective:
     """One collective of a program, as it is put on a stream."""
 
     op: str
@@ -209,11 +209,11 @@ class Exchange:
         ask("Recv", at, count, self.type, source, self.communicator, stream, doing=f"of {self.what}")
 
 
-_PUT: Final[dict[str, Callable[[Exchange, int, int, int, int], None]]] = {
-    "all_reduce": Exchange._all_reduce,
-    "reduce_scatter": Exchange._reduce_scatter,
-    "all_gather": Exchange._all_gather,
-    "broadcast": Exchange._broadcast,
-    "all_to_all": Exchange._all_to_all,
-    "permute": Exchange._permute,
+_PUT: Final[dict[str, Callable[[NcclCollective, int, int, int, int], None]]] = {
+    "all_reduce": NcclCollective._all_reduce,
+    "reduce_scatter": NcclCollective._reduce_scatter,
+    "all_gather": NcclCollective._all_gather,
+    "broadcast": NcclCollective._broadcast,
+    "all_to_all": NcclCollective._all_to_all,
+    "permute": NcclCollective._permute,
 }

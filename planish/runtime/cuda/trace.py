@@ -2,7 +2,7 @@
 
 The code is walked once with what its integers are now, on memory that is only named: a word of a launch is that of a buffer, moved by
 an offset, or a number. So the launches of a function are a list, made once and used for whatever addresses a call brings. Where a
-flag in memory decides, both ways become parts of the list (`Choice`, `Loop`) if the driver can decide it on the device; where the host
+flag in memory decides, both ways become parts of the list (`Choice`, `LaunchLoop`) if the driver can decide it on the device; where the host
 has to look at something, the stretch ends.
 
 A loop whose turns exchange buffers has two kinds of turns, that undo each other's exchange. When it ends after the first kind, what
@@ -14,29 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from planish.runtime.plan import (
-    OPERATIONS,
-    POLL,
-    Below,
-    Calculate,
-    Call,
-    Code,
-    Copy,
-    Host,
-    Instruction,
-    Jump,
-    Native,
-    Read,
-    Slice,
-    Swap,
-    Unless,
-)
+from planish.runtime import plan
 
 LONGEST: Final = 4096
 """Launches of one stretch."""
 COPY: Final = -1
 """The kernel that copies bytes: its words are target, source and how many."""
-COLLECTIVES: Final = ("collective", "collective.half", "collective.index", "collective.wait", POLL)
+COLLECTIVES: Final = ("collective", "collective.half", "collective.index", "collective.wait", plan.POLL)
 """The routines of collectives."""
 
 
@@ -47,7 +31,7 @@ class Word(NamedTuple):
     offset: int
 
 
-class Launch(NamedTuple):
+class KernelLaunch(NamedTuple):
     """A kernel, the variables that its grid follows from, and its words."""
 
     kernel: int
@@ -65,7 +49,7 @@ class Choice(NamedTuple):
     otherwise: tuple[Item, ...]
 
 
-class Loop(NamedTuple):
+class LaunchLoop(NamedTuple):
     """Turns for as long as a flag is set: it is looked at before the first, and after each.
 
     Where there are two kinds, they take turns, and `back` follows the first kind if it was the last.
@@ -94,7 +78,7 @@ class Joined(NamedTuple):
     ticket: int
 
 
-Item: TypeAlias = Launch | Choice | Loop | Exchanged | Joined
+Item: TypeAlias = KernelLaunch | Choice | LaunchLoop | Exchanged | Joined
 
 
 class Stretch(NamedTuple):
@@ -110,7 +94,7 @@ class Stretch(NamedTuple):
     @property
     def is_straight(self) -> bool:
         """Whether nothing in it depends on flags."""
-        return all(isinstance(item, Launch) for item in self.items)
+        return all(isinstance(item, KernelLaunch) for item in self.items)
 
 
 class _Opaque(Exception):
@@ -118,7 +102,7 @@ class _Opaque(Exception):
 
 
 def follow(
-    code: Code,
+    code: plan.Code,
     begin: int,
     slots: Sequence[int | None],
     nbytes: Sequence[int],
@@ -145,7 +129,7 @@ def follow(
 class _Walker:
     def __init__(
         self,
-        instructions: Sequence[Instruction],
+        instructions: Sequence[plan.Instruction],
         slots: Sequence[int | None],
         nbytes: Sequence[int],
         itemsizes: Sequence[int],
@@ -174,7 +158,7 @@ class _Walker:
                 if top:
                     return position
                 raise _Opaque
-            if isinstance(i, Unless):
+            if isinstance(i, plan.Unless):
                 before = list(self.memory), list(self.slots), self.launches
                 try:
                     position = self.decided(i, position, items)
@@ -185,7 +169,7 @@ class _Walker:
                     return position
                 continue
             try:
-                if isinstance(i, Host) and i.native is not None and i.native.routine in COLLECTIVES:
+                if isinstance(i, plan.CallHost) and i.native is not None and i.native.routine in COLLECTIVES:
                     self.collective(i.native, items, top)
                     position += 1
                     continue
@@ -196,36 +180,36 @@ class _Walker:
                 return position
         return position
 
-    def step(self, i: Instruction, position: int, items: list[Item]) -> int:
+    def step(self, i: plan.Instruction, position: int, items: list[Item]) -> int:
         match i:
-            case Call():
+            case plan.Call():
                 variables = tuple(self.number(slot) for slot in i.variables)
                 words = (*map(self.place, i.buffers), *(Word(-1, value) for value in variables))
-                self.add(items, Launch(i.kernel, variables, words, i.site))
-            case Copy(source, target, size):
+                self.add(items, KernelLaunch(i.kernel, variables, words, i.site))
+            case plan.CopyBuffer(source, target, size):
                 self.copy(
                     items, self.place(source), self.place(target), self.number(size) * self.itemsizes[target]
                 )
-            case Swap(first, second):
+            case plan.SwapBuffers(first, second):
                 self.memory[first], self.memory[second] = self.memory[second], self.memory[first]
-            case Slice(buffer, base, index, size):
+            case plan.Slice(buffer, base, index, size):
                 root, offset = self.place(base)
                 moved = self.number(index) * self.number(size) * self.itemsizes[buffer]
                 self.memory[buffer] = Word(root, offset + moved)
-            case Calculate(target, op, left, right):
+            case plan.Calculate(target, op, left, right):
                 x, y = self.slots[left], self.slots[right]
-                self.slots[target] = None if x is None or y is None else OPERATIONS[op](x, y)
-            case Jump(to):
+                self.slots[target] = None if x is None or y is None else plan.OPERATIONS[op](x, y)
+            case plan.Jump(to):
                 return to
-            case Below(left, right, to):
+            case plan.Below(left, right, to):
                 return position + 1 if self.number(left) < self.number(right) else to
-            case Unless() | Read() | Host():
+            case plan.Unless() | plan.Read() | plan.CallHost():
                 raise _Opaque
         return position + 1
 
-    def collective(self, native: Native, items: list[Item], top: bool) -> None:
+    def collective(self, native: plan.Native, items: list[Item], top: bool) -> None:
         """Not among what a flag decides: whether ranks meet must not depend on one that the host has not seen."""
-        if native.routine == POLL:
+        if native.routine == plan.POLL:
             return
         first, *numbers = map(self.number, native.integers)
         if native.routine == "collective.wait":
@@ -236,18 +220,18 @@ class _Walker:
             raise _Opaque
         where = [self.place(buffer) for buffer in native.buffers[:2]]
         if native.routine == "collective.index":
-            self.add(items, Launch(COPY, (8,), (where[0], Word(-1, self.places[first]), Word(-1, 8))))
+            self.add(items, KernelLaunch(COPY, (8,), (where[0], Word(-1, self.places[first]), Word(-1, 8))))
             return
         self.launches += 1
         items.append(Exchanged(first, where[0], where[1], *numbers))
 
-    def add(self, items: list[Item], launch: Launch) -> None:
+    def add(self, items: list[Item], launch: KernelLaunch) -> None:
         self.launches += 1
         items.append(launch)
 
     def copy(self, items: list[Item], source: Word, target: Word, nbytes: int) -> None:
         if nbytes and source != target:
-            self.add(items, Launch(COPY, (nbytes,), (target, source, Word(-1, nbytes))))
+            self.add(items, KernelLaunch(COPY, (nbytes,), (target, source, Word(-1, nbytes))))
 
     def place(self, buffer: int) -> Word:
         found = self.memory[buffer]
@@ -263,15 +247,15 @@ class _Walker:
 
     # -- what a flag decides -------------------------------------------------------------------------------------------
 
-    def decided(self, i: Unless, position: int, items: list[Item]) -> int:
+    def decided(self, i: plan.Unless, position: int, items: list[Item]) -> int:
         if not self.decides:
             raise _Opaque
         last = self.instructions[i.to - 1]
         flag = self.place(i.flag)
-        if isinstance(last, Jump) and last.to <= position:
+        if isinstance(last, plan.Jump) and last.to <= position:
             items.append(self.loop(i, position, last.to, flag))
             return i.to
-        if isinstance(last, Jump) and last.to >= i.to:
+        if isinstance(last, plan.Jump) and last.to >= i.to:
             items.append(self.choice(flag, (position + 1, i.to - 1), (i.to, last.to)))
             return last.to
         items.append(self.choice(flag, (position + 1, i.to), (i.to, i.to)))
@@ -297,11 +281,11 @@ class _Walker:
         self.slots = [x if x == y else None for x, y in zip(numbers, self.slots, strict=True)]
         return Choice(flag, first, second)
 
-    def loop(self, i: Unless, position: int, start: int, flag: Word) -> Loop:
+    def loop(self, i: plan.Unless, position: int, start: int, flag: Word) -> LaunchLoop:
         """The condition before the first turn is there already; a turn is the body, and the condition again."""
         slices = self._sliced(start, i.to)
         for j in self.instructions[start : i.to]:
-            if isinstance(j, Calculate):
+            if isinstance(j, plan.Calculate):
                 self.slots[j.target] = None  # another in each turn
         for buffer in slices:
             self.memory[buffer] = None
@@ -316,18 +300,22 @@ class _Walker:
 
         first, after = turn()
         if self.memory == before:
-            return Loop(flag, (first,), (after,), ())
+            return LaunchLoop(flag, (first,), (after,), ())
         exchanged = list(self.memory)
         second, last = turn()
         if self.memory != before or last != flag:
             raise _Opaque
-        return Loop(flag, (first, second), (after, last), self.brought_back(start, i.to, exchanged, before))
+        return LaunchLoop(
+            flag, (first, second), (after, last), self.brought_back(start, i.to, exchanged, before)
+        )
 
     def brought_back(
         self, start: int, end: int, now: Sequence[Word | None], wanted: Sequence[Word | None]
     ) -> tuple[Item, ...]:
         """What is carried, copied: of two buffers that are exchanged the first is, the second is what the next turn writes."""
-        carried = dict.fromkeys(i.first for i in self.instructions[start:end] if isinstance(i, Swap))
+        carried = dict.fromkeys(
+            i.first for i in self.instructions[start:end] if isinstance(i, plan.SwapBuffers)
+        )
         pairs = [(now[b], wanted[b], self.nbytes[b]) for b in carried if now[b] != wanted[b]]
         if {source for source, _, _ in pairs} & {target for _, target, _ in pairs}:
             raise _Opaque
@@ -339,4 +327,4 @@ class _Walker:
         return tuple(items)
 
     def _sliced(self, begin: int, end: int) -> set[int]:
-        return {i.buffer for i in self.instructions[begin:end] if isinstance(i, Slice)}
+        return {i.buffer for i in self.instructions[begin:end] if isinstance(i, plan.Slice)}

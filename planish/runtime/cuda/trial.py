@@ -16,11 +16,11 @@ import numpy as np
 from planish.runtime.cuda.build import cubin_of
 from planish.runtime.cuda.device import gpu
 from planish.runtime.cuda.driver import call
-from planish.runtime.cuda.graphs import Builder, Built
+from planish.runtime.cuda.graphs import Built, GraphBuilder
 from planish.runtime.cuda.launch import LoadedKernel
-from planish.runtime.cuda.memory import Block
+from planish.runtime.cuda.memory import GpuBlock
 from planish.runtime.cuda.tensor_maps import map_words
-from planish.runtime.cuda.trace import Launch, Word
+from planish.runtime.cuda.trace import KernelLaunch, Word
 from planish.runtime.sandbox import REALS, SETS, GpuKernel, Setup
 from planish.runtime.trial_data import Array, TrialData, dtype_of
 
@@ -56,7 +56,7 @@ class GpuBench(TrialData):
         self.gpu.enter()
         self.host: dict[int, Array] = {}
         """What was written last, as the host sees it; and memory to make up data in."""
-        self.blocks: dict[tuple[int, str], Block] = {}
+        self.blocks: dict[tuple[int, str], GpuBlock] = {}
         for number, place in enumerate(setup.places):
             self.host[number] = np.empty(place.count, dtype_of(place.dtype))
             for which in SETS[:1] if place.written else SETS:
@@ -95,8 +95,8 @@ class GpuBench(TrialData):
             words = [Word(-1, self._address(number, which)) for number in kernel.places]
             words += [Word(-1, value) for value in kernel.values]
             words += map_words(candidate.loaded.maps, words)
-            one = Launch(0, kernel.values, tuple(words))
-            found = Builder(self.gpu, [candidate.loaded], ()).build([one] * count)
+            one = KernelLaunch(0, kernel.values, tuple(words))
+            found = GraphBuilder(self.gpu, [candidate.loaded], ()).build([one] * count)
             candidate.graphs[which, count] = found
         return found.executable
 

@@ -24,21 +24,9 @@ from planish.runtime.routines.writer import Emitter, RoutineModule, Term, vector
 KINDS: Final = {"float32": ("float", 16), "float64": ("double", 8)}
 """Parts of numbers, and how many lines are transformed together."""
 PLAN: Final = (
-    "mode",
-    "flip",
-    "way",
-    "n",
-    "n1",
-    "n2",
-    "padded",
-    "first",
-    "second",
-    "longer",
-    "middle",
-    "edge",
-    "spectrum",
-    "chirp",
-)
+    "mode", "flip", "way", "n", "n1", "n2", "padded", "first", "second", "longer", "middle", "edge",
+    "spectrum", "chirp",
+)  # fmt: skip
 """What a plan begins with: n is the complex length; `first` and `second` are where passes begin, `middle`, `edge`, `spectrum`
 and `chirp` where roots do; `padded` is the length of rows between columns and rows, `longer` that of a convolution."""
 COMPLEX, REAL_EVEN, REAL_ODD, SPECTRUM_EVEN, SPECTRUM_ODD = range(5)

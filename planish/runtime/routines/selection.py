@@ -86,11 +86,6 @@ def _give(row: _SelectedRow, positions: Term, k: Term, made: list[Term]) -> None
         f.store(f.load(row.key.kind, row.source, at), made[0], n)
 
 
-def few_bytes(k: int) -> int:
-    """What a chunk of `top_k_few` works in: keys and positions, with room in front and behind, and the same again."""
-    return 4 * 8 * (-(-k // _WIDE) * _WIDE + 2 * _WIDE)
-
-
 def top_k_few(module: RoutineModule, dtype: str, direction: str) -> None:
     """Of (x, values, positions, scratch; rows, count, chunks, k, room): rows have at least k elements."""
     rank = ranking(module)
@@ -174,11 +169,6 @@ def ranking(module: RoutineModule) -> str:
         f.store(mine, to, place)
         f.store(f.load("i64", positions, i), places, place)
     return "rank"
-
-
-def many_bytes(k: int) -> int:
-    """What a chunk of `top_k_many` works in: candidates, an order, the same again, and room to sort in."""
-    return (4 * k + 2 * _LANES) * (5 * 8 + 24)
 
 
 def top_k_many(module: RoutineModule, dtype: str, direction: str) -> None:

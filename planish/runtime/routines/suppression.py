@@ -26,11 +26,6 @@ _PARTS: Final = 5
 """What is kept of a box: two corners and its area."""
 
 
-def scratch_bytes(count: int, most: int) -> int:
-    """What it works in: candidates, their keys and order, room to sort in, and the boxes taken."""
-    return 48 * count + _PARTS * 8 * (most + 2 * _LANES)
-
-
 def suppress(module: RoutineModule, dtype: str, form: str) -> None:
     """Of (boxes, scores, limit, overlap, threshold, rows, found, scratch; batches, classes, count, most, all).
 

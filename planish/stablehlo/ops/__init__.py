@@ -1,28 +1,13 @@
 """The lowerings, by family; importing this package fills the table."""
 
-from planish.stablehlo.ops import (
-    checks,
-    chlo,
-    collectives,
-    contraction,
-    control,
-    conversion,
-    custom_calls,
-    elementwise,
-    gathering,
-    linalg,
-    normalization,
-    order,
-    quantization,
-    random,
-    reductions,
-    scattering,
-    shapes,
-    windows,
-)
+from importlib import import_module
+from typing import Final
 
-__all__ = [
+FAMILIES: Final = (
     "checks", "chlo", "collectives", "contraction", "control", "conversion", "custom_calls", "elementwise",
     "gathering", "linalg", "normalization", "order", "quantization", "random", "reductions", "scattering",
     "shapes", "windows",
-]  # fmt: skip
+)  # fmt: skip
+
+for _family in FAMILIES:
+    import_module(f"{__name__}.{_family}")

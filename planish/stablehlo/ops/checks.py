@@ -6,8 +6,9 @@ from typing import Any
 
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import spread
 from planish.stablehlo.registry import lowering
-from planish.stablehlo.site import Site, cast, spread
+from planish.stablehlo.site import Site, cast
 from planish.stablehlo.syntax import Dense
 
 

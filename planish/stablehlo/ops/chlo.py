@@ -10,11 +10,12 @@ from typing import Any, Final
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import special
+from planish.ptir.library.common import spread
 from planish.ptir.library.shaping import broadcast_dims
 from planish.stablehlo.ops.elementwise import BINARY, Binary, compare
 from planish.stablehlo.ops.shapes import broadcast_into
 from planish.stablehlo.registry import lowering
-from planish.stablehlo.site import Site, cast, spread, together
+from planish.stablehlo.site import Site, cast, together
 from planish.stablehlo.syntax import Dense
 
 

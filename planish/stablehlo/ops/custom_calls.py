@@ -9,13 +9,14 @@ from typing import Any, Final
 from planish import dtypes
 from planish.errors import ShapeError
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import spread
 from planish.ptir.library.factorizations import householder, householder_product, permutation_of, pivots_of
 from planish.ptir.library.shaping import tril, triu
 from planish.stablehlo.ops import checks
 from planish.stablehlo.ops.order import top_k
 from planish.stablehlo.ops.windows import reduce_window
 from planish.stablehlo.registry import lowering
-from planish.stablehlo.site import Site, cast, spread
+from planish.stablehlo.site import Site, cast
 
 Config = Mapping[str, Any]
 Target = Callable[..., Any]

@@ -7,9 +7,10 @@ from typing import Final
 
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import spread
 from planish.stablehlo.bodies import is_identity, kind_of
 from planish.stablehlo.registry import lowering
-from planish.stablehlo.site import Site, cast, spread
+from planish.stablehlo.site import Site, cast
 from planish.stablehlo.syntax import HloBlock, HloValue
 
 REDUCE: Final[dict[str, Callable[..., V]]] = {

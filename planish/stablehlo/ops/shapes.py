@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from planish import dtypes
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import spread
 from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site, cast
 
@@ -30,7 +31,7 @@ def broadcast_into(x: V, axes: Ints, dims: Sequence[DimLike]) -> V:
         x, axes = x.transpose(order), sorted(axes)
     placed = _placed(x, axes, len(dims))
     x = x if tuple(placed) == x.dims else x.reshape(placed)
-    return x if x.dims == tuple(dims) else x.broadcast_to(tuple(dims))
+    return spread(x, dims)
 
 
 @lowering("stablehlo.broadcast_in_dim")

@@ -10,10 +10,11 @@ from typing import Final
 from planish import dtypes
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import spread
 from planish.stablehlo.bodies import is_identity, kind_of
 from planish.stablehlo.ops.scattering import combine_at
 from planish.stablehlo.registry import lowering
-from planish.stablehlo.site import Site, cast, spread
+from planish.stablehlo.site import Site, cast
 
 Ints = Sequence[int]
 _FAST: Final = ("sum", "prod", "max", "min")

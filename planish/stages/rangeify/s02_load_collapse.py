@@ -44,7 +44,7 @@ from planish.uop.kernel_algebra import kernel_sym, simplified
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, COMPARISONS, CONSTANTS, Ops, Variable
-from planish.uop.pattern import INTEGERS, Pattern, anything, constant, node, where
+from planish.uop.pattern import INTEGERS, NodePattern, anything, constant, node, where
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic.cast import exact_integers, holds
 from planish.uop.symbolic.conditions import conjuncts
@@ -367,10 +367,10 @@ def _compute_as_index(root: UOp) -> UOp | None:
 
 
 _x, _y, _p = anything("x"), anything("y"), anything("p")
-_converted: Final[Pattern] = node(Ops.CAST, _x)
+_converted: Final[NodePattern] = node(Ops.CAST, _x)
 
 
-def _reduction(operand: Pattern) -> Pattern:
+def _reduction(operand: NodePattern) -> NodePattern:
     return node(Ops.REDUCE, operand, rest=True)
 
 

@@ -1,30 +1,13 @@
 """The lowerings, by what they are about. Importing this package fills the table."""
 
-from planish.torch.ops import (
-    attention,
-    conversion,
-    convolution,
-    creation,
-    distances,
-    fourier,
-    indexing,
-    linalg,
-    linear,
-    normalization,
-    order,
-    pointwise,
-    polynomials,
-    pooling,
-    reductions,
-    sampling,
-    segments,
-    shapes,
-    special,
-    symmetric,
-)
+from importlib import import_module
+from typing import Final
 
-__all__ = [
+FAMILIES: Final = (
     "attention", "conversion", "convolution", "creation", "distances", "fourier", "indexing", "linalg",
     "linear", "normalization", "order", "pointwise", "polynomials", "pooling", "reductions", "sampling",
     "segments", "shapes", "special", "symmetric",
-]  # fmt: skip
+)  # fmt: skip
+
+for _family in FAMILIES:
+    import_module(f"{__name__}.{_family}")

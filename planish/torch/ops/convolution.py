@@ -9,8 +9,10 @@ from torch.backends import cudnn
 from planish import dtypes
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import spread
+from planish.ptir.library.shaping import turned_kernel
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, shortened, sizes, spread
+from planish.torch.site import FxSite, shortened, sizes
 
 _SPACE = "XYZ"
 
@@ -45,17 +47,6 @@ def _correlated(
     return x.convolution(kernel, lhs, rhs, out, strides, padding, lhs_dilation, dilation, groups, _attrs(x))
 
 
-def _turned(weight: V, groups: int) -> V:
-    """The kernel of the transposed convolution: backwards in space, the channels of each group exchanged."""
-    inputs, outputs = weight.dims[:2]
-    space = weight.dims[2:]
-    axes = list(range(2, weight.rank))
-    back = weight.reverse(axes) if axes else weight
-    parts = back.reshape((groups, inputs // groups, outputs, *space))
-    moved = parts.transpose([0, 2, 1, *range(3, parts.rank)])
-    return moved.reshape((outputs * groups, inputs // groups, *space))
-
-
 def transposed_convolution(
     at: FxSite,
     x: V,
@@ -72,7 +63,7 @@ def transposed_convolution(
         (span - pad, span - pad + extra)
         for span, pad, extra in zip(spans, padding, output_padding, strict=True)
     ]
-    return _correlated(x, _turned(weight, groups), [1] * len(stride), ends, dilation, groups, stride)
+    return _correlated(x, turned_kernel(weight, groups), [1] * len(stride), ends, dilation, groups, stride)
 
 
 @lowering("aten.convolution")

@@ -9,9 +9,10 @@ import numpy as np
 
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import spread
 from planish.ptir.library.shaping import broadcast_dims
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, sizes, spread
+from planish.torch.site import FxSite, cast, sizes
 
 
 def _norm(apart: V, p: float, axis: int) -> V:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planish import dtypes
 from planish.frontend.tensor.factorizations import EIG, eig_types
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import take_along_axis
+from planish.ptir.library.common import spread, take_along_axis
 from planish.ptir.library.factorizations import (
     conjugate_transpose,
     householder,
@@ -15,7 +15,7 @@ from planish.ptir.library.factorizations import (
 )
 from planish.ptir.library.shaping import broadcast_dims, diagonal, eye, roll, tril, triu
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, sizes, spread
+from planish.torch.site import FxSite, cast, sizes
 
 
 @lowering("aten.linalg_cholesky_ex")

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import spread
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, sizes, spread
+from planish.torch.site import FxSite, cast, sizes
 
 
 def _wide(dtype: DType) -> DType:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -13,11 +12,16 @@ import numpy as np
 from planish import dtypes
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.handle import Number
-from planish.ptir.library.common import take_along_axis
-from planish.ptir.library.pooling import adaptive_average_pool, average_pool, max_pool_back
+from planish.ptir.library.common import spread, take_along_axis
+from planish.ptir.library.pooling import (
+    adaptive_average_pool,
+    average_pool,
+    lowest_of,
+    max_places,
+    max_pool_back,
+)
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, sizes, spread, wide_kind
+from planish.torch.site import FxSite, cast, sizes, wide_kind
 
 
 def _each(given: Any, space: int) -> list[int]:
@@ -27,11 +31,6 @@ def _each(given: Any, space: int) -> list[int]:
 
 def _batched(x: V, space: int) -> tuple[V, bool]:
     return (x.expand_dims(0), True) if x.rank == space + 1 else (x, False)
-
-
-def lowest_of(x: V) -> Number:
-    """What every element is at least."""
-    return -math.inf if x.dtype.is_float else int(x.dtype.min or 0)
 
 
 def _room(size: int, out: int, window: int, step: int, pad: int, gap: int = 1) -> tuple[int, int]:
@@ -63,7 +62,7 @@ def _max_pool(
         "max", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
     )
     if math.prod(window) <= _FEW:
-        where = _first_best(at, images, window, steps, pads, gaps, ends, out)
+        where = max_places(images, out, window, steps, pads, gaps)
     else:
         axes = zip(known, out, window, steps, pads, gaps, strict=True)
         where = _best(at, images, [_places(*each) for each in axes], known)[1]
@@ -72,76 +71,6 @@ def _max_pool(
 
 _FEW = 32
 """Windows up to so many elements are looked through one element after the other, in one kernel."""
-
-
-def _first_best(
-    at: FxSite,
-    images: V,
-    window: Sequence[int],
-    steps: Sequence[int],
-    pads: Sequence[int],
-    gaps: Sequence[int],
-    ends: Sequence[tuple[int, int]],
-    out: Sequence[int],
-) -> V:
-    """The place of the first maximum of each window: one strided slice per element of the window."""
-    lowest = lowest_of(images)
-    low, high = ([0, 0, *(end[side] for end in ends)] for side in range(2))
-    room = images.pad(low, high, value=at.full((), lowest, images.dtype))
-    known = sizes(at, images)[2:]
-    dims = (*images.dims[:2], *out)
-    base = at.full(dims, 0, dtypes.int64)
-    for axis, (size, step, pad) in enumerate(zip(known, steps, pads, strict=True)):
-        start = at.graph.iota(dims, 2 + axis, dtypes.int64).mul(step).sub(pad)
-        base = base.mul(size).add(start)
-    best: V | None = None
-    where = base
-    for offsets in itertools.product(*map(range, window)):
-        starts = [0, 0, *(offset * gap for offset, gap in zip(offsets, gaps, strict=True))]
-        limits = [
-            *images.dims[:2],
-            *(s + (o - 1) * step + 1 for s, o, step in zip(starts[2:], out, steps, strict=True)),
-        ]
-        seen = room.slice(starts, limits, [1, 1, *steps])
-        place = 0
-        for size, offset, gap in zip(known, offsets, gaps, strict=True):
-            place = place * size + offset * gap
-        here = base.add(place)
-        # padding is never the answer, not even where all else is as low
-        inside = _is_inside(at, dims, offsets, known, steps, pads, gaps)
-        better = (
-            inside
-            if best is None
-            else inside.and_(seen.gt(best).or_(seen.is_nan()) if seen.dtype.is_float else seen.gt(best))
-        )
-        if best is None:
-            best = inside.select(seen, at.full(dims, lowest, images.dtype))
-            where = inside.select(here, at.full(dims, -1, dtypes.int64))
-        else:
-            better = better.or_(inside.and_(where.lt(0)))
-            best, where = better.select(seen, best), better.select(here, where)
-    return where
-
-
-def _is_inside(
-    at: FxSite,
-    dims: Any,
-    offsets: Sequence[int],
-    known: Sequence[int],
-    steps: Sequence[int],
-    pads: Sequence[int],
-    gaps: Sequence[int],
-) -> V:
-    inside = at.full(dims, True, dtypes.bool_)
-    for axis, (offset, size, step, pad, gap) in enumerate(
-        zip(offsets, known, steps, pads, gaps, strict=True)
-    ):
-        count = dims[2 + axis]
-        first, last = offset * gap - pad, (count - 1) * step + offset * gap - pad
-        if first < 0 or last >= size:
-            place = at.graph.iota(dims, 2 + axis, dtypes.int64).mul(step).add(first)
-            inside = inside.and_(place.ge(0)).and_(place.lt(size))
-    return inside
 
 
 def _places(size: int, out: int, window: int, step: int, pad: int, gap: int) -> np.ndarray[Any, Any]:

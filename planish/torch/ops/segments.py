@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import spread
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, axes_of, axis_of, cast, sizes, spread
+from planish.torch.site import FxSite, axes_of, axis_of, cast, sizes
 
 # --- segments ---------------------------------------------------------------------------------------------
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from planish import dtypes
 from planish.compiler.symmetric import FACTOR, SOLVE, has_ldl
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import spread
 from planish.ptir.library.shaping import broadcast_dims
 from planish.ptir.types import TensorType
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, spread
+from planish.torch.site import FxSite
 
 
 @lowering("aten.linalg_ldl_factor_ex")

@@ -14,7 +14,7 @@ from planish.algebra import scalar
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import COMPARISONS, Ops
-from planish.uop.pattern import FLOAT, INDEX, INTEGRAL, Pattern, node
+from planish.uop.pattern import FLOAT, INDEX, INTEGRAL, NodePattern, node
 from planish.uop.symbolic.affine import Affine, affine
 from planish.uop.symbolic.lawful import rules
 from planish.uop.symbolic.letters import a, c, integer, x, y
@@ -218,7 +218,7 @@ def _without_signs(root: UOp, x: UOp, y: UOp) -> UOp:
     return root.replace(src=(y, x) if root.op in _ORDER else (x, y))
 
 
-def _sum(name: str) -> Pattern:
+def _sum(name: str) -> NodePattern:
     return node(Ops.ADD, name=name)
 
 

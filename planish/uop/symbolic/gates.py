@@ -17,16 +17,16 @@ from planish.dtypes import DType
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import BINARY, COMPARISONS, UNARY, Ops
-from planish.uop.pattern import INDEX, INTEGRAL, Pattern, node, where
+from planish.uop.pattern import INDEX, INTEGRAL, NodePattern, node, where
 from planish.uop.symbolic.conditions import Condition, conjuncts, simplify_under, tighten
 from planish.uop.symbolic.letters import p, q, x, y
 
-_INVALID: Final[Pattern] = node(Ops.INVALID, name="nowhere")
+_INVALID: Final[NodePattern] = node(Ops.INVALID, name="nowhere")
 _MOVING: Final = BINARY - COMPARISONS
 _CHANGING: Final = (Ops.CAST, Ops.BITCAST)
 
 
-def _gated(condition: Pattern, index: Pattern) -> Pattern:
+def _gated(condition: NodePattern, index: NodePattern) -> NodePattern:
     return where(condition, index, _INVALID)
 
 

@@ -6,22 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from planish.algebra.law import (
-    BOOLS,
-    COMPARISONS,
-    Apply,
-    Expression,
-    Law,
-    Letter,
-    Number,
-    parameters_of,
-    walk,
-)
+from planish.algebra.law import Apply, Expression, Law, Letter, Number, parameters_of, walk
 from planish.dtypes import Kind
 from planish.uop.matcher import Guard, Rule, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.pattern import BOOL, Pattern, anything, binary, constant, literal, node
+from planish.uop.pattern import BOOL, NodePattern, anything, binary, constant, literal, node
 
 _OPS: Final = {
     "div": Ops.FDIV, "mod": Ops.FLOORMOD, "lt": Ops.CMPLT, "le": Ops.CMPLE, "eq": Ops.CMPEQ, "ne": Ops.CMPNE,
@@ -62,13 +52,15 @@ def _pattern(
     shared: Mapping[Expression, str],
     kinds: frozenset[Kind] | None = None,
     free: frozenset[Expression] = frozenset(),
-) -> Pattern:
+) -> NodePattern:
     """An expression as a pattern; `kinds` are those of compared operands, `free` the letters that occur once."""
     if isinstance(expression, Number):
         return literal(expression.value)
     if isinstance(expression, Letter):
         name = expression.name
-        return constant(name) if expression.is_constant else anything(name, BOOL if name in BOOLS else None)
+        return (
+            constant(name) if expression.is_constant else anything(name, BOOL if expression.is_bool else None)
+        )
     parts = [_pattern(part, shared, kinds, free) for part in expression.of]
     turned = _TURNED.get(expression.op)
     if turned is not None:
@@ -76,7 +68,7 @@ def _pattern(
     op = turned or _OPS.get(expression.op) or Ops[expression.op.upper()]
     either = len(parts) == 2 and not parts[0].is_constant and not free.issuperset(expression.of)
     made = binary(op, *parts) if either else node(op, *parts)
-    if kinds is not None and expression.op in COMPARISONS:
+    if kinds is not None and expression.is_comparison:
         made = made.of(kinds)
     name_ = shared.get(expression)
     return made if name_ is None else made.named(name_)

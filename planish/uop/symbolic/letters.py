@@ -7,16 +7,16 @@ from typing import Final, cast
 from planish.algebra import kinds
 from planish.uop.node import UOp
 from planish.uop.ops import CONSTANTS, Ops
-from planish.uop.pattern import BOOL, Pattern, anything, constant, node
+from planish.uop.pattern import BOOL, NodePattern, anything, constant, node
 
-x: Final[Pattern] = anything("x")
-y: Final[Pattern] = anything("y")
-z: Final[Pattern] = anything("z")
-p: Final[Pattern] = anything("p", BOOL)
-q: Final[Pattern] = anything("q", BOOL)
-a: Final[Pattern] = constant("a")
-b: Final[Pattern] = constant("b")
-c: Final[Pattern] = constant("c")
+x: Final[NodePattern] = anything("x")
+y: Final[NodePattern] = anything("y")
+z: Final[NodePattern] = anything("z")
+p: Final[NodePattern] = anything("p", BOOL)
+q: Final[NodePattern] = anything("q", BOOL)
+a: Final[NodePattern] = constant("a")
+b: Final[NodePattern] = constant("b")
+c: Final[NodePattern] = constant("c")
 
 SIGNED: Final = kinds.SIGNED
 UNSIGNED: Final = kinds.UNSIGNED
@@ -27,11 +27,11 @@ def integer(node: UOp) -> int:
     return cast("int", node.arg)
 
 
-def known(name: str) -> Pattern:
+def known(name: str) -> NodePattern:
     """A constant, the same in every lane or not."""
     return node(CONSTANTS, name=name)
 
 
-def absolute(of: Pattern) -> Pattern:
+def absolute(of: NodePattern) -> NodePattern:
     """|of|."""
     return node(Ops.ABS, of)

@@ -11,10 +11,10 @@ from planish import dtypes
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.pattern import Pattern, node, where
+from planish.uop.pattern import NodePattern, node, where
 from planish.uop.symbolic.letters import p, x, y
 
-place: Final[Pattern] = node(Ops.INDEX, name="place")
+place: Final[NodePattern] = node(Ops.INDEX, name="place")
 
 
 def _nothing(root: UOp) -> UOp:

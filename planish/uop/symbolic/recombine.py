@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.pattern import INDEX, Pattern, node
+from planish.uop.pattern import INDEX, NodePattern, node
 from planish.uop.symbolic.affine import TERMS_LIMIT, Affine, affine, known_affine
 from planish.uop.symbolic.letters import integer, x, y
 from planish.uop.symbolic.polynomial import factors_of, product_of, without
@@ -268,7 +268,7 @@ def _remainder(root: UOp) -> UOp | None:
     return None
 
 
-_sum: Final[Pattern] = node(Ops.ADD, x, y)
+_sum: Final[NodePattern] = node(Ops.ADD, x, y)
 
 recombine: Final = Matcher(
     "recombine",

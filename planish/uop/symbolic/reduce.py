@@ -14,7 +14,7 @@ from planish.dtypes import DType
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import Number, UOp
 from planish.uop.ops import Ops
-from planish.uop.pattern import BITS, INDEX, INTEGRAL, Pattern, node, where
+from planish.uop.pattern import BITS, INDEX, INTEGRAL, NodePattern, node, where
 from planish.uop.symbolic.letters import c, p, x
 
 _FACTORS: Final = 24
@@ -187,7 +187,7 @@ def _drop_constants(root: UOp) -> UOp | None:
     return root.replace(src=(root.src[0], *kept)) if len(kept) + 1 < len(root.src) else None
 
 
-def reduction(operand: Pattern, op: Ops | None = None) -> Pattern:
+def reduction(operand: NodePattern, op: Ops | None = None) -> NodePattern:
     """REDUCE of a shape by an op (by default any)."""
     return node(Ops.REDUCE, operand, arg=... if op is None else op, rest=True)
 

@@ -12,7 +12,7 @@ from planish.algebra import scalar
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import BINARY, CONSTANTS, UNARY, Ops
-from planish.uop.pattern import Pattern, node, where
+from planish.uop.pattern import NodePattern, node, where
 from planish.uop.symbolic.cost import DIVISIONS
 from planish.uop.symbolic.lawful import rules
 from planish.uop.symbolic.letters import known, p, x, y, z
@@ -31,7 +31,7 @@ def _is_no_gate(y: UOp) -> bool:
     return y.op is not Ops.INVALID
 
 
-def _chosen(a: Pattern | str, b: Pattern | str) -> Pattern:
+def _chosen(a: NodePattern | str, b: NodePattern | str) -> NodePattern:
     """A select between constants."""
     return where(p, known(a) if isinstance(a, str) else a, known(b) if isinstance(b, str) else b)
 

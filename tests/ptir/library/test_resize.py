@@ -208,7 +208,7 @@ def test_pooling(case):
             pooling.max_pool(x, *given),
             pooling.average_pool(x, *given),
             pooling.average_pool(x, *given, count_padding=True),
-            pooling.lp_pool(x, window, 3.0, strides, padding, dilation, ceil),
+            pooling.lp_pool(x, window, strides, padding, dilation, ceil, 3.0),
         ],
         x,
     )

@@ -18,7 +18,7 @@ from planish.errors import PlanishError
 from planish.uop.matcher import Rule
 from planish.uop.node import Number, Table, UOp
 from planish.uop.ops import ALU, COMPARISONS, CONSTANTS, DTypeLaw, Ops
-from planish.uop.pattern import Pattern, anything
+from planish.uop.pattern import NodePattern, anything
 
 SCALARS: tuple[DType, ...] = (
     dtypes.index, dtypes.int8, dtypes.uint8, dtypes.int4, dtypes.bool_, dtypes.float32, dtypes.float16,
@@ -126,7 +126,7 @@ class Maker:
 
     # -- patterns ------------------------------------------------------------------------------------------------
 
-    def make(self, pattern: Pattern, dtype: DType) -> UOp:
+    def make(self, pattern: NodePattern, dtype: DType) -> UOp:
         """A node of this dtype that the pattern matches, guards aside."""
         if pattern.name is not None and pattern.name in self.names:
             node = self.names[pattern.name]
@@ -138,7 +138,7 @@ class Maker:
             self.names[pattern.name] = node
         return node
 
-    def _make(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make(self, pattern: NodePattern, dtype: DType) -> UOp:
         compares = pattern.ops is not None and pattern.ops <= COMPARISONS
         if pattern.kinds is not None and not compares and dtype.kind not in pattern.kinds:
             raise Unfit
@@ -157,7 +157,7 @@ class Maker:
             return self._alu(op, pattern, dtype)
         raise Unfit
 
-    def _sources(self, pattern: Pattern, least: int) -> list[Pattern]:
+    def _sources(self, pattern: NodePattern, least: int) -> list[NodePattern]:
         """The patterns of the sources, filled up with anything."""
         given = list(pattern.sources or ())
         if pattern.sources is None or pattern.rest:
@@ -166,7 +166,7 @@ class Maker:
             raise Unfit
         return given
 
-    def _alu(self, op: Ops, pattern: Pattern, dtype: DType) -> UOp:
+    def _alu(self, op: Ops, pattern: NodePattern, dtype: DType) -> UOp:
         sources = self._sources(pattern, op.min_sources)
         operand = dtype
         if op in COMPARISONS:
@@ -179,7 +179,7 @@ class Maker:
         src = tuple(self.make(source, operand) for source in sources)
         return self.table.make(op, dtype, src)
 
-    def _bound_dtype(self, sources: Iterable[Pattern]) -> DType | None:
+    def _bound_dtype(self, sources: Iterable[NodePattern]) -> DType | None:
         """The dtype of a source that is bound already."""
         for source in sources:
             if source.name is not None and source.name in self.names:
@@ -191,12 +191,12 @@ class Maker:
         pool = SCALARS if self.rng.random() < 0.9 else RARE
         return self.rng.choice([d for d in pool if kinds is None or d.kind in kinds] or list(SCALARS))
 
-    def _make_where(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_where(self, pattern: NodePattern, dtype: DType) -> UOp:
         condition, x, y = self._sources(pattern, 3)
         chosen = self.make(condition, dtypes.bool_.vec(dtype.lanes))
         return self.table.make(Ops.WHERE, dtype, (chosen, self.make(x, dtype), self.make(y, dtype)))
 
-    def _make_cast(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_cast(self, pattern: NodePattern, dtype: DType) -> UOp:
         (source,) = self._sources(pattern, 1)
         given = self._bound_dtype([source]) or self.scalar(source.kinds).vec(dtype.lanes)
         if given.lanes != dtype.lanes or (given.is_float and dtype.is_index):
@@ -205,7 +205,7 @@ class Maker:
             given = dtype
         return self.table.make(Ops.CAST, dtype, (self.make(source, given),))
 
-    def _make_bitcast(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_bitcast(self, pattern: NodePattern, dtype: DType) -> UOp:
         (source,) = self._sources(pattern, 1)
         same = [d for d in (*SCALARS, *RARE, dtypes.uint32, dtypes.int16) if d.bits == dtype.bits]
         given = self._bound_dtype([source]) or self.rng.choice(same or [dtypes.void]).vec(dtype.lanes)
@@ -213,7 +213,7 @@ class Maker:
             raise Unfit
         return self.table.make(Ops.BITCAST, dtype, (self.make(source, given),))
 
-    def _make_gep(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_gep(self, pattern: NodePattern, dtype: DType) -> UOp:
         (source,) = self._sources(pattern, 1)
         bound = self._bound_dtype([source])
         lanes = bound.lanes if bound is not None else self.rng.choice([1, 2, 3, 4])
@@ -225,7 +225,7 @@ class Maker:
         arg = pattern.arg if pattern.arg is not ... else self.rng.choice(choices)
         return self.table.make(Ops.GEP, dtype, (x,), arg)
 
-    def _make_vectorize(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_vectorize(self, pattern: NodePattern, dtype: DType) -> UOp:
         sources = self._sources(pattern, dtype.lanes)
         if len(sources) != dtype.lanes:
             raise Unfit
@@ -236,7 +236,7 @@ class Maker:
             return self.table.make(Ops.VECTORIZE, dtype, tuple(self.rng.choice([gep, const])))
         return self.table.make(Ops.VECTORIZE, dtype, tuple(self.make(s, dtype.scalar) for s in sources))
 
-    def _make_cat(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_cat(self, pattern: NodePattern, dtype: DType) -> UOp:
         sources = list(
             pattern.sources or [anything() for _ in range(self.rng.randint(1, min(3, dtype.lanes)))]
         )
@@ -258,7 +258,7 @@ class Maker:
                 parts.append(self.make(source, part))
         return self.table.make(Ops.CAT, dtype, tuple(parts))
 
-    def _make_range(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_range(self, pattern: NodePattern, dtype: DType) -> UOp:
         if not dtype.is_index:
             raise Unfit
         bound = (
@@ -268,32 +268,32 @@ class Maker:
         )
         return self.table.range(bound, 20 + next(self.slots))
 
-    def _make_special(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_special(self, pattern: NodePattern, dtype: DType) -> UOp:
         if not dtype.is_index:
             raise Unfit
         return self.table.make(
             Ops.SPECIAL, dtype, (self.table.const(self.rng.randint(1, 6)),), f"lidx{next(self.slots)}"
         )
 
-    def _make_define_var(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_define_var(self, pattern: NodePattern, dtype: DType) -> UOp:
         if not dtype.is_integral or dtype.lanes > 1:
             raise Unfit
         return self._variable(dtype)
 
-    def _make_invalid(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_invalid(self, pattern: NodePattern, dtype: DType) -> UOp:
         if not dtype.is_integral:
             raise Unfit
         return self.table.make(Ops.INVALID, dtype)
 
-    def _make_noop(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_noop(self, pattern: NodePattern, dtype: DType) -> UOp:
         return self.table.make(Ops.NOOP, dtype, (self.make(self._sources(pattern, 1)[0], dtype),))
 
-    def _make_after(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_after(self, pattern: NodePattern, dtype: DType) -> UOp:
         first, *rest = self._sources(pattern, 2)
         effects = [self.make(s, dtypes.void) if s.ops is not None else self.effect() for s in rest]
         return self.table.make(Ops.AFTER, dtype, (self.make(first, dtype), *effects))
 
-    def _make_store(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_store(self, pattern: NodePattern, dtype: DType) -> UOp:
         rng = self.rng
         where, what, *gate = self._sources(pattern, rng.choice([2, 2, 3]))
         element = rng.choice([dtypes.float32, dtypes.int8, dtypes.uint8])
@@ -308,7 +308,7 @@ class Maker:
             Ops.STORE, dtypes.void, (place, value, *(self.make(g, dtypes.bool_) for g in gate[:1]))
         )
 
-    def _bundle(self, op: Ops, pattern: Pattern) -> UOp:
+    def _bundle(self, op: Ops, pattern: NodePattern) -> UOp:
         if pattern.sources is not None and not pattern.rest:
             return self.table.make(op, dtypes.void, tuple(self.make(s, dtypes.void) for s in pattern.sources))
         rng = self.rng
@@ -321,23 +321,23 @@ class Maker:
             members.append(members[0])
         return self.table.make(op, dtypes.void, tuple(members))
 
-    def _make_group(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_group(self, pattern: NodePattern, dtype: DType) -> UOp:
         return self._bundle(Ops.GROUP, pattern)
 
-    def _make_sink(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_sink(self, pattern: NodePattern, dtype: DType) -> UOp:
         return self._bundle(Ops.SINK, pattern)
 
-    def _make_barrier(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_barrier(self, pattern: NodePattern, dtype: DType) -> UOp:
         return self._bundle(Ops.BARRIER, pattern)
 
-    def _make_end(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_end(self, pattern: NodePattern, dtype: DType) -> UOp:
         first = pattern.sources[0] if pattern.sources else None
         ranges = [self.rng.choice([self.range(), self.table.const(0)]) for _ in range(self.rng.randint(0, 2))]
         self.known.setdefault(dtypes.index, []).extend(r for r in ranges if r.op is Ops.RANGE)
         body = self.leaf(dtype) if first is None else self.make(first, dtype)
         return self.table.make(Ops.END, dtype, (body, *ranges))
 
-    def _make_reduce(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_reduce(self, pattern: NodePattern, dtype: DType) -> UOp:
         first, *rest = self._sources(pattern, 2)
         ranges = [self.make(s, dtypes.index) if s.ops is not None else self.range() for s in rest]
         if any(r.op is not Ops.RANGE for r in ranges):
@@ -350,7 +350,7 @@ class Maker:
         arg = pattern.arg if pattern.arg is not ... else self.rng.choice(ops)
         return self.table.make(Ops.REDUCE, dtype, (self.make(first, dtype), *ranges), arg)
 
-    def _make_index(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_index(self, pattern: NodePattern, dtype: DType) -> UOp:
         element = dtype.base if isinstance(dtype, PtrDType) else dtype
         if element.is_index or element.lanes > 1 or element.kind is Kind.VOID:
             raise Unfit
@@ -379,7 +379,7 @@ class Maker:
             return table.make(Ops.INDEX, dtype, (buffer, index, self.leaf(dtypes.bool_)))
         return table.make(Ops.INDEX, dtype, (buffer, index))
 
-    def _make_load(self, pattern: Pattern, dtype: DType) -> UOp:
+    def _make_load(self, pattern: NodePattern, dtype: DType) -> UOp:
         if dtype.is_index or dtype.lanes > 1:
             raise Unfit
         place, *rest = self._sources(
@@ -397,7 +397,7 @@ class Maker:
         ]
         return self.table.make(Ops.LOAD, dtype, (where, *given))
 
-    def _constant(self, op: Ops, pattern: Pattern, dtype: DType) -> UOp:
+    def _constant(self, op: Ops, pattern: NodePattern, dtype: DType) -> UOp:
         try:
             if op is Ops.VCONST:
                 if dtype.lanes == 1:
@@ -596,7 +596,7 @@ def roots(rule: Rule) -> list[DType]:
     return found
 
 
-def _is_about_lanes(pattern: Pattern) -> bool:
+def _is_about_lanes(pattern: NodePattern) -> bool:
     return pattern.ops is not None and not pattern.ops.isdisjoint({Ops.GEP, Ops.VECTORIZE, Ops.CAT})
 
 
