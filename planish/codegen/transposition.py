@@ -60,6 +60,10 @@ class LanesOfMany(NamedTuple):
     """Rows joined for these alone."""
 
 
+NONE: Final = LanesOfMany({}, {}, set())
+"""Of a kernel that selects no lanes."""
+
+
 def find(program: ir.Program) -> LanesOfMany:
     """The transpositions of a kernel, and other selections from many registers."""
     lanes: dict[ir.Register, Lane] = {}
