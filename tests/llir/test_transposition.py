@@ -100,6 +100,30 @@ def test_pieces_in_different_runs_of_code_are_apart() -> None:
         assert_native_agrees(b.program(), [numbers(f32, 16), np.zeros(16, np.float32)], {"n": size})
 
 
+def test_branches_may_stand_between_pieces() -> None:
+    """What is stored only sometimes behind every column, as the end of a padded row is, leaves the columns one transposition."""
+    b = Builder("columns")
+    n = b.variable("n", 0, 1)
+    x, z = b.param("x", f32, 16), b.param("z", f32, 16)
+    rows = [b.load(b.address(x, row * 4), f32.vec(4)) for row in range(4)]
+    none = b.less(n, 1)
+    for k in range(4):
+        b.store(b.address(z, k * 4), b.build(*(b.lanes(row, k) for row in rows)))
+        with b.when(none):
+            b.store(b.address(z, k), b.lanes(rows[0], k))
+    assert len(transposition.find(b.program()).pieces) == 4
+    assert "insertelement" not in llvm.render(b.program())
+    for size in (0, 1):
+        assert_native_agrees(b.program(), [numbers(f32, 16), np.zeros(16, np.float32)], {"n": size})
+
+
+def test_the_rounds_of_a_large_transposition_are_seen_apart() -> None:
+    """LLVM looks through as many as it sees for better shuffles, which there are none of."""
+    assert "arithmetic.fence" not in llvm.render(transposed(4, 4, 4))
+    assert llvm.render(transposed(16, 16, 16)).count("call <16 x float> @llvm.arithmetic.fence") == 16
+    assert "arithmetic.fence" not in llvm.render(transposed(16, 16, 16, dtypes.int32))
+
+
 def test_rows_that_are_joined_for_a_transposition_alone_are_not_joined() -> None:
     """Nor for a selection that is none of it; for whoever wants them as one vector they are."""
     for program in (transposed(16, 16, 16, joined=True), transposed(16, 16, 16, joined=True, skip=1)):
