@@ -99,6 +99,7 @@ class _LlvmWriter(OneThread, LaneMoves):
         self.spans = spans
         self.many = transposition.find(program) if kinds[ir.SelectLanes] else transposition.NONE
         self.turned: dict[int, list[str]] = {}
+        self.taken = {i.result: i for i in kinds[ir.SelectLanes]}
         self.picked: dict[ir.Register, tuple[ir.Register, int]] = {}
         self.longer: dict[ir.Register, tuple[ir.Register, int]] = {}
         self.tiles = amx.plan(program) if kinds[ir.Tile] else None
