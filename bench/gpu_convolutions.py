@@ -44,22 +44,40 @@ class Row:
     options: dict[str, int] = field(default_factory=dict)
 
 
+def _rows(images: int, prefix: str, table: str) -> list[Row]:
+    """Rows of a table whose words are `window[s stride] inputs>outputs@side`."""
+    found = []
+    for word in table.split():
+        kind, channels, side = re.fullmatch(r"(\w+):([\d>]+)@(\d+)", word).groups()  # type: ignore[union-attr]  # tables are ours
+        window, _, stride = kind.partition("s")
+        inputs, _, outputs = channels.partition(">")
+        options = {"padding": int(window) // 2, "stride": int(stride or 1)}
+        name = f"{prefix} {window}x{window}{f' s{stride}' if stride else ''} {channels}@{side}"
+        found.append(Row(name, images, int(inputs), int(side), int(outputs or inputs), int(window), options))
+    return found
+
+
 ROWS = (
-    Row("7x7 s2 3>64", 64, 3, 224, 64, 7, {"stride": 2, "padding": 3}),
-    Row("3x3 64", 64, 64, 56, 64, 3, {"padding": 1}),
-    Row("3x3 128", 64, 128, 28, 128, 3, {"padding": 1}),
-    Row("3x3 256", 64, 256, 14, 256, 3, {"padding": 1}),
-    Row("3x3 512", 64, 512, 7, 512, 3, {"padding": 1}),
-    Row("3x3 s2 128", 64, 128, 56, 128, 3, {"padding": 1, "stride": 2}),
-    Row("1x1 64>256", 64, 64, 56, 256, 1),
-    Row("1x1 256>64", 64, 256, 56, 64, 1),
-    Row("1x1 1024>256", 64, 1024, 14, 256, 1),
-    Row("1x1 s2 256>512", 64, 256, 56, 512, 1, {"stride": 2}),
-    Row("UNet 3x3 128", 8, 128, 64, 128, 3, {"padding": 1}),
-    Row("UNet 3x3 320", 8, 320, 64, 320, 3, {"padding": 1}),
+    *_rows(
+        64,
+        "ResNet",
+        "7s2:3>64@224 1:64@56 3:64@56 1:64>256@56 1:256>64@56 1:256>128@56 3s2:128@56 1:128>512@28 1s2:256>512@56 1:512>128@28 3:128@28 "
+        "1:512>256@28 3s2:256@28 1:256>1024@14 1s2:512>1024@28 1:1024>256@14 3:256@14 1:1024>512@14 3s2:512@14 1:512>2048@7 "
+        "1s2:1024>2048@14 1:2048>512@7 3:512@7",
+    ),
+    *_rows(
+        8,
+        "UNet",
+        "3:4>320@64 3:320@64 3s2:320@64 3:320>640@32 3:640@32 3s2:640@32 3:640>1280@16 3:1280@16 3s2:1280@16 3:1280@8 3:2560>1280@8 "
+        "3:2560>1280@16 3:1920>1280@16 3:1920>640@32 3:1280>640@32 3:960>640@32 3:960>320@64 3:640>320@64 3:320>4@64 "
+        "1:320@64 1:640@32 1:1280@16 1:1280@8 1:320>640@32 1:640>1280@16 1:2560>1280@8 1:2560>1280@16 1:1920>1280@16 1:1920>640@32 "
+        "1:1280>640@32 1:960>640@32 1:960>320@64 1:640>320@64",
+    ),
+    Row("3x3 128 of 64", 8, 128, 64, 128, 3, {"padding": 1}),
     Row("dilated 3x3 256", 32, 256, 28, 256, 3, {"padding": 2, "dilation": 2}),
     Row("depthwise 256", 64, 256, 28, 256, 3, {"padding": 1, "groups": 256}),
     Row("32 groups 128", 64, 128, 56, 128, 3, {"padding": 1, "groups": 32}),
+    Row("5x5 96>64", 32, 96, 28, 64, 5, {"padding": 2}),
 )
 
 
@@ -125,7 +143,7 @@ def measure(row: Row, order: str, dtype: torch.dtype, *, schedules: bool) -> flo
     mine_us, theirs_us = (each / count for each in turns([lambda: ours(*mine), replay]))
     flops = 2.0 * exact.numel() * terms
     print(
-        f"{row.name:16s} {order} {mine_us:8.1f} us {flops / mine_us / 1e6:6.0f} TFLOP/s  cuDNN {theirs_us:8.1f} us  "
+        f"{row.name:26s} {order} {mine_us:8.1f} us {flops / mine_us / 1e6:6.0f} TFLOP/s  cuDNN {theirs_us:8.1f} us  "
         f"ratio {theirs_us / mine_us:5.2f}  error {wrong:.1e}",
         flush=True,
     )
@@ -160,7 +178,7 @@ def main() -> None:
                     found[f"{row.name} {order}"] = ratios[-1]
                 except Exception as problem:  # noqa: BLE001 - a row that fails is told, and the others go on
                     print(
-                        f"{row.name:16s} {order} FAILED {type(problem).__name__}: {str(problem)[:300]}",
+                        f"{row.name:26s} {order} FAILED {type(problem).__name__}: {str(problem)[:300]}",
                         flush=True,
                     )
         if ratios:
