@@ -16,7 +16,7 @@ from planish.codegen import amx, amx_text, symbols
 from planish.codegen.blocks import block_bytes, points
 from planish.codegen.c_table import lanes_in_c, memory_type, scalar_type
 from planish.codegen.c_values import CValues, is_wide
-from planish.codegen.questions import OneThread, may_stream, maybe_outside
+from planish.codegen.questions import Kinds, OneThread, may_stream, maybe_outside
 from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
 from planish.llir import program as ir
@@ -45,7 +45,7 @@ class _CWriter(OneThread, CValues):
         self.program = program
         self.scratch = scratch
         self.unrolls = False
-        self.loosely = maybe_outside(program)
+        self.loosely = maybe_outside(Kinds(program.body))
         self.functions = {(each.op, each.dtype) for each in program.functions}
 
     # -- the file --------------------------------------------------------------------------------------------------

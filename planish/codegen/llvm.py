@@ -23,6 +23,7 @@ from planish.codegen.llvm_lanes import LaneMoves
 from planish.codegen.llvm_table import llvm_type
 from planish.codegen.outlining import outlined
 from planish.codegen.questions import (
+    Kinds,
     OneThread,
     maybe_empty,
     maybe_outside,
@@ -79,27 +80,29 @@ class _LlvmWriter(OneThread, LaneMoves):
         super().__init__(avx512=avx512)
         self.parts = parts
         """By position: what is a function of its own (`outlining`)."""
-        self.waiting_roots = waiting_roots(program)
+        self.kinds = kinds = Kinds(program.body)
+        self.waiting_roots = waiting_roots(program, kinds)
         self.program = program
         self.aliased = aliased
         self.scratch = scratch
         self.opened: list[str] = []
-        self.questions = {i.result for i in program.body if isinstance(i, ir.AnyLane)}
+        self.questions = {i.result for i in kinds[ir.AnyLane]}
         """Whether any lane holds: hardly ever, or nobody would have asked."""
         self.tests: dict[ir.Register, str] = {}
         """By the counter of a loop: whether it goes on."""
-        self.loosely = maybe_outside(program)
-        self.maybe_empty = maybe_empty(program)
-        self.strays = strays(program, spans)
-        self.hinted = any(
-            isinstance(i, ir.Loop) and i.unroll > 1 for each in (program, *parts.values()) for i in each.body
+        self.loosely = maybe_outside(kinds)
+        self.maybe_empty = maybe_empty(kinds)
+        self.strays = strays(kinds, spans)
+        self.hinted = any(i.unroll > 1 for i in kinds[ir.Loop]) or any(
+            isinstance(i, ir.Loop) and i.unroll > 1 for each in parts.values() for i in each.body
         )
         self.spans = spans
-        self.many = transposition.find(program)
+        self.many = transposition.find(program) if kinds[ir.SelectLanes] else transposition.NONE
         self.turned: dict[int, list[str]] = {}
+        self.taken = {i.result: i for i in kinds[ir.SelectLanes]}
         self.picked: dict[ir.Register, tuple[ir.Register, int]] = {}
         self.longer: dict[ir.Register, tuple[ir.Register, int]] = {}
-        self.tiles = amx.plan(program)
+        self.tiles = amx.plan(program) if kinds[ir.Tile] else None
         self.functions = {(each.op, each.dtype) for each in program.functions}
 
     # -- the function ----------------------------------------------------------------------------------------------
@@ -161,7 +164,7 @@ class _LlvmWriter(OneThread, LaneMoves):
             self.integer_argument(variable.result, symbols.size(variable.name))
         if self.tiles is not None:
             amx_text.llvm_start(self)
-        together = stored_together(program)
+        together = stored_together(program, self.kinds)
         for position, instruction in enumerate(program.body):
             if position in self.parts:
                 self.emit(
@@ -177,7 +180,7 @@ class _LlvmWriter(OneThread, LaneMoves):
             _WRITE[type(instruction)](self, instruction)
         if self.tiles is not None:
             amx_text.llvm_end(self)
-        if streams(program):
+        if streams(self.kinds):
             self.emit("fence seq_cst")  # what went past the caches is seen by whoever hears that this is done
 
     def integer_argument(self, result: ir.Register, name: str) -> None:
@@ -188,17 +191,19 @@ class _LlvmWriter(OneThread, LaneMoves):
     # -- values ----------------------------------------------------------------------------------------------
 
     def compute(self, i: ir.Compute) -> None:
-        dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
-        values = [self.value(x) for x in i.inputs]
-        if i.op in _EXACT and i.result in self.spans:
-            self.let(f"{_EXACT[i.op]} nsw {llvm_type(dtype)} {values[0]}, {values[1]}", self.value(i.result))
-            return
-        if i.op is Ops.MULACC and i.result in self.spans:
-            product = self.let(f"mul nsw {llvm_type(dtype)} {values[0]}, {values[1]}")
-            self.let(f"add nsw {llvm_type(dtype)} {product}, {values[2]}", self.value(i.result))
-            return
-        self.refines_roots = i.result in self.waiting_roots
-        self.alu(i.op, dtype, values, self.value(i.result))
+        op, result = i.op, i.result
+        dtype = i.inputs[0].dtype if op in COMPARISONS else result.dtype
+        values, into = [self.value(x) for x in i.inputs], f"%r{result.number}"
+        if dtype.lanes == 1 and result in self.spans:  # none of the others has a span
+            if op in _EXACT:
+                self.let(f"{_EXACT[op]} nsw {llvm_type(dtype)} {values[0]}, {values[1]}", into)
+                return
+            if op is Ops.MULACC:
+                product = self.let(f"mul nsw {llvm_type(dtype)} {values[0]}, {values[1]}")
+                self.let(f"add nsw {llvm_type(dtype)} {product}, {values[2]}", into)
+                return
+        self.refines_roots = result in self.waiting_roots
+        self.alu(op, dtype, values, into)
 
     def cast(self, i: ir.Convert) -> None:
         self.convert_value(self.value(i.operand), i.operand.dtype, i.result.dtype, self.value(i.result))

@@ -30,14 +30,15 @@ class LlvmLines:
         if into is None:
             into = f"%t{self.count}"
             self.count += 1
-        self.emit(f"{into} = {text}")
+        self.lines.append(f"  {into} = {text}")
         return into
 
     def call(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
         """A call of an intrinsic, which is declared."""
-        types = ", ".join(kind for kind, _ in arguments)
-        self.declared[name] = f"declare {result} @{name}({types})"
-        return f"call {result} @{name}({', '.join(f'{kind} {value}' for kind, value in arguments)})"
+        if name not in self.declared:
+            types = ", ".join([kind for kind, _ in arguments])
+            self.declared[name] = f"declare {result} @{name}({types})"
+        return f"call {result} @{name}({', '.join([f'{kind} {value}' for kind, value in arguments])})"
 
     def attach(self, *nodes: str) -> str:
         """Metadata nodes, by the number of the first; `{0}` in them is that number, `{1}` the next."""

@@ -1,12 +1,13 @@
 """How LLVM spells types, constants and arithmetic: tables, one entry per op and kind of dtype.
 
-A template is filled with the operands `{0}`, `{1}` …, their type `{t}` and the constants `{zero}`, `{one}` and `{ones}` (all
-bits) of that type. A function is called as `@llvm.<name>.<type>` on the operands and, where it asks for one, a flag.
+A template is filled with the type of the operands `{t}` and the constants `{zero}`, `{one}` and `{ones}` (all bits) of that type, once,
+and then with the operands `{0}`, `{1}` … of each instruction. A function is called as `@llvm.<name>.<type>` on the operands and, where it asks for one, a flag.
 """
 
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -75,8 +76,13 @@ def vector_of(kind: str, lanes: int) -> str:
 
 def llvm_type(dtype: DType) -> str:
     """The type of a register."""
-    if dtype.is_pointer:
+    if dtype.is_pointer:  # of ever other sizes: these are not kept
         return vector_of("ptr", dtype.lanes)
+    return _number_type(dtype)
+
+
+@cache
+def _number_type(dtype: DType) -> str:
     if dtype.is_bool:
         return vector_of("i1", dtype.lanes)
     if dtype.is_int:
@@ -97,6 +103,7 @@ def element_type(dtype: DType) -> str:
     return memory_type(dtype) if dtype.lanes == 1 else f"[{dtype.lanes} x {memory_type(dtype.scalar)}]"
 
 
+@cache
 def suffix(dtype: DType) -> str:
     """How a type is spelt in the name of an intrinsic."""
     kind = llvm_type(dtype.scalar)
@@ -106,11 +113,15 @@ def suffix(dtype: DType) -> str:
 
 def constant(value: Number, dtype: DType) -> str:
     """A constant, in every lane of a vector."""
-    scalar = _scalar(value, dtype.scalar)
-    return scalar if dtype.lanes == 1 else f"splat ({llvm_type(dtype.scalar)} {scalar})"
+    if dtype.lanes == 1:
+        return _scalar(value, dtype)
+    scalar = dtype.scalar
+    return f"splat ({llvm_type(scalar)} {_scalar(value, scalar)})"
 
 
 def _scalar(value: Number, dtype: DType) -> str:
+    if type(value) is int and dtype.is_int:  # mostly a place
+        return str(value)
     if isinstance(value, complex):
         raise LoweringError(f"{dtype} constants have no LLVM form")
     if dtype.is_bool:
@@ -130,11 +141,16 @@ def immediate(operand: Immediate) -> str:
     return f"<{', '.join(f'{llvm_type(scalar)} {_scalar(v, scalar)}' for v in operand.value)}>"
 
 
+@cache
 def template_of(op: Ops, dtype: DType) -> str | None:
-    """The instruction for an op, if it is one."""
-    if dtype.is_bool:
-        return BOOL.get(op)
-    return (FLOAT if dtype.is_float else SIGNED if dtype.is_signed else UNSIGNED).get(op)
+    """The instruction for an op, if it is one: with places for its operands, types and constants written out."""
+    table = BOOL if dtype.is_bool else FLOAT if dtype.is_float else SIGNED if dtype.is_signed else UNSIGNED
+    template = table.get(op)
+    if template is None:
+        return None
+    constants = {} if dtype.is_bool else {"zero": constant(0, dtype), "one": constant(1, dtype)}
+    constants["ones"] = "" if dtype.is_float else constant(True if dtype.is_bool else -1, dtype)
+    return template.format("{0}", "{1}", t=llvm_type(dtype), **constants)
 
 
 def function_of(op: Ops, dtype: DType) -> str | None:

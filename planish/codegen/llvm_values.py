@@ -77,9 +77,7 @@ class LlvmValues(LlvmLines):
             x = (x[0], self.let(self.call(kind, f"llvm.arithmetic.fence.{suffix(dtype)}", (kind, x[1]))))
         template = template_of(op, dtype)
         if template is not None:
-            numbers = {} if dtype.is_bool else {"zero": constant(0, dtype), "one": constant(1, dtype)}
-            ones = constant(True, dtype) if dtype.is_bool else "" if dtype.is_float else constant(-1, dtype)
-            return self.let(template.format(*x, t=kind, ones=ones, **numbers), into)
+            return self.let(template.format(*x), into)
         function = function_of(op, dtype)
         if function is None:
             raise LoweringError(f"{op.name} on {dtype} has no LLVM form yet", op=op.name)

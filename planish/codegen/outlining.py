@@ -51,6 +51,8 @@ def _branches(program: ir.Program) -> Iterator[_Branch]:
 
 def outlined(program: ir.Program) -> Outlined:
     """A kernel with each of its large branches in a function of its own; as it is where they share more than parameters."""
+    if sum(type(i) is ir.If for i in program.body) < 2:
+        return Outlined(program, {})
     large = [branch for branch in _branches(program) if branch.end - branch.begin > _LARGE]
     if len(large) < 2 or program.tiles:
         return Outlined(program, {})

@@ -1,27 +1,45 @@
-"""What every back end asks of a kernel before it renders it."""
+"""What every back end asks of a kernel before it renders it.
+
+A question walks over what it is about, not over the whole body: `Kinds` has the instructions of each form.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, NoReturn
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NoReturn, TypeVar, cast
 
 from planish.codegen.spans import Span
 from planish.errors import LoweringError
 from planish.llir import program as ir
 
+Form = TypeVar("Form", bound=ir.Instruction)
 
-def maybe_outside(program: ir.Program) -> frozenset[ir.Register]:
+
+class Kinds:
+    """The instructions of a body by what they are, each kind in order."""
+
+    def __init__(self, body: Iterable[ir.Instruction]) -> None:
+        self._found: defaultdict[type[ir.Instruction], list[ir.Instruction]] = defaultdict(list)
+        for instruction in body:
+            self._found[type(instruction)].append(instruction)
+
+    def __getitem__(self, kind: type[Form]) -> Sequence[Form]:
+        return cast("Sequence[Form]", self._found.get(kind, ()))
+
+
+def maybe_outside(kinds: Kinds) -> frozenset[ir.Register]:
     """Addresses that need not lie in their buffer: of gated accesses, prefetches, and what others are computed from."""
-    addresses: set[ir.Register] = set()
-    for i in program.body:
-        if isinstance(i, ir.Prefetch) or (isinstance(i, ir.ACCESSES) and i.gate is not None):
-            addresses.add(i.address)
-        elif isinstance(i, ir.Address) and isinstance(i.base, ir.Register):
+    addresses = {i.address for i in kinds[ir.Prefetch]}
+    addresses.update(i.address for i in kinds[ir.Load] if i.gate is not None)
+    addresses.update(i.address for i in kinds[ir.Store] if i.gate is not None)
+    for i in kinds[ir.Address]:
+        if isinstance(i.base, ir.Register):
             addresses |= {i.base, i.result}
     return frozenset(addresses)
 
 
-def maybe_empty(program: ir.Program) -> dict[ir.Register, tuple[ir.Register, ...]]:
+def maybe_empty(kinds: Kinds) -> dict[ir.Register, tuple[ir.Register, ...]]:
     """Masks of which every lane may be off, each with gates of which one is on where a lane is.
 
     (Of masks that are vectors and nothing else, only those at the ends of a row are ever empty, and a row is where there is memory.) Where a
@@ -29,23 +47,24 @@ def maybe_empty(program: ir.Program) -> dict[ir.Register, tuple[ir.Register, ...
     processors take hundreds of cycles to find that out: such an access is sent to where there is memory.
     """
     found: dict[ir.Register, tuple[ir.Register, ...]] = {}
-    for i in program.body:
-        if isinstance(i, ir.Build) and i.result.dtype.is_bool:
-            gates = tuple(dict.fromkeys(each for each in i.inputs if isinstance(each, ir.Register)))
-            if gates and not any(isinstance(each, ir.Immediate) and each.value for each in i.inputs):
-                found[i.result] = gates
-        elif isinstance(i, ir.Compute) and i.op is ir.Ops.AND and i.result.dtype.is_bool:
+    for built in kinds[ir.Build]:
+        if built.result.dtype.is_bool:
+            gates = tuple(dict.fromkeys(each for each in built.inputs if isinstance(each, ir.Register)))
+            if gates and not any(isinstance(each, ir.Immediate) and each.value for each in built.inputs):
+                found[built.result] = gates
+    for i in kinds[ir.Compute] if found else ():
+        if i.op is ir.Ops.AND and i.result.dtype.is_bool:
             known = [found[each] for each in i.inputs if isinstance(each, ir.Register) and each in found]
             if known:
                 found[i.result] = min(known, key=len)
     return found
 
 
-def strays(program: ir.Program, spans: Mapping[ir.Register, Span]) -> dict[ir.Register, ir.Buffer]:
+def strays(kinds: Kinds, spans: Mapping[ir.Register, Span]) -> dict[ir.Register, ir.Buffer]:
     """Addresses that may lie more than a page outside of their buffer, as rows beyond an array do; borders of an image do not."""
     found: dict[ir.Register, ir.Buffer] = {}
-    for i in program.body:
-        if isinstance(i, ir.Address) and isinstance(i.base, ir.Buffer) and isinstance(i.index, ir.Register):
+    for i in kinds[ir.Address]:
+        if isinstance(i.index, ir.Register) and isinstance(i.base, ir.Buffer):
             span, page = spans.get(i.index), _PAGE // max(i.base.dtype.itemsize, 1)
             if span is None or span[0] < -page or span[1] > i.base.size + page:
                 found[i.result] = i.base
@@ -67,8 +86,10 @@ _STREAMED: Final = frozenset({16, 32, 64, 128, 256})
 """Bytes of vectors that are stored past the caches: of one register, or of a few."""
 
 
-def waiting_roots(program: ir.Program) -> frozenset[ir.Register]:
+def waiting_roots(program: ir.Program, kinds: Kinds) -> frozenset[ir.Register]:
     """Roots of vectors in whose loop there is too little else to do while the one unit that takes them is busy."""
+    if not any(i.op is ir.Ops.SQRT for i in kinds[ir.Compute]):
+        return frozenset()
     bodies: dict[tuple[int, ...], list[ir.Compute]] = {}
     loops: list[int] = []
     for position, i in enumerate(program.body):
@@ -90,8 +111,10 @@ _BESIDE_A_ROOT: Final = 13
 """Operations on vectors that take as long as a root by instruction, less those that refining one takes."""
 
 
-def stored_together(program: ir.Program) -> dict[int, tuple[ir.Store, ...]]:
+def stored_together(program: ir.Program, kinds: Kinds) -> dict[int, tuple[ir.Store, ...]]:
     """By position: stores past the caches that follow each other, to be asked once whether all are aligned; () for all but the first."""
+    if not streams(kinds):
+        return {}
     together: dict[int, tuple[ir.Store, ...]] = {}
     first = -1
     for position, i in enumerate(program.body):
@@ -109,9 +132,9 @@ def _bytes(i: ir.Store) -> int:
     return i.value.dtype.lanes * i.value.dtype.itemsize
 
 
-def streams(program: ir.Program) -> bool:
+def streams(kinds: Kinds) -> bool:
     """Whether a kernel stores past the caches: then it ends with a fence."""
-    return any(isinstance(i, ir.Store) and may_stream(i) for i in program.body)
+    return any(i.nontemporal and may_stream(i) for i in kinds[ir.Store])
 
 
 class OneThread:

@@ -53,11 +53,15 @@ class LanesOfMany(NamedTuple):
     """What a kernel makes of lanes of many registers."""
 
     pieces: dict[ir.Register, Transposition]
-    """By register: the transposition that it is a piece of. All pieces of one are in the same straight run of code."""
+    """By register: the transposition that it is a piece of. All pieces of one are in the same block: branches may stand between them."""
     scattered: dict[ir.Register, list[Lane]]
     """Selections of lanes that are each of another row, but no piece of a transposition."""
     unneeded: set[ir.Register]
     """Rows joined for these alone."""
+
+
+NONE: Final = LanesOfMany({}, {}, set())
+"""Of a kernel that selects no lanes."""
 
 
 def find(program: ir.Program) -> LanesOfMany:
@@ -66,13 +70,17 @@ def find(program: ir.Program) -> LanesOfMany:
     joined: dict[ir.Register, ir.Concat] = {}
     transpositions: dict[tuple[int, tuple[ir.Register, ...]], Transposition] = {}
     scattered: dict[ir.Register, list[Lane]] = {}
-    run = 0
+    # what stands between a loop or branch and its end; what comes first there has been computed wherever the rest is
+    blocks, block = [0], 0
     for i in program.body:
         if not isinstance(i, _LOOKED_AT):
             continue
         taken: list[Lane] = []
-        if isinstance(i, ir.CONTROL):
-            run += 1
+        if isinstance(i, ir.OPENING):
+            block += 1
+            blocks.append(block)
+        elif isinstance(i, ir.CLOSING):
+            blocks.pop()
         elif isinstance(i, ir.SelectLanes) and isinstance(i.operand, ir.Register):
             if i.operand in joined:
                 taken = _taken(joined[i.operand], i.lanes)
@@ -88,7 +96,7 @@ def find(program: ir.Program) -> LanesOfMany:
                 continue
         if taken and i.target is not None and (place := _place(taken)) is not None:
             rows, start = place
-            transpositions.setdefault((run, rows), Transposition(rows)).pieces[i.target] = start
+            transpositions.setdefault((blocks[-1], rows), Transposition(rows)).pieces[i.target] = start
     pieces = {piece: t for t in transpositions.values() if t.is_worth_it for piece in t.pieces}
     scattered = {result: taken for result, taken in scattered.items() if result not in pieces}
     apart = pieces.keys() | scattered.keys()

@@ -25,15 +25,18 @@ def widened(program: ir.Program) -> tuple[ir.Program, dict[ir.Register, Span]]:
     wanted = _indices(program, spans)
     if not wanted:
         return program, spans
-    results = [getattr(i, i.writes) for i in program.body if i.writes is not None]
-    number = max(result.number for result in (*results, *(v.result for v in program.variables)))
+    numbers = [getattr(i, i.writes).number for i in program.body if i.writes is not None]
+    number = max([*numbers, *[v.result.number for v in program.variables]])
     wide = {r: ir.Register(number + 1 + place, dtypes.int64) for place, r in enumerate(wanted)}
     asked = _asked(program, wide)
     body: list[ir.Instruction] = [
         ir.Convert(wide[v.result], v.result) for v in program.variables if v.result in wide
     ]
     for i in program.body:
-        body += _instruction(i, wide, asked)
+        if i.writes is None and not isinstance(i, ir.EndLoop):
+            body.append(i)
+        else:
+            body += _instruction(i, wide, asked)
     return replace(program, body=tuple(body)), spans | {wide[r]: spans[r] for r in wanted}
 
 
@@ -60,11 +63,19 @@ def _asked(program: ir.Program, wide: dict[ir.Register, ir.Register]) -> set[ir.
     """Which of them are also read as they are."""
     asked: set[ir.Register] = set()
     for i in program.body:
-        if isinstance(i, ir.Address) or (isinstance(i, ir.Compute) and i.inputs[0].dtype.lanes > 1):
-            continue  # an index that is widened, a base that is no integer, vectors
+        kind = type(i)
+        if kind is ir.Address or (isinstance(i, ir.ACCESSES) and i.gate is None and _is_no_index(i)):
+            continue  # an index that is widened, a base that is no integer
+        if isinstance(i, ir.Compute) and i.inputs[0].dtype.lanes > 1:
+            continue  # vectors
         if not _is_widened(i, wide):
-            asked.update(r for r in i.registers if r.dtype is dtypes.int32 and r in wide)
+            asked.update([r for r in i.registers if r.dtype is dtypes.int32 and r in wide])
     return asked
+
+
+def _is_no_index(i: ir.Load | ir.Store) -> bool:
+    """Whether what an access reads besides its address is no integer of 32 bits."""
+    return isinstance(i, ir.Load) or i.value.dtype is not dtypes.int32
 
 
 def _of(operand: ir.Operand, wide: dict[ir.Register, ir.Register]) -> ir.Operand:

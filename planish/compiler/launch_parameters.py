@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Final
 
@@ -12,7 +12,7 @@ from planish.errors import InternalError
 from planish.llir.makers import Makers
 from planish.llir.program import (
     ACCESSES,
-    CLOSING,
+    CONTROL,
     AnyLane,
     Compute,
     If,
@@ -49,6 +49,9 @@ def native_kernel(name: str, program: Program, scratch: int) -> NativeKernel:
     return NativeKernel(name, len(program.params), len(program.variables), grid, bool(scratch), work)
 
 
+_CONTROL: Final = frozenset(CONTROL)
+
+
 def grid_of(program: Program) -> tuple[int, ...]:
     found: dict[str, int] = {}
     for special in program.specials:
@@ -69,27 +72,39 @@ def runs(program: Program, points: int) -> Iterator[tuple[Instruction, int]]:
         (each.op, each.dtype): [i for i, often in runs(each.body, 1) if often and not isinstance(i, ACCESSES)]
         for each in program.functions
     }
+    for stretch, times in _stretches(program, points):
+        for instruction in stretch:
+            if (
+                called
+                and isinstance(instruction, Compute)
+                and (instruction.op, instruction.result.dtype) in called
+            ):
+                for inner in called[instruction.op, instruction.result.dtype]:
+                    yield inner, times
+            else:
+                yield instruction, times
+
+
+def _stretches(program: Program, points: int) -> Iterator[tuple[Sequence[Instruction], int]]:
+    """What stands between two instructions of control, and how often it runs."""
+    body = program.body
+    edges = [place for place, kind in enumerate(map(type, body)) if kind in _CONTROL]
     most = {variable.result: variable.high for variable in program.variables}
-    rare = {i.result for i in program.body if isinstance(i, AnyLane)} | _never(program)
-    times = [points]
-    for instruction in program.body:
+    has_branches = any(isinstance(body[place], If) for place in edges)
+    rare = {i.result for i in body if isinstance(i, AnyLane)} | _never(program) if has_branches else set()
+    times, start = [points], 0
+    for place in edges:
+        yield body[start:place], times[-1]
+        instruction, start = body[place], place + 1
         if isinstance(instruction, Loop):
             bound = instruction.bound
             count = bound.value if isinstance(bound, Immediate) else most.get(bound, 1)
             times.append(times[-1] * (count if isinstance(count, int) else 1))
         elif isinstance(instruction, If):
             times.append(0 if instruction.condition in rare else times[-1])
-        elif isinstance(instruction, CLOSING):
-            times.pop()
-        elif (
-            called
-            and isinstance(instruction, Compute)
-            and (instruction.op, instruction.result.dtype) in called
-        ):
-            for inner in called[instruction.op, instruction.result.dtype]:
-                yield inner, times[-1]
         else:
-            yield instruction, times[-1]
+            times.pop()
+    yield body[start:], times[-1]
 
 
 def _never(program: Program) -> set[Register]:
@@ -115,7 +130,11 @@ _ON_SIZES: Final[Mapping[Ops, Callable[..., int]]] = {
 
 def work_of(program: Program, points: int) -> int:
     """About how many nanoseconds a kernel takes on one thread, at the largest sizes: two instructions in each."""
-    return min(sum(times for _, times in runs(program, points)) // 2, 1 << 62)
+    if program.functions:
+        work = sum(times for _, times in runs(program, points))
+    else:
+        work = sum(len(stretch) * times for stretch, times in _stretches(program, points))
+    return min(work // 2, 1 << 62)
 
 
 def touched_bytes(program: Program) -> int:

@@ -30,16 +30,22 @@ _PASSED: Final = 8
 """Copies of a loop whose iterations the threads of a GPU mostly pass by: what decides that is read for all of them at once."""
 
 
+_BOUNDARIES: Final = frozenset({ir.Loop, ir.EndLoop, ir.Barrier})
+
+
 def with_unroll_hints(body: Sequence[ir.Instruction]) -> list[ir.Instruction]:
     """The same instructions, innermost short loops with a hint to unroll them wholly; hints that are there stay.
 
     So have loops, of any length, whose counters number registers: those have no numbers when the code runs.
     """
     result = [_numbering(i, numbered) for i in body] if (numbered := _counters(body)) else list(body)
-    is_pipelined = any(isinstance(i, ir.CopyAsync) for i in result)
-    has_threads = any(isinstance(i, ir.Special) and i.is_thread for i in result)
+    kinds = {*map(type, result)}
+    is_pipelined = ir.CopyAsync in kinds
+    has_threads = ir.Special in kinds and any(isinstance(i, ir.Special) and i.is_thread for i in result)
     start: int | None = None
     for place, instruction in enumerate(result):
+        if type(instruction) not in _BOUNDARIES:
+            continue
         if isinstance(instruction, ir.Loop):
             start = place
         elif isinstance(instruction, ir.Barrier):

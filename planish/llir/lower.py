@@ -311,11 +311,16 @@ def _peer(place: UOp) -> int:
     return 0 if place.arg is None else cast("int", place.arg) + 1
 
 
+_WMMA: Final = Ops.WMMA  # a member of an enum costs more to look up than a name
+
+
 def _operand_memory(lines: Sequence[UOp], tiles: Mapping[str, TileOp]) -> frozenset[UOp]:
     """The LOCAL memory that operands of tensor cores are in."""
     found: set[UOp] = set()
     for node in lines:
-        tile = tiles.get(cast("TensorCore", node.arg).name) if node.op is Ops.WMMA else None
+        if node.op is not _WMMA:
+            continue
+        tile = tiles.get(cast("TensorCore", node.arg).name)
         for matrix, source in zip("ab", node.src, strict=False):
             if tile is not None and tile.in_memory(matrix):
                 found.add(memory_of(source))

@@ -45,9 +45,7 @@ def _passes(made_for: Processor, *, unrolling: bool) -> tuple[llvm.ModulePassMan
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     if unrolling:
-        passes.add_loop_simplify_pass()
-        passes.add_loop_rotate_pass()
-        passes.add_loop_unroll_pass()
+        passes.add_loop_unroll_pass()  # (loops come with their tests at the end, as it wants them)
     passes.add_aggressive_dce_pass()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     return passes, llvm.create_pass_builder(_machine(made_for), options)

@@ -10,6 +10,7 @@ The settings in force decide what happens at the boundaries: `check="spec"` hold
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
@@ -68,6 +69,7 @@ PHASES: Final = {
 """From which stage on a kernel has to satisfy which spec (`planish.uop.spec`)."""
 
 
+@cache
 def phase_after(number: int) -> str:
     """The spec that holds after a stage."""
     return PHASES[max(first for first in PHASES if first <= max(number, 1))]

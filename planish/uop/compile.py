@@ -13,7 +13,6 @@ as they fire, so `x * c1 * c2 -> x * (c1 * c2)` multiplies.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from hashlib import blake2b
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from planish import dtypes
 from planish.algebra.law import parameters_of
+from planish.dtypes import Kind
 from planish.errors import RewriteError
 from planish.uop.match_functions import FUNCTIONS
 from planish.uop.node import KIND_CODE, Number, UOp
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 MatchFunction = Callable[[UOp, object], "UOp | None"]
 
-_LOCAL: Final = re.compile(r"\bv\d+\b")
 _FORM_SOURCES: Final = 3  # the sources whose ops are part of a form
 _FOLDS: Final = {
     Ops.ADD: "({} + {})", Ops.SUB: "({} - {})", Ops.MUL: "({} * {})", Ops.AND: "({} & {})", Ops.OR: "({} | {})",
@@ -116,15 +115,26 @@ def fitting(variants: Iterable[Variant], form: int) -> list[Variant]:
 def _form_tests(pattern: NodePattern) -> Iterator[tuple[int, int, int]]:
     """What a form has to satisfy besides its op: for fields of it, place and width, a bit for each value that is allowed."""
     if pattern.kinds is not None:
-        yield 7, 7, sum(1 << KIND_CODE[kind] for kind in pattern.kinds)
+        yield 7, 7, _kind_bits(pattern.kinds)
     if pattern.sources is None:
         return
     place = 10  # of op + 1 of the first source, 0 where there is none
     for wanted in pattern.sources[:_FORM_SOURCES]:
-        yield place, 127, ~1 if wanted.ops is None else sum(2 << op for op in wanted.ops)
+        yield place, 127, ~1 if wanted.ops is None else _source_bits(wanted.ops)
         place += 7
     if not pattern.rest and len(pattern.sources) < _FORM_SOURCES:
         yield place, 127, 1
+
+
+@cache
+def _kind_bits(kinds: frozenset[Kind]) -> int:
+    return sum(1 << KIND_CODE[kind] for kind in kinds)
+
+
+@cache
+def _source_bits(ops: frozenset[Ops]) -> int:
+    """A bit for each op + 1."""
+    return sum(2 << op for op in ops)
 
 
 class _Compiler:
@@ -136,12 +146,14 @@ class _Compiler:
         self.tests: list[str] = []
         self.names: dict[str, str] = {}  # bound name -> local variable
         self.constants: dict[str, object] = {"UOp": UOp, "build": build}
-        self.sources: dict[str, str] = {}  # local variable that has no value yet -> its value
+        self.sources: dict[
+            str, tuple[str, int]
+        ] = {}  # local variable that has no value yet -> whose source it is, and which
         self.locals = 0
 
     def source(self) -> str:
         self._match(self.pattern, "n", depth=0)
-        result = _LOCAL.sub(self._written_out, self._result())
+        result = self._result()
         found = f"(r := {result}) is not None"
         if isinstance(self.rule.right, NodePattern):
             self.constants |= {"dtype_changed": dtype_changed, "RULE": self.rule}
@@ -155,18 +167,15 @@ class _Compiler:
 
     # -- the left side -----------------------------------------------------------------------------------------
 
-    def _test(self, condition: str) -> None:
-        """A condition that is tested next; a local variable gets its value where it is first named."""
-        self.tests.append(_LOCAL.sub(self._assigned, condition))
+    def _assigned(self, local: str) -> str:
+        """A local variable in a condition, in the order in which they are tested: it gets its value where it is first named."""
+        known = self.sources.pop(local, None)
+        return local if known is None else f"({local} := {self._assigned(known[0])}.src[{known[1]}])"
 
-    def _assigned(self, local: re.Match[str]) -> str:
-        value = self.sources.pop(local[0], None)
-        return local[0] if value is None else f"({local[0]} := {_LOCAL.sub(self._assigned, value)})"
-
-    def _written_out(self, local: re.Match[str]) -> str:
-        """What a local variable is that no condition needed."""
-        value = self.sources.get(local[0])
-        return local[0] if value is None else _LOCAL.sub(self._written_out, value)
+    def _written_out(self, local: str) -> str:
+        """The same on the right side: what a local variable is that no condition needed."""
+        known = self.sources.get(local)
+        return local if known is None else f"{self._written_out(known[0])}.src[{known[1]}]"
 
     def _constant(self, value: object, hint: str) -> str:
         for name, known in self.constants.items():
@@ -181,24 +190,25 @@ class _Compiler:
         if not proved and pattern.ops is not None:
             if len(pattern.ops) == 1:
                 (op,) = pattern.ops
-                self._test(f"{where}.op is {self._constant(op, 'OP')}")
+                self.tests.append(f"{self._assigned(where)}.op is {self._constant(op, 'OP')}")
             else:
-                self._test(f"{where}.op in {self._constant(pattern.ops, 'OPS')}")
+                self.tests.append(f"{self._assigned(where)}.op in {self._constant(pattern.ops, 'OPS')}")
         if depth and pattern.kinds is not None:
-            dtype = f"{where}.dtype"
-            if pattern.ops is not None and pattern.ops <= COMPARISONS:
-                dtype = f"{where}.src[0].dtype"
-            self._test(f"{dtype}.kind in {self._constant(pattern.kinds, 'KINDS')}")
+            compared = pattern.ops is not None and pattern.ops <= COMPARISONS
+            dtype = f"{self._assigned(where)}{'.src[0]' if compared else ''}.dtype"
+            self.tests.append(f"{dtype}.kind in {self._constant(pattern.kinds, 'KINDS')}")
         if pattern.arg is not ...:
             if isinstance(pattern.arg, float):
                 self.constants["same_float"] = same_float
-                self._test(f"same_float({where}.arg, {self._constant(pattern.arg, 'ARG')})")
+                self.tests.append(
+                    f"same_float({self._assigned(where)}.arg, {self._constant(pattern.arg, 'ARG')})"
+                )
             else:
-                self._test(f"{where}.arg == {self._constant(pattern.arg, 'ARG')}")
+                self.tests.append(f"{self._assigned(where)}.arg == {self._constant(pattern.arg, 'ARG')}")
         if pattern.name is not None:
             bound = self.names.get(pattern.name)
             if bound is not None:
-                self._test(f"{where} is {bound}")
+                self.tests.append(f"{self._assigned(where)} is {self._assigned(bound)}")
             else:
                 self.names[pattern.name] = where
         if pattern.sources is not None:
@@ -210,20 +220,20 @@ class _Compiler:
         count = len(sources)
         if pattern.rest:
             if count and not (depth == 0 and count <= _FORM_SOURCES):
-                self._test(f"len({where}.src) >= {count}")
+                self.tests.append(f"len({self._assigned(where)}.src) >= {count}")
         elif count >= _FORM_SOURCES if depth == 0 else not _fixed_arity(pattern, count):
-            self._test(f"len({where}.src) == {count}")
+            self.tests.append(f"len({self._assigned(where)}.src) == {count}")
         first = self.locals
         self.locals += count
         found = [f"v{first + number}" for number in range(count)]
-        self.sources |= {name: f"{where}.src[{number}]" for number, name in enumerate(found)}
+        self.sources |= {name: (where, number) for number, name in enumerate(found)}
         # Cheap tests first: ops of all sources before anything below them.
         for position in sorted(range(count), key=lambda i: (not sources[i].is_leaf, i)):
             self._match(sources[position], found[position], depth + 1, position)
 
     # -- the right side ----------------------------------------------------------------------------------------
 
-    def _arguments(self, function: Callable[..., object], what: str) -> str:
+    def _arguments(self, function: Callable[..., object], what: str, said: Callable[[str], str]) -> str:
         given = []
         for name in parameters_of(function):
             if name == "ctx":
@@ -231,7 +241,7 @@ class _Compiler:
             elif name == "root":
                 given.append("n")
             elif name in self.names:
-                given.append(self.names[name])
+                given.append(said(self.names[name]))
             else:
                 raise RewriteError(
                     f"rule {self.rule.name}: its {what} asks for {name!r}, which the pattern does not bind",
@@ -242,17 +252,19 @@ class _Compiler:
     def _result(self) -> str:
         guard, right = self.rule.when, self.rule.right
         if guard is not None:
-            self._test(f"{self._constant(guard, 'when')}({self._arguments(guard, 'guard')})")
+            asked = self._arguments(guard, "guard", self._assigned)
+            self.tests.append(f"{self._constant(guard, 'when')}({asked})")
         if isinstance(right, NodePattern):
             return self._build(right, like="n")
-        return f"{self._constant(right, 'rewrite')}({self._arguments(right, 'function')})"
+        given = self._arguments(right, "function", self._written_out)
+        return f"{self._constant(right, 'rewrite')}({given})"
 
     def _build(self, template: NodePattern, like: str) -> str:
         """An expression that makes the template; `like` is a node of the dtype that constants take."""
         if template.name is not None and template.name in self.names:
-            return self.names[template.name]
+            return self._written_out(self.names[template.name])
         if template.is_constant and template.arg is not ...:
-            return f"{like}.const_like({self._number(cast('Number', template.arg))})"
+            return f"{self._written_out(like)}.const_like({self._number(cast('Number', template.arg))})"
         if template.ops is None or template.sources is None or len(template.ops) != 1:
             raise RewriteError(f"rule {self.rule.name}: {template} on the right is not bound on the left")
         (op,) = template.ops
@@ -266,7 +278,8 @@ class _Compiler:
         folded = self._fold(template)
         if folded is not None:
             built = f"build({self._constant(op, 'OP')}, {', '.join(self._build(s, like) for s in template.sources)})"
-            return f"({like}.const_like({folded}) if {like}.dtype.is_integral else {built})"
+            said = self._written_out(like)
+            return f"({said}.const_like({folded}) if {said}.dtype.is_integral else {built})"
         named = self._bound_in(template)
         if op in COMPARISONS or op is Ops.WHERE or named is None:
             like = named or like
@@ -302,7 +315,8 @@ class _Compiler:
         """The template as arithmetic on constants, if it is nothing else."""
         if template.name is not None and template.name in self.names:
             bound = _find(self.pattern, template.name)
-            return f"{self.names[template.name]}.arg" if bound is not None and bound.is_constant else None
+            said = self._written_out(self.names[template.name])
+            return f"{said}.arg" if bound is not None and bound.is_constant else None
         if template.is_constant and template.arg is not ...:
             return self._number(cast("Number", template.arg))
         if template.ops is None or template.sources is None or len(template.ops) != 1:

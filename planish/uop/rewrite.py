@@ -16,7 +16,7 @@ it); rules that grow a graph for ever run into the budget. Both raise `RewriteEr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from operator import attrgetter
 from typing import Final, Literal, NamedTuple, cast
@@ -183,11 +183,8 @@ def _unsettled(root: UOp, run: _Run, changed: set[UOp]) -> list[UOp]:
     return todo
 
 
-def _settle(start: UOp, origin: UOp | None, run: _Run, offered: set[UOp] | None = None) -> UOp:
-    """The final form of a node, found with a stack; it came into being in place of `origin`, if that is given.
-
-    With `offered` (which it fills), nodes are offered on the way down, before their sources; without, on the way up.
-    """
+def _settle(start: UOp, origin: UOp, run: _Run) -> UOp:
+    """The final form of a node that came into being in place of `origin`; nodes are offered when their sources are final."""
     final = run.final
     known = final.get(start)
     if known is not None:
@@ -195,19 +192,17 @@ def _settle(start: UOp, origin: UOp | None, run: _Run, offered: set[UOp] | None 
     if start.op in run.leaves:
         final[start] = start
         return start
-    waiting = {} if origin is None else {origin: start}  # node -> what replaces it, once that is final
-    if offered is None:
-        for source in start.src:
-            if final.get(source) is not source:
-                break
-        else:  # mostly a rule builds one node from final ones, and no rule has anything to say about it
-            result = _offer(start, run)
-            if result is None:
-                final[start] = start
-                return start
-            waiting[start] = result
-            return _settle_after(start, result, waiting, run)
-    return _settle_all([start], waiting, run, offered)
+    waiting = {origin: start}  # node -> what replaces it, once that is final
+    for source in start.src:
+        if final.get(source) is not source:
+            return _settle_all([start], waiting, run)
+    # mostly a rule builds one node from final ones, and no rule has anything to say about it
+    result = _offer(start, run)
+    if result is None:
+        final[start] = start
+        return start
+    waiting[start] = result
+    return _settle_after(start, result, waiting, run)
 
 
 def _settle_after(start: UOp, result: UOp, waiting: dict[UOp, UOp], run: _Run) -> UOp:
@@ -218,10 +213,10 @@ def _settle_after(start: UOp, result: UOp, waiting: dict[UOp, UOp], run: _Run) -
         return known
     if result in waiting or result is start:
         raise _cycle(start, waiting, run)
-    return _settle_all([start, result], waiting, run, None)
+    return _settle_all([start, result], waiting, run)
 
 
-def _settle_all(stack: list[UOp], waiting: dict[UOp, UOp], run: _Run, offered: set[UOp] | None) -> UOp:
+def _settle_all(stack: list[UOp], waiting: dict[UOp, UOp], run: _Run) -> UOp:
     """The final form of the first on a stack, once everything on it has one."""
     final, decisions, leaves = run.final, run.decisions, run.leaves
     start = stack[0]
@@ -240,35 +235,28 @@ def _settle_all(stack: list[UOp], waiting: dict[UOp, UOp], run: _Run, offered: s
             final[node] = node
             stack.pop()
             continue
-        result = None
-        if offered is not None and node not in offered:
-            offered.add(node)
-            if decisions[node.form]:
-                result = _offer(node, run)
-            else:
-                run.visits += 1
-        if result is None:
-            ready, changed = True, False
-            for source in node.src:
-                settled = final.get(source)
-                if settled is None:
-                    if source in waiting:
-                        raise _cycle(source, waiting, run)
-                    stack.append(source)
-                    ready = False
-                elif settled is not source:
-                    changed = True
-            if not ready:
+        ready, changed = True, False
+        for source in node.src:
+            settled = final.get(source)
+            if settled is None:
+                if source in waiting:
+                    raise _cycle(source, waiting, run)
+                stack.append(source)
+                ready = False
+            elif settled is not source:
+                changed = True
+        if not ready:
+            continue
+        if changed:
+            made = remake(node, tuple([final[source] for source in node.src]))
+            if made not in final and made not in waiting and not decisions[made.form]:
+                run.visits += 1  # over final sources, and no rule has anything to say about it
+                final[made] = final[node] = made
+                stack.pop()
                 continue
-            if changed:
-                result = remake(node, tuple([final[source] for source in node.src]))
-                if result not in final and result not in waiting and not decisions[result.form]:
-                    run.visits += 1  # over final sources, and no rule has anything to say about it
-                    final[result] = final[node] = result
-                    stack.pop()
-                    continue
-            elif offered is None:
-                result = _offer(node, run)
+            result: UOp | None = made
+        else:
+            result = _offer(node, run)
         if result is None:
             final[node] = node
             stack.pop()
@@ -299,9 +287,66 @@ def _offer(node: UOp, run: _Run) -> UOp | None:
 
 
 def _rewrite_sink_first(root: UOp, run: _Run) -> UOp:
+    """Nodes are offered on the way down, once; on the way up they are made anew over what became of their sources."""
+    final, decisions, leaves = run.final, run.decisions, run.leaves
     if run.budget < 0:
         run.budget = _default_budget(len(root.sorted_sources()))
-    return _settle(root, None, run, offered=set())
+    remake = root.table.remake
+    waiting: dict[UOp, UOp] = {}  # node -> what replaces it, once that is final
+    offered: set[UOp] = set()
+    stack: list[tuple[UOp, Iterator[UOp]]] = []  # nodes, and what has to be final before they are
+    entered: UOp | None = root
+    while entered is not None or stack:
+        if entered is not None:
+            node, entered = entered, None
+            if node in final:
+                continue
+            if node.op in leaves:
+                final[node] = node
+                continue
+            result = None
+            if node not in offered:
+                offered.add(node)
+                if decisions[node.form]:
+                    result = _offer(node, run)
+                else:
+                    run.visits += 1
+            if result is None:
+                stack.append((node, reversed(node.src)))
+                continue
+        else:
+            node, sources = stack[-1]
+            for source in sources:
+                if source not in final:
+                    if source in waiting:
+                        raise _cycle(source, waiting, run)
+                    entered = source
+                    break
+            if entered is not None:
+                continue
+            stack.pop()
+            replacement = waiting.get(node)
+            if replacement is not None:
+                final[node] = final[replacement]
+                continue
+            src = tuple([final[source] for source in node.src])
+            if src == node.src:
+                final[node] = node
+                continue
+            result = remake(node, src)
+            if result not in final and result not in waiting and not decisions[result.form]:
+                run.visits += 1  # over final sources, and no rule has anything to say about it
+                final[result] = final[node] = result
+                continue
+        if result in final:
+            final[node] = final[result]
+            continue
+        if result in waiting:
+            waiting[node] = result
+            raise _cycle(node, waiting, run)
+        waiting[node] = result
+        stack.append((node, iter((result,))))
+    return final[root]
 
 
 _ENGINES: Final[dict[str, Callable[[UOp, _Run], UOp]]] = {

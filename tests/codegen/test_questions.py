@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish.codegen.questions import maybe_empty, waiting_roots
+from planish.codegen.questions import Kinds, maybe_empty, waiting_roots
 from planish.llir.program import Compute, Load, Program, Store
 from planish.uop.ops import Ops
 
@@ -38,7 +38,7 @@ def test_a_root_waits_where_its_own_loop_has_little_else_to_do(value: str, waits
         if isinstance(i, Compute) and i.op is Ops.SQRT and i.result.dtype.lanes > 1
     }
     assert roots
-    assert waiting_roots(program) == (roots if waits else frozenset())
+    assert waiting_roots(program, Kinds(program.body)) == (roots if waits else frozenset())
 
 
 def turned(*shape: int) -> tuple[Program, str]:
@@ -56,7 +56,7 @@ def test_an_access_of_which_every_lane_may_be_off_is_sent_to_where_there_is_memo
     empty = {
         i.address
         for i in program.body
-        if isinstance(i, Load | Store) and i.gate is not None and i.gate in maybe_empty(program)
+        if isinstance(i, Load | Store) and i.gate is not None and i.gate in maybe_empty(Kinds(program.body))
     }
     assert len(empty) > 10
     sent = [
@@ -71,5 +71,5 @@ def test_an_access_of_which_every_lane_may_be_off_is_sent_to_where_there_is_memo
 
 def test_masks_with_a_lane_that_is_always_on_are_left_alone() -> None:
     program, text = turned(32, 7, 50)
-    assert not maybe_empty(program)
+    assert not maybe_empty(Kinds(program.body))
     assert ", ptr %" not in "".join(line for line in text.splitlines() if "= select i1" in line)

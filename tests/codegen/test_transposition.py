@@ -9,7 +9,7 @@ import pytest
 
 import planish as pn
 from planish.codegen import llvm
-from planish.codegen.questions import stored_together
+from planish.codegen.questions import Kinds, stored_together
 from planish.codegen.transposition import rounds
 from planish.llir.text import parse
 
@@ -104,7 +104,7 @@ kernel streamed
 
 def test_stores_past_the_caches_that_follow_each_other_ask_once() -> None:
     program = parse(STREAMED)
-    assert [len(run) for run in stored_together(program).values()] == [2, 0]
+    assert [len(run) for run in stored_together(program, Kinds(program.body)).values()] == [2, 0]
     text = llvm.render(program)
     assert text.count("icmp eq i64") == 2
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -98,6 +100,50 @@ def test_pieces_in_different_runs_of_code_are_apart() -> None:
         b.store(b.address(z, k * 4), b.build(*(b.lanes(row, k) for row in rows)))
     for size in (0, 1):
         assert_native_agrees(b.program(), [numbers(f32, 16), np.zeros(16, np.float32)], {"n": size})
+
+
+def test_branches_may_stand_between_pieces() -> None:
+    """What is stored only sometimes behind every column, as the end of a padded row is, leaves the columns one transposition."""
+    b = Builder("columns")
+    n = b.variable("n", 0, 1)
+    x, z = b.param("x", f32, 16), b.param("z", f32, 16)
+    rows = [b.load(b.address(x, row * 4), f32.vec(4)) for row in range(4)]
+    none = b.less(n, 1)
+    for k in range(4):
+        b.store(b.address(z, k * 4), b.build(*(b.lanes(row, k) for row in rows)))
+        with b.when(none):
+            b.store(b.address(z, k), b.lanes(rows[0], k))
+    assert len(transposition.find(b.program()).pieces) == 4
+    assert "insertelement" not in llvm.render(b.program())
+    for size in (0, 1):
+        assert_native_agrees(b.program(), [numbers(f32, 16), np.zeros(16, np.float32)], {"n": size})
+
+
+def test_the_rounds_of_a_large_transposition_are_seen_apart() -> None:
+    """LLVM looks through as many as it sees for better shuffles, which there are none of."""
+    assert "arithmetic.fence" not in llvm.render(transposed(4, 4, 4))
+    assert llvm.render(transposed(16, 16, 16)).count("call <16 x float> @llvm.arithmetic.fence") == 16
+    assert "arithmetic.fence" not in llvm.render(transposed(16, 16, 16, dtypes.int32))
+
+
+@pytest.mark.parametrize("dtype", [f32, dtypes.float64, dtypes.int8, dtypes.bfloat16], ids=str)
+@pytest.mark.parametrize("columns", [3, 5, 10, 13])
+def test_few_lanes_of_several_rows_go_where_they_belong(columns: int, dtype: DType) -> None:
+    """A column of a matrix of so many, whose rows follow each other: one lane or two of every register, never a vector of odd length."""
+    b = Builder("column")
+    x, z = b.param("x", dtype, 16 * columns), b.param("z", dtype, 16)
+    rows = [b.load(b.address(x, 16 * n), dtype.vec(16)) for n in range(columns)]
+    places = [divmod(columns * n + 1, 16) for n in range(16)]
+    pieces = [
+        b.lanes(row, *(lane for where, lane in places if where == number)) for number, row in enumerate(rows)
+    ]
+    b.store(b.address(z, 0), b.concat(*pieces))
+    given = numbers(dtype, 16 * columns)
+    result = assert_native_agrees(b.program(), [given, np.zeros(16, dtype.numpy)])
+    assert result[1].tobytes() == given[1::columns].tobytes()
+    joined = [line for line in llvm.render(b.program()).splitlines() if "poison, i32 poison" in line]
+    assert all("<16 x i32>" in line for line in joined)
+    assert not re.search(r"<(3|5|6|7|13) x \w+> %\w+, <", llvm.render(b.program()))
 
 
 def test_rows_that_are_joined_for_a_transposition_alone_are_not_joined() -> None:

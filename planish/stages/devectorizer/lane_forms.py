@@ -155,6 +155,12 @@ class Forms:
             return [both[pair] for pair in pairs]
         if vector.op is _CAT:
             return [lane for part in vector.src for lane in self.scalars(part)]
+        if vector.op is _GEP:  # one row's gate for all lanes of a register
+            chosen = cast("tuple[int, ...]", vector.arg)
+            known = {
+                number: self.simple(self.lane(vector.src[0], number)) for number in dict.fromkeys(chosen)
+            }
+            return [known[number] for number in chosen]
         return [self.simple(self.lane(vector, number)) for number in range(vector.dtype.lanes)]
 
     def simple(self, lane: UOp) -> UOp:
