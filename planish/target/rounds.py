@@ -29,6 +29,8 @@ _DELAYED: Final = 0.13
 _BY_SEVERAL: Final = 1.45
 """How many times longer an operand takes from memory of which several blocks read the same, by one that each has a part of (128 x 4096 x 4096 in
 tiles of 64 and of 128 rows, 256 x 14336 x 4096 in tiles of 128 and of 256)."""
+_THIN: Final = 64
+"""Rows or columns below which tiles are those that were measured when one matrix is read and little else is done: there all tiles wait for it alike."""
 _STRIP: Final = range(4, 33)
 """Tiles below each other that blocks do one after the other, before they go on to the right."""
 _MOST_SUMS: Final = 128 * 256
@@ -166,6 +168,8 @@ def _delay(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int) -> 
 
 def _arrival(target: Target, sizes: ProductSizes, tile: BlockTile) -> float:
     """Cycles until all operands have come from memory, where they are the first time that they are read."""
+    if min(sizes.m, sizes.n) < _THIN:
+        return 0.0
     # (blocks beside each other run side by side, and ask for the same rows together; those below each other are far apart)
     read = sizes.left + sizes.right * (_BY_SEVERAL if sizes.m > tile.rows else 1.0)
     return read * sizes.itemsize / (target.bytes_per_cycle[-1] * target.workers)
