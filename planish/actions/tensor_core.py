@@ -244,21 +244,10 @@ class TensorCore(Action):
     """How many blocks of a cluster share a sum: each has a part of it, and finishes a part of the tile, of which it reads the sums of the others."""
 
     @classmethod
-    def of(
-        cls,
-        core: Core,
-        product: Product,
-        groups: int = 1,
-        buffers: int = 1,
-        engine: bool = False,
-        run: int = 1,
-        stay: int = 0,
-        apart: int = 1,
-        parts: int = 1,
-    ) -> TensorCore:
-        """A way to use a core."""
+    def of(cls, core: Core, product: Product, groups: int = 1, buffers: int = 1, **more: int) -> TensorCore:
+        """A way to use a core; `more` are other fields."""
         m, n, k = (name_of(axis) for axis in (product.m, product.n, product.k))
-        return cls(core.name, m, n, k, groups, buffers, engine, run, stay, apart, parts)
+        return cls(core.name, m, n, k, groups, buffers).replaced(**more)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
@@ -270,14 +259,12 @@ class TensorCore(Action):
         reading = [core for core in target.tensor_cores if core.reads_memory]
         for core in rng.sample(reading, min(len(reading), _DRAWN)):
             groups, buffers, engine = rng.choice((1, 1, 2)), rng.randint(1, 4), rng.random() < 0.5
-            how = groups, buffers, engine, 1, rng.choice((0, 0, 1, 2, 3)), 1, rng.choice((1, 1, 2, 3))
-            ways += [cls.of(core, product, *how) for product in products(sink, core)[:1]]
+            stay, parts = rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 2, 3))
+            ways += [
+                cls.of(core, product, groups, buffers, engine=engine, stay=stay, parts=parts)
+                for product in products(sink, core)[:1]
+            ]
         return rng.choice(ways) if ways else cls("none", "i", "j", "k")
-
-    @property
-    def how(self) -> tuple[int, int, bool, int, int, int, int]:
-        """Groups, buffers, whether there is an engine, tiles of a run, blocks that stay, how far apart neighbours are that share a register, and parts."""
-        return self.groups, self.buffers, self.engine, self.run, self.stay, self.apart, self.parts
 
     def chosen(self, sink: UOp, target: Target) -> tuple[Core, Product]:
         """The core, and the product that it is to do."""
@@ -339,7 +326,7 @@ class TensorCore(Action):
         if not found:
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
-            if TensorCore.of(core, product, *self.how) == self:
+            if tuple(name_of(axis) for axis in (product.m, product.n, product.k)) == (self.m, self.n, self.k):
                 rows = axis_size(product.m)
                 if rows % (core.m * self.groups):
                     raise self.no(
@@ -366,9 +353,18 @@ class TensorCore(Action):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
-        groups, buffers, engine, run, stay, apart, parts = self.how
+        run, stay, apart, parts = self.run, self.stay, self.apart, self.parts
         split = CoreTiling(
-            sink, core, product, groups, buffers, engine=engine, run=run, stay=stay, apart=apart, parts=parts
+            sink,
+            core,
+            product,
+            self.groups,
+            self.buffers,
+            engine=self.engine,
+            run=run,
+            stay=stay,
+            apart=apart,
+            parts=parts,
         )
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m

@@ -7,8 +7,7 @@ Planish keeps the same numbers, so that it does not matter who computes the deri
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 
@@ -128,116 +127,58 @@ def biased_attention_on_gpu(
     return _on_gpu(at, (query, key, value), attn_bias, dropout_p, is_causal, scale)
 
 
-def _back_on_gpu(
-    at: FxSite,
-    given: tuple[V, V, V, V, V, V],
-    bias: V | None,
-    dropout: float,
-    is_causal: bool,
-    scale: float | None,
-) -> tuple[V, ...]:
-    gradient, query, key, value, out, rows = given
-    if dropout:
-        raise at.refuse("with dropout")
-    if not _has_walks(at, query, value):
-        raise at.refuse("its forward is torch's")
-    whole = rows.reshape(rows.dims[:3]) if rows.rank > 3 else rows
-    whole = whole.slice([0, 0, 0], list(query.dims[:3]))
-    return attention_back(gradient, query, key, value, out, whole, bias, is_causal, 0, scale)
+class _Places(NamedTuple):
+    """Where an op that differentiates attention has its arguments, behind gradient, query, key and value."""
+
+    out: int
+    rows: int
+    dropout: int
+    causal: int
+    bias: int | None = None
+    wanted: int | None = None
+    """Which derivatives are asked for."""
 
 
-@lowering("aten._scaled_dot_product_flash_attention_backward")
-def flash_attention_back_on_gpu(
-    at: FxSite,
-    gradient: V,
-    query: V,
-    key: V,
-    value: V,
-    out: V,
-    logsumexp: V,
-    cum_seq_q: V | None,
-    cum_seq_k: V | None,
-    max_q: int,
-    max_k: int,
-    dropout_p: float,
-    is_causal: bool,
-    philox_seed: V | None,
-    philox_offset: V | None,
-    *,
-    scale: float | None = None,
-) -> tuple[V, ...]:
-    given = (gradient, query, key, value, out, logsumexp)
-    return _back_on_gpu(at, given, None, dropout_p, is_causal, scale)
+_BACK: Final = {
+    "aten._scaled_dot_product_flash_attention_for_cpu_backward": _Places(4, 5, 6, 7),
+    "aten._scaled_dot_product_flash_attention_backward": _Places(4, 5, 10, 11),
+    "aten._scaled_dot_product_cudnn_attention_backward": _Places(4, 5, 13, 14, bias=8),
+    "aten._scaled_dot_product_efficient_attention_backward": _Places(5, 6, 9, 11, bias=4, wanted=10),
+}
 
 
-@lowering("aten._scaled_dot_product_cudnn_attention_backward")
-def cudnn_attention_back_on_gpu(
-    at: FxSite,
-    gradient: V,
-    query: V,
-    key: V,
-    value: V,
-    out: V,
-    logsumexp: V,
-    philox_seed: V | None,
-    philox_offset: V | None,
-    attn_bias: V | None,
-    cum_seq_q: V | None,
-    cum_seq_k: V | None,
-    max_q: int,
-    max_k: int,
-    dropout_p: float,
-    is_causal: bool,
-    *,
-    scale: float | None = None,
-) -> tuple[V, ...]:
-    given = (gradient, query, key, value, out, logsumexp)
-    return _back_on_gpu(at, given, attn_bias, dropout_p, is_causal, scale)[:3]
+def _value(argument: object) -> V:
+    if not isinstance(argument, V):
+        raise TypeError(f"{argument!r} is no tensor")
+    return argument
 
 
-@lowering("aten._scaled_dot_product_efficient_attention_backward")
-def efficient_attention_back_on_gpu(
-    at: FxSite,
-    gradient: V,
-    query: V,
-    key: V,
-    value: V,
-    attn_bias: V | None,
-    out: V,
-    logsumexp: V,
-    philox_seed: V | None,
-    philox_offset: V | None,
-    dropout_p: float,
-    grad_input_mask: Sequence[bool],
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
+@lowering(*_BACK)
+def attention_backward(
+    at: FxSite, *given: object, attn_mask: V | None = None, scale: float | None = None
 ) -> tuple[V | None, ...]:
-    given = (gradient, query, key, value, out, logsumexp)
-    found = [*_back_on_gpu(at, given, attn_bias, dropout_p, is_causal, scale), None][:4]
-    return tuple(each if wanted else None for each, wanted in zip(found, grad_input_mask, strict=True))
-
-
-@lowering("aten._scaled_dot_product_flash_attention_for_cpu_backward")
-def flash_attention_backward(
-    at: FxSite,
-    gradient: V,
-    query: V,
-    key: V,
-    value: V,
-    out: V,
-    logsumexp: V,
-    dropout_p: float,
-    is_causal: bool,
-    *,
-    attn_mask: V | None = None,
-    scale: float | None = None,
-) -> tuple[V, V, V]:
-    if dropout_p:
+    places = _BACK[str(at.node.target).removesuffix(".default")]
+    gradient, query, key, value, out, rows = (
+        _value(given[place]) for place in (0, 1, 2, 3, places.out, places.rows)
+    )
+    if given[places.dropout]:
         raise at.refuse("with dropout")
-    whole = cast(logsumexp, wide_kind(query.dtype))
-    found = attention_back(gradient, query, key, value, out, whole, attn_mask, is_causal, 0, scale)
-    return found[0], found[1], found[2]
+    if at.fakes[0].device.type != "cpu" and not _has_walks(at, query, value):
+        raise at.refuse("its forward is torch's")
+    bias = given[places.bias] if places.bias is not None else None
+    mask = _value(bias) if bias is not None else attn_mask
+    is_causal = bool(given[places.causal]) if places.causal < len(given) else False
+    # of each row one number: in an axis more, or in more rows than there are
+    whole = rows.reshape(rows.dims[:3]).slice([0, 0, 0], list(query.dims[:3]))
+    whole = cast(whole, wide_kind(query.dtype))
+    found = attention_back(gradient, query, key, value, out, whole, mask, is_causal, 0, scale)
+    if places.wanted is None:
+        return found[:3]
+    wanted = given[places.wanted]
+    return tuple(
+        each if asked else None
+        for each, asked in zip([*found, None][:4], wanted if isinstance(wanted, list) else (), strict=True)
+    )
 
 
 # --- layers that torch.nn runs as one op ------------------------------------------------------------------
