@@ -9,24 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, overload
 
 from planish.compiler.device_kinds import KeptMemory, kind_of
-from planish.runtime.memory import PoolStatistics
+from planish.runtime.memory import PoolStatistics as Statistics
 
 if TYPE_CHECKING:
     from planish.runtime.cuda.memory import GpuStatistics
 
-__all__ = ["PoolStatistics", "release", "statistics"]
+__all__ = ["Statistics", "release", "statistics"]
 
 
 @overload
-def statistics(device: Literal["cpu"] = "cpu") -> PoolStatistics: ...
+def statistics(device: Literal["cpu"] = "cpu") -> Statistics: ...
 @overload
-def statistics(device: str) -> PoolStatistics | GpuStatistics: ...
-def statistics(device: str = "cpu") -> PoolStatistics | GpuStatistics:
+def statistics(device: str) -> Statistics | GpuStatistics: ...
+def statistics(device: str = "cpu") -> Statistics | GpuStatistics:
     """Bytes in use, bytes kept and the most that are kept, and how many blocks were new and how many were there already.
 
     Of a GPU: bytes in use, bytes kept, and how often its driver was asked for more.
     """
-    found: PoolStatistics | GpuStatistics = _kept(device).statistics
+    found: Statistics | GpuStatistics = _kept(device).statistics
     return found
 
 
