@@ -24,6 +24,7 @@ from planish.schedule.graph import THROUGH, TensorGraph
 from planish.schedule.lowering import to_tensors
 from planish.schedule.order import Made
 from planish.schedule.order import in_order as in_running_order
+from planish.schedule.parameters import buffer_of, size_text, with_parameters
 from planish.schedule.plan import Kernel
 from planish.schedule.reasons import RESULT, WRITTEN, Reason, needed_again
 from planish.schedule.rematerialise import worth_memory
@@ -32,10 +33,9 @@ from planish.schedule.surroundings import Around
 from planish.schedule.tensors import Dims, SharedBuffer, Tensors, full, most, reshape, room, same_dim
 from planish.schedule.walked import ends_a_walk, made_again, walked_together, walks
 from planish.uop.node import Table, UOp
-from planish.uop.ops import Ops, Variable
+from planish.uop.ops import Ops
 from planish.uop.rewrite import substitute
 from planish.uop.shape import Dim, shape
-from planish.uop.text import in_order
 
 NEAR: Final = 64
 """Results of the same dims among which companions are looked for."""
@@ -97,13 +97,6 @@ def _bytes_of(memory: Iterable[UOp]) -> int:
 def _is_much(shared: Iterable[UOp], whole: Iterable[UOp]) -> bool:
     """Whether sums save by reading some memory together: for the weights of a few taps each has registers and threads of its own."""
     return _bytes_of(shared) * _LITTLE >= _bytes_of(whole)
-
-
-def buffer_of(memory: UOp) -> int:
-    """The number of the buffer that a value in memory is a view of."""
-    while memory.op is not Ops.BUFFER:
-        memory = memory.src[0]
-    return cast("int", memory.arg)
 
 
 class _WalkKernel(NamedTuple):
@@ -425,7 +418,7 @@ class _Cut:
         numbered = fusion.nest.numbered(frozenset(n for n in sink.toposort() if n.op is Ops.RANGE))
         sink = substitute(sink, numbered)
         reads = tuple(node for node in fusion.reads if node not in makes)
-        size = _size_text(fusion.nest.indices)
+        size = size_text(fusion.nest.indices)
         if self.again and not replaces:
             for other in self.walks:
                 both = walked_together(other.sink, sink)
@@ -435,7 +428,12 @@ class _Cut:
                     sink, makes = both, (*other.makes, *makes)
                     reads = tuple(dict.fromkeys((*other.reads, *reads)))
                     break
-        kernel = self._named(sink, makes, size)
+        reasons = {
+            buffer_of(self.tensors.realised[node]): self.because.get(node, WRITTEN)
+            for node in makes
+            if node in self.tensors.realised
+        }
+        kernel = with_parameters(sink, self.tensors.buffers, size, reasons)
         if self.tensors.origins is not None:
             self.tensors.origins.made(kernel, makes, frozenset(reads))
         self.made.append(Made(kernel, reads, tuple(makes), tuple(replaces)))
@@ -445,30 +443,6 @@ class _Cut:
         if len(makes) > 1:
             serials = [node.serial for node in makes]
             self.spans.append((min(serials), max(serials)))
-
-    def _named(self, sink: UOp, makes: Sequence[UOp], size: str) -> Kernel:
-        """A kernel whose memory is parameters."""
-        table, buffers = self.tensors.table, self.tensors.buffers
-        places = [node for node in in_order(sink) if node.op is Ops.BUFFER]
-        slots = {
-            place: table.param(
-                slot, buffers[cast("int", place.arg)].dtype, buffers[cast("int", place.arg)].size
-            )
-            for slot, place in enumerate(places)
-        }
-        stored = {buffer_of(n.src[0]) for n in sink.toposort() if n.op is Ops.STORE}
-        numbers = tuple(cast("int", place.arg) for place in places)
-        named = substitute(sink, slots)
-        variables = sorted({cast("Variable", n.arg).name for n in in_order(named) if n.op is Ops.DEFINE_VAR})
-        reasons = {
-            buffer_of(self.tensors.realised[node]): self.because.get(node, WRITTEN)
-            for node in makes
-            if node in self.tensors.realised
-        }
-        written = tuple(n for n in numbers if n in stored)
-        because = tuple(str(reasons.get(number, WRITTEN)) for number in written)
-        name = f"{_kind(named)}_{size}_{named.key[:3].hex()}"
-        return Kernel(name, named, numbers, tuple(variables), written, because)
 
 
 _BELOW: Final = frozenset({Ops.SCAN_AXIS, Ops.CAST})
@@ -483,27 +457,6 @@ def _long_dims(node: UOp) -> tuple[Dim, ...]:
 
 def _ended(effect: UOp, ranges: Sequence[UOp]) -> UOp:
     return effect.end(*ranges) if ranges else effect
-
-
-def _kind(sink: UOp) -> str:
-    """What a kernel does, in a word."""
-    nodes = sink.toposort()
-    ops = {node.op for node in nodes}
-    stores = [node for node in nodes if node.op is Ops.STORE]
-    if any(n.op is Ops.INDEX for store in stores for s in store.src[0].src[1:] for n in s.toposort()):
-        return "scatter"
-    if Ops.SCAN in ops:
-        return "scan"
-    if Ops.REDUCE in ops:
-        stored = frozenset(r for store in stores for r in store.ranges)
-        rows = Ops.BUFFERIZE in ops or any(n.op is Ops.REDUCE and n.ranges < stored for n in nodes)
-        return "rows" if rows else "reduce"
-    return "copy" if all(store.src[1].op in {Ops.INDEX, Ops.CONST} for store in stores) else "map"
-
-
-def _size_text(indices: Sequence[UOp]) -> str:
-    sizes = [index.src[0] for index in indices if index.op is Ops.RANGE]
-    return "x".join(str(s.arg) if s.op is Ops.CONST else f"n{s.vmax}" for s in sizes) or "1"
 
 
 def schedule(function: Function, table: Table) -> Schedule:

@@ -13,9 +13,10 @@ from planish import dtypes, ptir
 from planish.errors import LoweringError
 from planish.ptir.dims import Dim
 from planish.schedule import split
-from planish.schedule.kernels import buffer_of, cut, schedule
+from planish.schedule.kernels import cut, schedule
 from planish.schedule.lowering import to_tensors
 from planish.schedule.order import Made, in_order
+from planish.schedule.parameters import buffer_of
 from planish.schedule.split import split_reductions
 from planish.schedule.tensors import Tensors
 from planish.uop.node import Table
