@@ -29,7 +29,7 @@ _LEAST: Final = 2
 _IN_ORDER: Final = (
     ir.Loop, ir.EndLoop, ir.Barrier, ir.AwaitBoxes, ir.WaitCopies, ir.CommitCopies, ir.CopyAsync, ir.CopyBox, ir.Acquire,
 )  # fmt: skip
-"""What products are not moved across."""
+"""What products are not moved across, besides stores to memory."""
 
 
 def under_way(program: ir.Program) -> ir.Program:
@@ -63,11 +63,15 @@ def _overlapped(inside: Sequence[ir.Instruction], fresh: int) -> list[ir.Instruc
     if not tiles or tiles[-1].pending or sum(map(_starts, tiles)) < _LEAST:
         return None
     first = next(position for position, i in enumerate(inside) if i is tiles[0])
-    if any(isinstance(i, _IN_ORDER) for i in inside[first:]) or any(
-        _depths(inside)[inside.index(t)] for t in tiles
-    ):
+    depths = _depths(inside)
+    if any(map(_is_in_order, inside[first:])) or any(depths[inside.index(tile)] for tile in tiles):
         return None
     return _waiting(_sums_last(_asked_ahead(_begun_first(list(inside)))), fresh)
+
+
+def _is_in_order(i: ir.Instruction) -> bool:
+    """Whether products, and what is read of memory, may not be moved across it."""
+    return isinstance(i, _IN_ORDER) or (isinstance(i, ir.Store) and not is_kept(i))
 
 
 def _starts(tile: ir.Tile) -> bool:
@@ -104,7 +108,7 @@ def _begun_first(inside: list[ir.Instruction]) -> list[ir.Instruction]:
 
 
 def _asked_ahead(inside: list[ir.Instruction]) -> list[ir.Instruction]:
-    """What is read of GLOBAL memory between two products is asked for before the first of them, while whose result is awaited it comes."""
+    """What is read of GLOBAL memory between two products is asked for before the first of them, and comes while that is under way."""
     made: list[ir.Instruction] = []
     last = 0
     """Where the last product stands."""
