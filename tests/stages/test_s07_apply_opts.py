@@ -409,7 +409,6 @@ REFUSED: list[tuple[Build, Action, Target, str]] = [
     (matmul, Action(K.LOCAL, 1, 4), CPU, "no threads in blocks"),
     (matmul, Action(K.GROUP, 2, 2), CPU, "no threads in blocks"),
     (matmul, Action(K.LOCAL, 1, 8), replace(GPU, block_threads=4), "more than the 4 of a block"),
-    (matmul, Action(K.GROUP, 2, 6), replace(GPU, local_bytes=8), "LOCAL memory"),
     (matmul, Action(K.THREAD, 0, 2), GPU, "no cores"),
     (matmul, Action(K.THREAD, 0, 2), SCALAR, "no cores"),
     (matmul, Action(K.THREAD, 1, 8), replace(CPU, cores=4), "more than the 4"),
@@ -470,6 +469,14 @@ def test_what_does_not_fit_is_refused_with_a_reason(
     with pytest.raises(Refusal, match=reason) as caught:
         apply_action(build(t), action, target)
     assert str(caught.value).startswith(action.word)
+
+
+def test_memory_for_shared_sums_is_asked_of_the_whole_schedule(t: Table) -> None:
+    """A later action may take what an earlier one keeps to registers."""
+    shared, tight = Action(K.GROUP, 2, 6), replace(GPU, local_bytes=8)
+    apply_action(matmul(t), shared, tight)
+    with pytest.raises(Refusal, match="LOCAL memory"):
+        apply_opts(matmul(t), [shared], tight)
 
 
 def test_columns_of_scattered_rows_are_free(t: Table) -> None:

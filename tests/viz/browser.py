@@ -54,9 +54,9 @@ class Tab:
         found = self.page.locator(selector)
         if text is not None:
             found = found.filter(has_text=text)
-        found.first.wait_for(timeout=15_000)
+        found.first.wait_for(timeout=60_000)
         return found.first
 
     def settles(self) -> None:
         """Waits until no part of the view is loading."""
-        expect(self.page.locator(".notice.quiet")).to_have_count(0, timeout=15_000)
+        expect(self.page.locator(".notice.quiet")).to_have_count(0, timeout=60_000)
