@@ -31,7 +31,7 @@ from planish.schedule.rematerialise import worth_memory
 from planish.schedule.split import split_reductions
 from planish.schedule.surroundings import Around
 from planish.schedule.tensors import Dims, SharedBuffer, Tensors, full, most, reshape, room, same_dim
-from planish.schedule.walked import ends_a_walk, made_again, walked_together, walks
+from planish.schedule.walked import ends_a_walk, made_again, may_join, walked_together, walks
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from planish.uop.rewrite import substitute
@@ -419,7 +419,8 @@ class _Cut:
         sink = substitute(sink, numbered)
         reads = tuple(node for node in fusion.reads if node not in makes)
         size = size_text(fusion.nest.indices)
-        if self.again and not replaces:
+        walks_here = bool(self.again) and not replaces and may_join(sink)
+        if walks_here:
             for other in self.walks:
                 both = walked_together(other.sink, sink)
                 if both is not None and not self._waits_for((*reads, *other.reads), (*makes, *other.makes)):
@@ -437,7 +438,7 @@ class _Cut:
         if self.tensors.origins is not None:
             self.tensors.origins.made(kernel, makes, frozenset(reads))
         self.made.append(Made(kernel, reads, tuple(makes), tuple(replaces)))
-        if self.again and not replaces:
+        if walks_here:
             self.walks.append(_WalkKernel(sink, kernel, reads, tuple(makes)))
         self.reads.update((node, reads) for node in makes)
         if len(makes) > 1:

@@ -148,6 +148,11 @@ def _widened(factor: UOp) -> Iterator[UOp]:
         (factor,) = factor.src
 
 
+def may_join(sink: UOp) -> bool:
+    """Whether a kernel keeps rows of sums, as all do that walk: others are not compared with every kernel before them."""
+    return any(n.op is Ops.BUFFERIZE for n in sink.toposort()) and bool(_kept_sums(sink))
+
+
 def walked_together(one: UOp, other: UOp) -> UOp | None:
     """Two kernels as one walk over products, if it has registers for the results of both, and one makes no other products than the other; None if not."""
     ends = [sink.src[0] for sink in (one, other) if len(sink.src) == 1]
