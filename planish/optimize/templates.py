@@ -55,10 +55,7 @@ def _has_room(draft: Draft) -> bool:
 def choose_best(
     draft: Draft, nest: Nest, templates: Sequence[Template], finish: Finish = lambda draft: None
 ) -> bool:
-    """The cheapest candidate by the model, and of those that cost about the same the first; false, and nothing done, if none fits.
-
-    On a GPU, of which the model knows too little, it is the first that fits.
-    """
+    """The cheapest candidate by the model, and of those that cost about the same the first; false, and nothing done, if none fits."""
     target, threads = draft.target, _threads(draft)
     offered = [each for template in templates for each in template(draft, nest)]
     best, least, enough = None, float("inf"), -1.0
@@ -70,7 +67,7 @@ def choose_best(
             continue
         finish(trial)
         trial.template = candidate.name
-        if target.is_gpu or (best is None and number == len(offered) - 1):
+        if best is None and number == len(offered) - 1:
             best = trial
             break
         cycles = estimate(trial.sink, target, threads=threads).cycles
