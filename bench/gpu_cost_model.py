@@ -49,6 +49,8 @@ from planish.uop.node import UOp
 TARGET = TARGETS["sm_90"]
 _VARIANTS = 5
 """Of each kernel, schedules besides those of templates."""
+_HOPELESS = 100.0
+"""How many times more than the cheapest a schedule may cost by the model to be measured at all."""
 _KEPT = 60.0
 """Seconds after which what was measured so far is written."""
 _TRIED = 4
@@ -94,6 +96,12 @@ def offered(sink: UOp, target: Target, rng: random.Random, variants: int) -> lis
     return list(found.values())
 
 
+def _promising(schedules: list[Offered]) -> list[Offered]:
+    """Without those that are certainly too slow to be timed."""
+    cycles = [estimate(each.sink, TARGET).cycles for each in schedules]
+    return [each for each, own in zip(schedules, cycles, strict=True) if own <= _HOPELESS * min(cycles)]
+
+
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
@@ -132,7 +140,7 @@ def _build(job: tuple[int, int, bool]) -> list[_Made]:
 def _built(program: Program, variants: int) -> Iterator[_Made]:
     for name, sink in kernels_of(program.name, program.function, program.arguments, TARGET):
         places = places_of(sink)
-        schedules = offered(sink, TARGET, random.Random(name), variants)
+        schedules = _promising(offered(sink, TARGET, random.Random(name), variants))
         made = [
             built(sink, each.actions, each.label, print_schedule(each.actions), places, TARGET)
             for each in schedules
@@ -143,7 +151,9 @@ def _built(program: Program, variants: int) -> Iterator[_Made]:
 def measure(args: argparse.Namespace) -> None:
     """Build and measure what is not in the file yet, as long as there is time."""
     known: dict[str, Any] = json.loads(args.times.read_text()) if args.times.exists() else {}
-    numbers = [n for n, program in enumerate(_programs(benchmarks=args.benchmarks)) if args.kernels in program.name]
+    numbers = [
+        n for n, program in enumerate(_programs(benchmarks=args.benchmarks)) if args.kernels in program.name
+    ]
     random.Random(0).shuffle(numbers)  # of every kind some, if time is over early
     deadline, saved, measurer = Deadline(args.seconds), Deadline(_KEPT), Measurer()
     context = multiprocessing.get_context("spawn")
@@ -164,7 +174,9 @@ def measure(args: argparse.Namespace) -> None:
                     for kernel, result in zip(made.kernels, results, strict=True)
                 ]
                 known[made.name] = {"family": made.family, "schedules": rows}
-                if len(known) == _TRIED and all("error" in row for each in known.values() for row in each["schedules"]):
+                if len(known) == _TRIED and all(
+                    "error" in row for each in known.values() for row in each["schedules"]
+                ):
                     deadline = Deadline(0)  # nothing works here
             if saved.is_over:
                 args.times.write_text(json.dumps(known))

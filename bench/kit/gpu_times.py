@@ -20,6 +20,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planish.compiler.device_kinds import kind_for
 from planish.compiler.scheduling import after_choice
@@ -37,6 +38,9 @@ _SAMPLE, _MOST, _SAMPLES = 3e-4, 64, 5
 """Seconds and launches of a graph, and how many times it is timed."""
 _HOPELESS, _LONG = 30.0, 4e-3
 """How many times slower than the fastest of a kernel one is that is timed by itself, and from how many seconds on that is enough."""
+_COMPARED = 1 << 20
+"""Elements of a result that are compared."""
+_Array = NDArray[Any]
 
 
 class BuiltKernel(NamedTuple):
@@ -114,6 +118,26 @@ class _Bench:
                 for start in range(first.nbytes, size, first.nbytes):
                     self.gpu.copy(address, address + start, min(first.nbytes, size - start))
         self.fastest = float("inf")
+        self.places = tuple(places)
+        self.first: list[_Array] = []
+        """What the first schedule wrote."""
+
+    def _differs(self) -> float:
+        """How far what was written is from what the first schedule wrote, by norm; of kernels that add to what is there it says nothing."""
+        from planish.runtime.trial_data import dtype_of
+
+        found = []
+        for number, place in enumerate(self.places):
+            if place.written:
+                sample = np.empty(min(place.count, _COMPARED), dtype_of(place.dtype))
+                self.gpu.download(self.blocks[0][number].address, sample)
+                found.append(sample.astype(np.float64))
+        self.first = self.first or found
+        pairs = list(zip(found, self.first, strict=True))
+        norms = [float(np.linalg.norm(b)) or 1.0 for _, b in pairs]
+        return max(
+            (float(np.linalg.norm(a - b)) / n for (a, b), n in zip(pairs, norms, strict=True)), default=0.0
+        )
 
     def measure(self, made: BuiltKernel) -> dict[str, Any]:
         from planish.runtime.cuda.driver import call
@@ -157,6 +181,7 @@ class _Bench:
         blocks = call("cuOccupancyMaxActiveBlocksPerMultiprocessor", loaded.function, threads, kernel.shared)
         return {
             "seconds": least,
+            "differs": self._differs(),
             "registers": loaded.attribute("NUM_REGS"),
             "spilled": loaded.attribute("LOCAL_SIZE_BYTES"),
             "shared": loaded.attribute("SHARED_SIZE_BYTES") + kernel.shared,

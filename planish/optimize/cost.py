@@ -58,9 +58,7 @@ def estimate(
 
 def _on_a_gpu(nest: Nest, target: Target) -> Estimate:
     found = gpu_cost(nest, target)
-    return Estimate(
-        found.cycles(), found.parts, 0, (found.asked, found.memory), 0, 1.0, max(found.blocks, 1)
-    )
+    return Estimate(found.cycles(), found.parts, 0, (found.asked, found.memory), 0, 1.0, max(found.blocks, 1))
 
 
 def least_cycles(nest: Nest, target: Target) -> float:

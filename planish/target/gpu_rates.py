@@ -53,6 +53,8 @@ class GpuRates(NamedTuple):
     """The same of those that read LOCAL memory."""
     copied: float
     """How many times longer tiles take that threads copy, by those that a copy engine brings, if some are fetched ahead."""
+    copied_at_once: float
+    """The same if all of a sum is one tile."""
     warps: float
     """With so many warps tensor cores of warps are half as fast as with many."""
     registers: tuple[float, float, float, float]
@@ -63,8 +65,8 @@ class GpuRates(NamedTuple):
 
 H200: Final = GpuRates(
     resident_threads=2048, resident_blocks=32, shared_bytes=227 << 10,
-    begin=1760.0, block=87.5, instructions=6.35, place=0.0306, loop=0.372, line=0.46, shared_line=0.1,
-    memory=22.2, near_bytes=(1.8e6, 7.8e6), near_wait=30.8, far_wait=336.0, ordered_wait=525.0,
-    barrier=52.0, shuffle=24.5, finish=24.7, step=14.6, tiled=19000.0, walked=29000.0, copied=1.7, warps=3.0,
-    registers=(20.0, 0.8, 7.8, 0.2), hidden=0.7,
+    begin=1725.0, block=88.0, instructions=6.28, place=0.023, loop=0.062, line=0.492, shared_line=0.1,
+    memory=23.5, near_bytes=(1.8e6, 7.8e6), near_wait=11.0, far_wait=241.0, ordered_wait=609.0,
+    barrier=12.0, shuffle=14.5, finish=24.0, step=25.0, tiled=19000.0, walked=29000.0, copied=1.7, copied_at_once=0.87, warps=3.0,
+    registers=(20.0, 0.8, 7.8, 0.2), hidden=0.744,
 )  # fmt: skip

@@ -48,7 +48,11 @@ class CoreTile(NamedTuple):
         threads, sums = 2 * self.tile.rows, self.tile.columns // 2
         fitting = min(max(target.local_bytes // max(self.local, 1), 1), _MOST_BLOCKS)
         blocks = next(
-            (n for n in range(fitting, 1, -1) if fetched_registers(target.block_registers, n, threads) >= sums + BESIDE),
+            (
+                n
+                for n in range(fitting, 1, -1)
+                if fetched_registers(target.block_registers, n, threads) >= sums + BESIDE
+            ),
             1,
         )
         workers = min(target.workers, self.stay) if self.stay else target.workers

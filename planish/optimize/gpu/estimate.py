@@ -49,20 +49,22 @@ class GpuCost(NamedTuple):
 
 def gpu_cost(nest: Nest, target: Target) -> GpuCost:
     """What a kernel takes."""
-    rates, work = target.rates or H200, work_of(nest, target.workers)
+    rates, work = target.rates or H200, work_of(nest, target)
     tile = core_tile(nest, work.local)
+    parts = _parts(work, rates, target)
     if tile is not None:
         cycles = tile.cycles(target)
-        late = 1.0 if tile.fetched or tile.buffers == 1 else rates.copied
-        parts = {"tiles": cycles * late}
-    else:
-        parts = _parts(work, rates, target)
+        if tile.fetched:
+            parts = {"tiles": cycles}
+        else:  # threads bring operands, and make them of what they read
+            late = rates.copied if tile.buffers > 1 else rates.copied_at_once
+            parts = {"tiles": cycles * late, "compute": parts["compute"], "access": parts["access"]}
     return GpuCost(parts, int(work.sectors), int(work.unique), work.blocks, rates)
 
 
 def least_gpu_cycles(nest: Nest, target: Target) -> float:
     """A bound, of a kernel before any action: what it reads and writes once, or what it computes, by all multiprocessors at full speed."""
-    rates, work = target.rates or H200, work_of(nest, target.workers)
+    rates, work = target.rates or H200, work_of(nest, target)
     products = [n for n in nest.reductions if n.arg is Ops.ADD and n.src[0].op is Ops.MUL]
     bits = [_multiplied(n, target) for n in products]
     if products and all(bits):

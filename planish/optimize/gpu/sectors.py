@@ -117,9 +117,11 @@ def touched(access: Access, warp: Warp) -> Touched:
     nbytes = vector * itemsize
     first = np.unique(places) * itemsize
     sectors = {at // SECTOR + n for at in first.tolist() for n in range(-(-nbytes // SECTOR))}
-    accesses = 1 if places.ndim == 1 else len(np.unique(places[0] * itemsize // _ACCESS))
-    lines = max(len({at * SECTOR // LINE for at in sectors}), accesses)
-    return Touched(vector, active, len(sectors), lines, accesses)
+    if places.ndim == 1:
+        return Touched(vector, active, len(sectors), len({at * SECTOR // LINE for at in sectors}))
+    pieces = places[0] * itemsize // _ACCESS  # each is an access of its own
+    lines = [len(np.unique(places[:, pieces == each] * itemsize // LINE)) for each in np.unique(pieces)]
+    return Touched(vector, active, len(sectors), sum(lines), len(lines))
 
 
 def _places(access: Access, mine: Sequence[UOp], warp: Warp) -> _Places | None:
@@ -139,7 +141,9 @@ def _places(access: Access, mine: Sequence[UOp], warp: Warp) -> _Places | None:
 def _value(index: UOp, warp: Warp) -> _Places | None:
     """An index for each thread of a warp, and for each of its lanes, in the first iteration of all loops."""
     found: dict[UOp, Any] = {}
-    axes = dict.fromkeys(axis for n in index.toposort() if n.op is Ops.UNROLL for axis in cast("Lanes", n.arg).axes)
+    axes = dict.fromkeys(
+        axis for n in index.toposort() if n.op is Ops.UNROLL for axis in cast("Lanes", n.arg).axes
+    )
     numbers = {path: n for n, (path, _) in enumerate(axes)}
     shape = tuple(size for _, size in axes)
     ones = (1,) * len(shape)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, cast
 from planish.dtypes import DType
 from planish.optimize.gpu.core_tiles import reads_memory
 from planish.optimize.gpu.sectors import LINE, SECTOR, WARP, touched, warp_of
+from planish.target import Target
 from planish.uop.nest import LANES, PARALLEL, SEQUENTIAL, closed_by, count, trips
 from planish.uop.nest.access import Access
 from planish.uop.nest.grid import block_axes, neighbouring_threads
@@ -32,6 +33,8 @@ _PASSED: Final = 128
 """Entries of a list that a warp passes by at once."""
 _PASSING: Final = 16
 """Instructions that it takes for them."""
+_MOST_PRIVATE: Final = 64
+"""Elements of a kept row that a thread has registers for."""
 _DIVIDED: Final = 5.0
 """Those of a place that is divided by a number."""
 
@@ -88,15 +91,15 @@ class Work(NamedTuple):
     """Steps of loops of a thread, one after the other."""
 
 
-def work_of(nest: Nest, workers: int) -> Work:
+def work_of(nest: Nest, target: Target) -> Work:
     """Counted on a kernel after its actions."""
-    return _Counting(nest, workers).work()
+    return _Counting(nest, target).work()
 
 
 class _Counting:
-    def __init__(self, nest: Nest, workers: int) -> None:
-        self.nest = nest
-        self.grid = frozenset(block_axes(nest, workers)) | frozenset(nest.axes(*PARALLEL))
+    def __init__(self, nest: Nest, target: Target) -> None:
+        self.nest, self.pairs = nest, target.pairs
+        self.grid = frozenset(block_axes(nest, target.workers)) | frozenset(nest.axes(*PARALLEL))
         self.blocks = max(prod(r.vmax + 1 for r in self.grid), 1)
         self.axes = neighbouring_threads(nest)
         self.warp = warp_of(self.axes)
@@ -149,6 +152,22 @@ class _Counting:
             if n.op is Ops.INDEX and len(n.src) > 1
         }
 
+    @cached_property
+    def private(self) -> dict[UOp, int]:
+        """Kept rows of which every thread reads what it wrote itself, and their bytes: they are its registers (`own_registers.py`)."""
+        found = {}
+        for kept in self.nest.kept:
+            mine = [access for access in self.nest.accesses if access.memory is kept]
+            moves = [{r: a.steps[r] for r in self.axes if a.steps.get(r)} for a in mine]
+            rows_apart = all(a.copies == 1 or not any(b.is_gated for b in mine) for a in mine)
+            alike = all(each == moves[0] and None not in each.values() for each in moves)
+            if moves and alike and rows_apart and cast("Bufferize", kept.arg).buffers == 1:
+                size = prod(place.vmax + 1 for place in kept.src[1:])
+                several = max(access.copies for access in mine)
+                if size // max(prod(r.vmax + 1 for r in moves[0]), 1) <= _MOST_PRIVATE:
+                    found[kept] = size * several * kept.src[0].dtype.itemsize
+        return found
+
     def _own_loops(self, access: Access) -> tuple[UOp, ...]:
         return tuple(r for r in access.loops if kind_of(r) in SEQUENTIAL and r not in self.grid)
 
@@ -171,7 +190,7 @@ class _Counting:
             each = max(lanes // seen.vector, 1) * seen.accesses * self.times(access.loops)
             mine = self.blocks * self._active_warps(access) if access.is_store else warps
             if not access.in_memory:
-                if access.is_store or not self.in_registers:
+                if (access.is_store or not self.in_registers) and access.memory not in self.private:
                     moved = seen.active * seen.vector * access.dtype.itemsize / LINE
                     shared += mine * each * max(moved, 1.0)
                 continue
@@ -199,14 +218,15 @@ class _Counting:
         for core in self.in_registers:
             for value, elements in zip(core.src[:2], _operands(core), strict=True):
                 nbytes = elements * value.dtype.scalar.itemsize
-                shared += warps * self._of(value) * max(nbytes / LINE, 1.0)
+                if any(n.op is Ops.BUFFERIZE for n in value.toposort()):
+                    shared += warps * self._of(value) * max(nbytes / LINE, 1.0)
         waits = sum(self.times(chain) / ahead for chain, (_, ahead) in chains.items())
         under_way = max((words * _WORD * min(ahead, _AHEAD) for words, ahead in chains.values()), default=0.0)
         at_once = _PASSED if warp.threads % WARP == 0 else 1
         passing = sum(trips(r) / at_once for r in self.claimed)
         barriers, shuffles, finish = self._together()
         return Work(
-            self.blocks, warp.threads, local_bytes(nest.sink, final=True), self._sums(), held,
+            self.blocks, warp.threads, local_bytes(nest.sink, final=True) - sum(self.private.values()), self._sums(), held,
             self._instructions(warps) + passing * _PASSING * warps, self._places(warps), self._iterations(warps), requests, lines, shared, sectors,
             self.blocks * sum(reach.values()), sum(unique.values()), written, waits + passing,
             sum(in_order.values()), under_way,
@@ -221,7 +241,14 @@ class _Counting:
             around = tuple(r for r in own if r not in closed_by(ring))
             buffers = cast("Bufferize", ring.arg).buffers
             return around, float(min(buffers - 1, count(around[-1:])) if around else 1)
-        return own, float(min(count(own[-1:]), _AHEAD)) if own else 1.0
+        if not own:
+            return own, 1.0
+        steps = count(own[-1:])
+        if (
+            access.is_gated
+        ):  # (what is left over by whole rounds of a loop is not brought forward, and keeps the rest from it)
+            return own, float(next(n for n in (_AHEAD, _AHEAD // 2, 1) if steps % n == 0))
+        return own, float(min(steps, _AHEAD))
 
     def _active_warps(self, access: Access) -> int:
         """Warps of a block that take part in a store: threads that its place does not depend on leave it to the first."""
@@ -247,7 +274,8 @@ class _Counting:
             if node.op in {Ops.REDUCE, Ops.SCAN}:
                 total += self._of(node.src[0]) * _each(node.dtype)
             elif _is_arithmetic(node):
-                total += weight(node.op) * self._of(node) * _each(node.dtype)
+                both = node.op in self.pairs and node.dtype.scalar.itemsize < _WORD
+                total += weight(node.op) * self._of(node) * (0.5 if both else _each(node.dtype))
         return total * warps
 
     def _places(self, warps: int) -> float:
@@ -288,7 +316,7 @@ class _Counting:
                     finish += often * size / within
             elif node.op is Ops.BUFFERIZE and self.warp.threads > WARP:
                 how = cast("Bufferize", node.arg)
-                if not how.own:
+                if not how.own and node not in self.private:
                     barriers += self.times(self.nest.loops(node.ranges)) * (1.0 if how.buffers > 1 else 2.0)
         return barriers, shuffles, finish
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import cast
+from typing import Final, cast
 
 from planish.dtypes import PtrDType
 from planish.uop.nest import SIDE_BY_SIDE, THREADS, closed_by, without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
 from planish.uop.ranges import is_rank, kind_of
+
+_BARRIERS: Final = 16
+"""Bytes for each tile that a copy engine fills: it tells when it is there, and is told when all are done with it."""
 
 
 def threads_of(sink: UOp) -> int:
@@ -84,4 +87,5 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False, final: bool = False) -> in
         return sum(kept[node] for node in several)
     rings = sum(size for node, size in kept.items() if cast("Bufferize", node.arg).buffers > 1)
     late = sum(size for node, size in kept.items() if cast("Bufferize", node.arg).late)
+    total += sum(_BARRIERS * cast("Bufferize", n.arg).buffers for n in kept if n.src[0].op is Ops.FETCH)
     return total + sum(kept.values()) - min(rings, late)
