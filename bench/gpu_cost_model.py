@@ -18,6 +18,7 @@ import json
 import multiprocessing
 import random
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from math import exp, log
@@ -39,7 +40,7 @@ from planish.optimize.cost import estimate
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.choose import GPU
 from planish.optimize.heuristic import choose
-from planish.optimize.templates import every_candidate
+from planish.optimize.templates import choose_best, every_candidate
 from planish.runtime.sandbox import TrialBuffer
 from planish.stages.rangeify.attempts import attempts
 from planish.target import TARGETS, Target
@@ -55,6 +56,8 @@ _KEPT = 60.0
 """Seconds after which what was measured so far is written."""
 _TRIED = 4
 """Kernels after which it is given up if nothing could be run."""
+_VARIED = ("other machine", "neighbour")
+"""What schedules are called that no template offers."""
 _MACHINES = (
     lambda t: replace(t, workers=t.workers // 4),
     lambda t: replace(t, workers=t.workers * 4),
@@ -84,7 +87,7 @@ def offered(sink: UOp, target: Target, rng: random.Random, variants: int) -> lis
         actions = tuple(choose(sink, machine(target), attempts(target)))
         after = walks.replay(actions)
         if after is not None and len(found) < most:
-            found.setdefault(after, Offered("other machine", actions, after))
+            found.setdefault(after, Offered(_VARIED[0], actions, after))
     starts = [each.actions for each in found.values() if each.actions]
     for _ in range(4 * variants):
         if len(found) >= most or not starts:
@@ -92,7 +95,7 @@ def offered(sink: UOp, target: Target, rng: random.Random, variants: int) -> lis
         actions = walks.changed(rng.choice(starts[:1] * 2 + starts))
         after = walks.replay(actions)
         if after is not None:
-            found.setdefault(after, Offered("neighbour", actions, after))
+            found.setdefault(after, Offered(_VARIED[1], actions, after))
     return list(found.values())
 
 
@@ -161,7 +164,7 @@ def measure(args: argparse.Namespace) -> None:
         coming = pool.imap_unordered(_build, [(n, args.variants, args.benchmarks) for n in numbers])
         for done in range(len(numbers)):
             try:
-                several = coming.next(timeout=max(deadline.at - _now(), 0.1))
+                several = coming.next(timeout=max(deadline.at - time.monotonic(), 0.1))
             except multiprocessing.TimeoutError:
                 break
             for made in several:
@@ -188,19 +191,95 @@ def measure(args: argparse.Namespace) -> None:
     measurer.close()
     args.times.write_text(json.dumps(known))
     rows = [row for each in known.values() for row in each["schedules"]]
-    wrong = [row for row in rows if "error" in row and row["error"]]
+    wrong = [row for row in rows if row.get("error")]
     print(f"{len(known)} kernels, {len(rows)} schedules, {len(wrong)} of them failed")
     for row in wrong[:20]:
         print(f"  {row.get('label')} {row.get('actions', '')[:90]}: {row['error'][:160]}")
 
 
-def _now() -> float:
-    import time
-
-    return time.monotonic()
-
-
 # -- judging ---------------------------------------------------------------------------------------------------------
+
+
+class Choice(NamedTuple):
+    """How much longer than the fastest of what templates offer the judge's choice takes for a kernel, and the first that fits."""
+
+    name: str
+    template: str
+    """The first that fits."""
+    chosen: str
+    judge: float
+    first: float
+
+
+class Judged(NamedTuple):
+    """One kernel: estimates and times of all of its schedules, and the choice if there was one."""
+
+    case: Case
+    choice: Choice | None
+
+
+def judged(program: Program, known: dict[str, Any]) -> Iterator[Judged]:
+    """The kernels of a program that were measured."""
+    for name, sink in kernels_of(program.name, program.function, program.arguments, TARGET):
+        rows = known.get(name, {}).get("schedules", ())
+        walks = Walks(sink, TARGET, random.Random(0))
+        times: dict[UOp, tuple[str, float]] = {}
+        for row in rows:
+            after = walks.replay(parse_schedule(row["actions"]))
+            if "seconds" in row and after is not None:
+                times.setdefault(after, (row["label"], row["seconds"]))
+        if not times:
+            continue
+        cycles = [estimate(after, TARGET).cycles for after in times]
+        case = Case(name, tuple(cycles), tuple(seconds for _, seconds in times.values()))
+        yield Judged(case, _choice(name, sink, times))
+
+
+def _choice(name: str, sink: UOp, times: dict[UOp, tuple[str, float]]) -> Choice | None:
+    offers = {after: each for after, each in times.items() if each[0] not in _VARIED}
+    draft = Draft(sink, TARGET, attempts(TARGET), cores=False)
+    choose_best(draft, Nest.of(sink), GPU)
+    if len(offers) < 2 or draft.sink not in offers:
+        return None
+    best = min(seconds for _, seconds in offers.values())
+    label, seconds = next(iter(offers.values()))
+    return Choice(name, label, draft.template, offers[draft.sink][1] / best, seconds / best)
+
+
+def _mean(ratios: list[float]) -> float:
+    return exp(fmean(map(log, ratios)))
+
+
+def judge(args: argparse.Namespace) -> None:
+    """Hold estimates against the times of a file."""
+    known = json.loads(args.times.read_text())
+    found = [
+        each
+        for program in _programs(benchmarks=args.benchmarks)
+        if args.kernels in program.name
+        for each in judged(program, known)
+    ]
+    choices = [each.choice for each in found if each.choice is not None]
+    print(f"{'the worst choices':<60} first that fits                    judge / best  first / best")
+    for one in sorted(choices, key=lambda each: -each.judge)[: args.worst]:
+        print(f"{one.name:<60.60} {one.template:<34.34} {one.judge:12.2f} {one.first:13.2f}  {one.chosen}")
+    print(f"\n{'first that fits':<42} kernels  judge / best  first / best (geometric means)")
+    for template in dict.fromkeys(each.template for each in choices):
+        here = [each for each in choices if each.template == template]
+        means = _mean([each.judge for each in here]), _mean([each.first for each in here])
+        print(f"{template:<42} {len(here):7} {means[0]:13.3f} {means[1]:13.3f}")
+    figures = summary([each.case for each in found if len(each.case.cycles) > 1])
+    figures["judge"], figures["first"] = (
+        _mean([each.judge for each in choices]),
+        _mean([each.first for each in choices]),
+    )
+    print(
+        f"\n{figures['kernels']} kernels, {figures['pairs']} schedules on {TARGET.name}"
+        f"\nrank correlation of estimate and time  over all {figures['over_all']:.3f}  within kernels {figures['within']:.3f}"
+        f"\n{len(choices)} kernels of several templates: judge / best {figures['judge']:.3f}  first / best {figures['first']:.3f}"
+    )
+    if args.json is not None:
+        args.json.write_text(json.dumps({**figures, "choices": choices}, indent=1) + "\n")
 
 
 def main() -> None:
@@ -215,10 +294,13 @@ def main() -> None:
     parser.add_argument("--variants", type=int, default=_VARIANTS)
     parser.add_argument("--benchmarks", action="store_true", help="kernels of the benchmarks instead")
     parser.add_argument("--kernels", default="", help="only those whose name has this in it")
+    parser.add_argument("--worst", type=int, default=12, help="how many kernels are shown")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     if args.measure or args.build_only:
         measure(args)
+    else:
+        judge(args)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ from functools import partial
 import gpu
 import gpu_convolutions
 import gpu_products
-from kit.gpu_kernels import BF16, F32, Program
 
 import planish as pn
+from kit.gpu_kernels import BF16, F32, Program
 from planish import nn
 
 _MIB = 256

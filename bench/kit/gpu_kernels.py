@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from kit.kernels import Shape, _alike, _each
-
 import planish as pn
+from kit.kernels import Shape, _alike, _each
 from planish.nn import functional as f
 
 F32, BF16, F16 = "float32", "bfloat16", "float16"

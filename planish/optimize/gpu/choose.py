@@ -1,4 +1,8 @@
-"""The templates for GPUs, the most particular first: each is tried as a whole, and the first that fits a kernel is taken."""
+"""The templates for GPUs, the most particular first: what each offers is made as a whole, and the cost model says which is taken.
+
+Some are settled: where one fits it is taken before any that comes later. It was measured to be the fastest wherever it fits, or so nearly that the model is no better judge
+(docs/tuning.md).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from planish.optimize.gpu.across import sum_across
 from planish.optimize.gpu.columns import columns
 from planish.optimize.gpu.decode import rows_by_cores
 from planish.optimize.gpu.joined import joined
-from planish.optimize.gpu.products import tile_product
+from planish.optimize.gpu.products import is_product, tile_product
 from planish.optimize.gpu.rows import rows
 from planish.optimize.gpu.scans import scan
 from planish.optimize.gpu.scattered import claim_rows
@@ -39,7 +43,11 @@ def _elements(draft: Draft, nest: Nest) -> bool:
 def _elements_of_few(draft: Draft, nest: Nest) -> bool:
     """In small blocks, where large ones would leave multiprocessors idle: there are few elements, and each takes long."""
     whole = prod(size_of(r) for r in nest.outputs if r not in nest.scanned)
-    if not (nest.reductions or nest.scans) or not 0 < whole <= _FEW * draft.target.workers:
+    if (
+        not (nest.reductions or nest.scans)
+        or is_product(nest)
+        or not 0 < whole <= _FEW * draft.target.workers
+    ):
         return False
     stream_elements(draft, nest, most=_SMALL)
     return True
@@ -68,7 +76,7 @@ GPU: Final[Sequence[Template]] = (
     only("walks over keys", walk_keys, settled=True),
     only("few rows of stored bytes by cores", rows_by_cores, settled=True),
     only("few rows of stored bytes", partial(thin_product, stored=True)),
-    only("one row across", sum_across),
+    only("one row across", sum_across, settled=True),
     only("windows of few channels", slide_groups),
     only("warpgroups", _warpgroups, settled=True),
     with_warps,

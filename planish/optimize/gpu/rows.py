@@ -119,7 +119,7 @@ def _share(draft: Draft, view: Nest, *, alone: bool, more: int = 1) -> bool:
         written = _spread(draft, view, sums, team)
     rows = prod(max(draft.left(r), 1) for r in view.outputs)
     others = _more(draft, view, sums, reduced, rows * team // more)
-    if more > 1 and others <= _fair(rows * team, draft.target.workers):
+    if more > 1 and others <= max(_fair(rows * team, draft.target.workers), 1):
         return False
     team *= others
     several = min(max(_FILLED // team, 1), max(rows // draft.target.workers, WARP // team, 1))

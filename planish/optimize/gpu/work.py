@@ -226,7 +226,7 @@ class _Counting:
         passing = sum(trips(r) / at_once for r in self.claimed)
         barriers, shuffles, finish = self._together()
         return Work(
-            self.blocks, warp.threads, local_bytes(nest.sink, final=True) - sum(self.private.values()), self._sums(), held,
+            self.blocks, warp.threads, max(local_bytes(nest.sink, final=True) - sum(self.private.values()), 0), self._sums(), held,
             self._instructions(warps) + passing * _PASSING * warps, self._places(warps), self._iterations(warps), requests, lines, shared, sectors,
             self.blocks * sum(reach.values()), sum(unique.values()), written, waits + passing,
             sum(in_order.values()), under_way,
