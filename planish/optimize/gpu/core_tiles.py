@@ -75,7 +75,7 @@ def core_tile(nest: Nest, local: int) -> CoreTile | None:
     if kept[0] is None or kept[1] is None or kept[0] is kept[1]:
         return None
     a, b = (_outer(each) for each in cast("list[UOp]", kept))
-    rows, columns, terms = core.arg.dims
+    rows, columns, terms = cast("TensorCore", core.arg).dims
     groups = prod(r.vmax + 1 for r in core.ranges if kind_of(r) is AxisType.LOCAL)
     everywhere = {r for r in core.ranges if kind_of(r) in OUTPUT}
     parts = prod(r.vmax + 1 for r in core.ranges if kind_of(r) is AxisType.CLUSTER)
@@ -89,7 +89,7 @@ def core_tile(nest: Nest, local: int) -> CoreTile | None:
         tile.rows * _many(a - b), columns * _many(b - a), terms * steps * parts, _many(everywhere - (a ^ b)), itemsize,
         itemsize if late is None else late.src[0].dtype.itemsize, first, second,
     )  # fmt: skip
-    how = cast("Bufferize", cast("UOp", kept[0]).arg)
+    how = cast("Bufferize", kept[0].arg)
     return CoreTile(
         sizes, tile, parts, how.buffers, max((box.stay for box in boxes), default=0), len(boxes) > 1, local
     )

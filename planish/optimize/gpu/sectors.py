@@ -64,7 +64,7 @@ class Warp(NamedTuple):
         return min(self.threads, WARP)
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """Warps of a block."""
         return -(-self.threads // WARP)
 
@@ -134,7 +134,7 @@ def _places(access: Access, mine: Sequence[UOp], warp: Warp) -> _Places | None:
         found = np.zeros(warp.size, np.int64)
         for r in mine:
             found = found + warp.places[r] * cast("int", access.steps.get(r, 0))
-        return found - found.min()
+        return cast("_Places", found - found.min())
     return _value(plain[0], warp) if len(plain) == 1 else None
 
 
