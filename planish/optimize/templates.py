@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from planish.optimize.cost import estimate, least_cycles
 from planish.optimize.draft import Draft
+from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.nest.memory import local_bytes
 
@@ -57,10 +58,14 @@ def _has_room(draft: Draft) -> bool:
 def choose_best(
     draft: Draft, nest: Nest, templates: Sequence[Template], finish: Finish = lambda draft: None
 ) -> bool:
-    """The cheapest candidate by the model, and of those that cost about the same the first; false, and nothing done, if none fits."""
+    """The cheapest candidate by the model, and of those that cost about the same the first; false, and nothing done, if none fits.
+
+    Of a kernel for a GPU whose sizes are told when it runs it is the first that fits: what is cheapest at the largest sizes may be dear at others.
+    """
     target, threads = draft.target, _threads(draft)
     offered = [each for template in templates for each in template(draft, nest)]
     best, least, enough = None, float("inf"), -1.0
+    unknown = target.is_gpu and not all(size_of(r) for r in nest.ranges)
     refused: set[str] = set()
     for number, candidate in enumerate(offered):
         trial = draft.copy()
@@ -69,7 +74,7 @@ def choose_best(
             continue
         finish(trial)
         trial.template = candidate.name
-        if best is None and (candidate.settled or number == len(offered) - 1):
+        if best is None and (unknown or candidate.settled or number == len(offered) - 1):
             best = trial
             break
         cycles = estimate(trial.sink, target, threads=threads).cycles

@@ -10,6 +10,7 @@ import pytest
 
 import planish as pn
 from planish import compiler
+from planish.compiler.device_kinds import accelerator
 from planish.compiler.scheduling import FIRST
 from planish.optimize import templates
 from planish.optimize.cost import estimate
@@ -30,7 +31,7 @@ from planish.uop.node import Table, UOp
 TARGET = TARGETS["sm_90"]
 
 
-def kernels(function: Any, *shapes: tuple[int, ...], dtype: Any = pn.float32) -> Iterator[UOp]:
+def kernels(function: Any, *shapes: tuple[Any, ...], dtype: Any = pn.float32) -> Iterator[UOp]:
     """The kernels of a program as they come to stage 7."""
     machine = pipeline.Machine(TARGET, lambda sink: ())
     specs = [pn.TensorSpec(shape, dtype) for shape in shapes]
@@ -119,6 +120,14 @@ def test_what_is_settled_or_over_at_once_has_no_rivals(monkeypatch: pytest.Monke
     assert len(asked) == 1
 
 
+def test_the_first_that_fits_is_taken_where_sizes_are_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = counted(monkeypatch)
+    rows = pn.Dim("rows", 1, 4096)
+    product = next(kernels(lambda x, y: x @ y, (rows, 300), (300, 512), dtype=pn.bfloat16))
+    assert chosen(product).template == "columns"
+    assert not asked
+
+
 def test_losers_are_told_with_their_prices() -> None:
     sink = next(kernels(column_sums, (3333, 3000)))
     found = rivals(sink, TARGET, attempts(TARGET))
@@ -134,7 +143,7 @@ def test_tiles_that_a_copy_engine_fills_leave_room_for_their_barriers() -> None:
     lowered = compiler.lower(pn.jit(lambda x, y: x @ y).lower(*specs).function, "sm_90")
     text = lowered.as_text("cuda")
     static = sum(8 * int(n) for n in re.findall(r"__shared__ uint64_t .*?;", text) for n in re.findall(r"\[(\d+)\]", n))  # fmt: skip
-    shared = [each.shared for each in compiler.device_kinds.kind_for(TARGET).launches(lowered)]
+    shared = [each.shared for each in accelerator(TARGET.device).launches(lowered)]
     assert static > 0
     assert max(shared) + static <= 227 << 10
 
