@@ -39,6 +39,8 @@ class RoutineWriter(NamedTuple):
 ROUTINES: Final = {
     "sort": RoutineWriter("sorting", "sort", (_ORDERED, _DIRECTION)),
     "argsort": RoutineWriter("sorting", "argsort", (_ORDERED, _DIRECTION)),
+    "sort_few": RoutineWriter("networks", "sort_few", (_ORDERED, _DIRECTION)),
+    "argsort_few": RoutineWriter("networks", "argsort_few", (_ORDERED, _DIRECTION)),
     "cholesky": RoutineWriter("lapack", "cholesky", (_NUMBERS, _TRIANGLE)),
     "fft": RoutineWriter("fourier", "fft", (_REAL,)),
     "lu": RoutineWriter("lapack", "lu", (_NUMBERS,)),
