@@ -36,7 +36,7 @@ from planish.schedule.plan import (
     Rolled,
     Step,
     Steps,
-    Swap,
+    SwapPointers,
     View,
     While,
     renamed,
@@ -138,7 +138,7 @@ class Rolling:
         launches = [step for step in steps if isinstance(step, Launch)]
         if loop.stride > 1 or len(launches) > _MOST or not any(isinstance(s, Launch | Copy) for s in steps):
             return loop
-        if any(not isinstance(step, Launch | View | Copy | Swap | Branch) for step in steps):
+        if any(not isinstance(step, Launch | View | Copy | SwapPointers | Branch) for step in steps):
             return loop
         if any(isinstance(step, View) and step.counter != loop.counter for step in steps):
             return loop

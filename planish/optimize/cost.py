@@ -26,7 +26,7 @@ from planish.uop.nest import SIDE_BY_SIDE, closed_by, count, loops_of, trips
 from planish.uop.nest.access import PAGE, Access
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
-from planish.uop.ops import ALU, COMPARISONS, AxisType, Ops, TensorCore
+from planish.uop.ops import ALU, COMPARISONS, AxisType, Ops, TensorCoreOp
 from planish.uop.ranges import kind_of
 from planish.uop.weights import weight
 
@@ -205,7 +205,7 @@ class _Model:
             floats = lanes if node.dtype.is_float and (counts or node.op is Ops.SCAN) else 0
             if node.op is Ops.SCAN:
                 body = self._scanned(node, lanes)
-            elif isinstance(node.arg, TensorCore):
+            elif isinstance(node.arg, TensorCoreOp):
                 done = prod(node.arg.dims) * lanes
                 # dot products of vectors are multiplications like others
                 busy = lanes if node.arg.dims[0] == 1 else done / _TILED * target.multiplies
