@@ -132,7 +132,11 @@ def sums_around(fusion: Fusion, place: ElementPlace) -> Iterator[UOp]:
             continue
         outputs = [at.ranges & fusion.nest.outputs for at in asked]
         is_long = most(shape(each.src[0])) > target.small_elements
-        if is_long and not fusion.around.graph.is_product(each) and all(place.ranges < ranges for ranges in outputs):
+        if (
+            is_long
+            and not fusion.around.graph.is_product(each)
+            and all(place.ranges < ranges for ranges in outputs)
+        ):
             yield each
 
 
