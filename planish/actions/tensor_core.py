@@ -32,7 +32,7 @@ from typing import Final, cast
 from planish import dtypes
 from planish.actions.base import Action, AxisName, CoreName, fitting
 from planish.actions.core_memory import (
-    Results,
+    CoreResults,
     operand_in_memory,
     results_in_memory,
     rounded,
@@ -42,7 +42,7 @@ from planish.config import current
 from planish.target import Target
 from planish.uop.nest import name_of, next_root
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Lanes, Ops
+from planish.uop.ops import Axis, AxisType, Ops, UnrolledLanes
 from planish.uop.products import Product, axis_size, products, why_not
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
@@ -94,7 +94,7 @@ class CoreTiling:
         self.rank = self.fresh(parts, AxisType.CLUSTER) if parts > 1 else None
         """The part of the sum that a block has."""
 
-    def spread(self, matrix: Matrix, path: tuple[int, ...]) -> tuple[UOp, UOp, Lanes]:
+    def spread(self, matrix: Matrix, path: tuple[int, ...]) -> tuple[UOp, UOp, UnrolledLanes]:
         """Row and column of the element that a thread holds in a lane, and the axes that the lanes are."""
         table = self.m.table
         place = [table.const(0), table.const(0)]
@@ -105,14 +105,14 @@ class CoreTiling:
                 size = min(size, self.core.lanes(matrix) >> part.start)
                 axes.append(((*path, len(axes)), size))
                 counted = table.make(
-                    Ops.UNROLL, dtypes.index, (table.vconst(range(size)),), Lanes((axes[-1],))
+                    Ops.UNROLL, dtypes.index, (table.vconst(range(size)),), UnrolledLanes((axes[-1],))
                 )
             else:
                 counted = cast("UOp", self.thread) // (1 << part.start) % size
             place[not part.row] = place[not part.row] + counted * (1 << part.to)
         if self.group is not None and matrix != "b":
             place[0] = place[0] + self.group * self.core.m
-        return place[0], place[1], Lanes(tuple(axes))
+        return place[0], place[1], UnrolledLanes(tuple(axes))
 
     def fragment(self, matrix: Matrix, product: Product, outer_k: UOp) -> UOp:
         """What a thread holds of an operand, as a vector."""
@@ -162,7 +162,7 @@ class CoreTiling:
         self.next += 1
         return self.m.table.range(size, self.next - 1, kind)
 
-    def tile(self, product: Product, lanes: Lanes) -> UOp:
+    def tile(self, product: Product, lanes: UnrolledLanes) -> UOp:
         """The reduction, done by the core."""
         core, reduce = self.core, product.reduce
         table = reduce.table
@@ -181,7 +181,7 @@ class CoreTiling:
         total = reduce.replace(src=(value, *left)) if left else value
         return total if product.offset is None else total - self.summed(b, left, lanes) * product.offset
 
-    def summed(self, b: UOp, loops: Sequence[UOp], lanes: Lanes) -> UOp:
+    def summed(self, b: UOp, loops: Sequence[UOp], lanes: UnrolledLanes) -> UOp:
         """The sums of the right operand, which an offset of the left one adds that many times.
 
         Over axes of their own: they are the same for all rows, and are not made again for each of them.
@@ -375,6 +375,6 @@ class TensorCore(Action):
                 one = product if each.reduce is product.reduce else each
                 totals[each.reduce] = split.tile(one, lanes)
         if not core.reads_memory:
-            return with_results(sink, split, [Results(totals, row, column)])
+            return with_results(sink, split, [CoreResults(totals, row, column)])
         made = with_results(sink, split, results_in_memory(split, totals, row, column))
         return fitting(sink, made, self, target)

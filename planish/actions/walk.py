@@ -22,7 +22,7 @@ from planish.actions.tensor_core import CoreTiling
 from planish.actions.tensor_maps import fetched
 from planish.dtypes import AddrSpace, DType
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Box, Bufferize, Combine, Lanes, Ops
+from planish.uop.ops import Axis, AxisType, Box, Bufferize, Combine, Ops, UnrolledLanes
 from planish.uop.products import Product, axis_size
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
@@ -46,10 +46,10 @@ class Fragment(NamedTuple):
 
     row: UOp
     column: UOp
-    lanes: Lanes
-    columns: Lanes
+    lanes: UnrolledLanes
+    columns: UnrolledLanes
     """Those of its lane axes that are columns."""
-    rows: Lanes
+    rows: UnrolledLanes
 
 
 class WalkRegister(NamedTuple):
@@ -132,20 +132,22 @@ class Walk:
                 own = (*path, _ROWS, part.to) if part.row else (*path, tag, len(axes))
                 axes.append((own, size))
                 of_rows += [axes[-1]] * part.row
-                counted = self.lanes(Lanes((axes[-1],)))
+                counted = self.lanes(UnrolledLanes((axes[-1],)))
             else:
                 counted = cast("UOp", self.split.thread) // (1 << part.start) % size
             place[not part.row] = place[not part.row] + counted * (1 << part.to)
         if self.split.group is not None:
             place[0] = place[0] + self.split.group * core.m
-        columns = Lanes(tuple(axis for axis in axes if axis not in of_rows))
-        return Fragment(place[0], place[1], Lanes(tuple(axes)), columns, Lanes(tuple(of_rows)))
+        columns = UnrolledLanes(tuple(axis for axis in axes if axis not in of_rows))
+        return Fragment(
+            place[0], place[1], UnrolledLanes(tuple(axes)), columns, UnrolledLanes(tuple(of_rows))
+        )
 
-    def lanes(self, axes: Lanes) -> UOp:
+    def lanes(self, axes: UnrolledLanes) -> UOp:
         """The number of a lane."""
         return self.table.make(Ops.UNROLL, dtypes.index, (self.table.vconst(range(axes.total)),), axes)
 
-    def register(self, axes: Lanes) -> WalkRegister:
+    def register(self, axes: UnrolledLanes) -> WalkRegister:
         kind = dtypes.float32.ptr(axes.total, AddrSpace.REG)
         self.registers += 1
         memory = self.table.make(Ops.DEFINE_REG, kind, (), self.registers - 1)
@@ -260,7 +262,7 @@ class Walk:
 
     # -- the walk ----------------------------------------------------------------------------------------------------
 
-    def gathered(self, value: UOp, axes: Lanes) -> UOp:
+    def gathered(self, value: UOp, axes: UnrolledLanes) -> UOp:
         wide = value.dtype.scalar.vec(axes.total)
         return self.table.make(Ops.CONTRACT, wide, (value,), axes)
 

@@ -134,7 +134,7 @@ class _Assembler:
         size = self.size(self.plan.buffers[step.target].size)
         self.body.append(flat.CopyBuffer(step.source, step.target, size))
 
-    def swap(self, step: planned.Swap) -> None:
+    def swap(self, step: planned.SwapPointers) -> None:
         self.body.append(flat.SwapBuffers(step.first, step.second))
 
     def view(self, step: planned.View) -> None:
@@ -250,7 +250,7 @@ class _Assembler:
 _STEP: Final[dict[type[planned.Step], Callable[[_Assembler, Any], None]]] = {
     planned.Launch: _Assembler.launch,
     planned.Copy: _Assembler.copy,
-    planned.Swap: _Assembler.swap,
+    planned.SwapPointers: _Assembler.swap,
     planned.View: _Assembler.view,
     planned.Bind: _Assembler.bind,
     planned.Branch: _Assembler.branch,

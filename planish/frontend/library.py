@@ -49,7 +49,7 @@ def activation(name: str, x: Tensor, **options: Hashable) -> Tensor:
 
 def loss(name: str, *tensors: Tensor | None, **options: Hashable) -> Tensor:
     """A function of `planish.ptir.library.losses`, element by element."""
-    return composite(getattr(losses, name), *tensors, reduction="none", **options)
+    return composite(getattr(losses, name), *tensors, **options)
 
 
 def cosine_similarity(x: Tensor, y: Tensor, axis: int, epsilon: float) -> Tensor:

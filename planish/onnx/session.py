@@ -121,7 +121,7 @@ class InferenceSession:
         if run_options is not None and getattr(run_options, "terminate", False):
             raise Fail("the run was told to end", remedy="run_options.terminate = False")
         feed: Mapping[str, Any] = input_feed
-        for value in input_feed.values():
+        for value in input_feed.values() if isinstance(input_feed, (dict, Mapping)) else ():
             if isinstance(value, OrtValue):
                 feed = {n: v.storage if isinstance(v, OrtValue) else v for n, v in input_feed.items()}
                 break

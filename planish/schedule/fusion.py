@@ -21,7 +21,7 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.schedule.elements import COMPUTED, LEAVES, ElementPlace, Elements, Key, Recipe, both, element
-from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL
+from planish.schedule.limits import AGAIN, FEW_ROWS
 from planish.schedule.loop_order import LoopOrder, Ranges, from_the_end
 from planish.schedule.prices import Prices
 from planish.schedule.reasons import (
@@ -446,7 +446,7 @@ class Fusion:
             work = most(shape(node)[axis] for axis in row.axes)
             if (
                 not own_loop
-                or (count(row.held) < FEW_ROWS and work > SMALL)
+                or (count(row.held) < FEW_ROWS and work > self.tensors.target.small_elements)
                 or self.rows.is_in_parts(row, places)
             ):
                 return False

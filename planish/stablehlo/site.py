@@ -114,7 +114,7 @@ class Site:
 
 
 def cast(x: V, dtype: DType) -> V:
-    """A cast, where it is one: complex numbers lose their imaginary part, bools are what is not zero."""
+    """A cast, where it is one: complex numbers lose their imaginary part (before bools, too: so its specification has it), bools are what is not zero."""
     if x.dtype is dtype:
         return x
     if x.dtype.is_complex and not dtype.is_complex:

@@ -128,7 +128,7 @@ def _category(dtype: torch.dtype) -> int:
 
 
 def cast(x: V, dtype: DType) -> V:
-    """A cast, where it is one: complex numbers lose their imaginary part, bools are what is not zero."""
+    """A cast, where it is one: bools are what is not zero in either part, as in torch; else complex numbers lose their imaginary part."""
     if x.dtype is dtype:
         return x
     if dtype.is_bool:

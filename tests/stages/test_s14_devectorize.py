@@ -337,9 +337,9 @@ def test_any_pattern_of_lanes_is_loaded_right(seed: int) -> None:
 
 
 def _axis(lanes: int) -> object:
-    from planish.uop.ops import Lanes
+    from planish.uop.ops import UnrolledLanes
 
-    return Lanes((((5,), lanes),))
+    return UnrolledLanes((((5,), lanes),))
 
 
 def _gate(at: UOp) -> int | None:

@@ -15,7 +15,7 @@ from planish.uop.nest import LANES, OUTPUT, SEQUENTIAL, THREADS, count
 from planish.uop.nest.access import Access
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
-from planish.uop.ops import ALU, Ops, TensorCore
+from planish.uop.ops import ALU, Ops, TensorCoreOp
 from planish.uop.ranges import kind_of
 from planish.uop.weights import weight
 
@@ -108,7 +108,7 @@ def _operations(nest: Nest, issue: float, workers: int) -> float:
     """Cycles of arithmetic."""
     total = 0.0
     for node in nest.nodes:
-        if isinstance(node.arg, TensorCore) and node.op is Ops.WMMA:
+        if isinstance(node.arg, TensorCoreOp) and node.op is Ops.WMMA:
             total += prod(node.arg.dims) * count(node.ranges) / (_TILED * workers)
         elif (node.op in ALU or node.op is Ops.CAST) and not node.dtype.is_index and not node.dtype.is_bool:
             total += weight(node.op) * count(node.ranges) / issue

@@ -9,7 +9,7 @@ from typing import cast
 from planish.dtypes import PtrDType
 from planish.uop.nest import SIDE_BY_SIDE, THREADS, closed_by, without_gate
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
+from planish.uop.ops import Axis, AxisType, Bufferize, Ops, UnrolledLanes
 from planish.uop.ranges import is_rank, kind_of
 
 
@@ -28,7 +28,9 @@ def _copies(x: UOp, closed: frozenset[UOp], unrolled: bool, places: Sequence[UOp
 
 
 def _lanes_of(x: UOp) -> set[tuple[tuple[int, ...], int]]:
-    return {axis for n in x.toposort(_is_open) if n.op is Ops.UNROLL for axis in cast("Lanes", n.arg).axes}
+    return {
+        axis for n in x.toposort(_is_open) if n.op is Ops.UNROLL for axis in cast("UnrolledLanes", n.arg).axes
+    }
 
 
 def _is_open(node: UOp) -> bool:
