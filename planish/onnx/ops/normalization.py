@@ -37,7 +37,6 @@ def _batch_statistics(x: V, scale: V) -> tuple[V, V]:
 def batch_normalization_early(
     at: NodeSite, x: V, scale: V, bias: V, mean: V, variance: V
 ) -> V | tuple[V, ...]:
-    at.attr("consumed_inputs")
     epsilon, momentum = at.attr("epsilon", 1e-5), at.attr("momentum", 0.9)
     at.attr("spatial", 1)
     testing = at.attr("is_test", 0)
@@ -67,7 +66,6 @@ def batch_normalization(at: NodeSite, x: V, scale: V, bias: V, mean: V, variance
 
 @op("InstanceNormalization")
 def instance_normalization(at: NodeSite, x: V, scale: V, bias: V) -> V:
-    at.attr("consumed_inputs")
     return normalize.instance_norm(x, scale, bias, at.attr("epsilon", 1e-5))
 
 
