@@ -178,6 +178,8 @@ def convolution(
 
 
 max_pool = on_tensors(pooling.max_pool)
+max_pool_places = on_tensors(pooling.max_pool_places)
+adaptive_max_pool = on_tensors(pooling.adaptive_max_pool)
 average_pool = on_tensors(pooling.average_pool)
 adaptive_average_pool = on_tensors(pooling.adaptive_average_pool)
 interpolate = on_tensors(resize.interpolate)

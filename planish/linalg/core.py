@@ -15,9 +15,9 @@ from planish.errors import DTypeError, ShapeError
 from planish.frontend.custom import custom_jvp
 from planish.frontend.tensor import factorizations as lapack
 from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.composite import composite, composites
 from planish.frontend.tensor.creation import eye, iota, zeros
 from planish.frontend.tensor.elementwise import abs, conj, real, sign, square, where
-from planish.frontend.tensor.indexing import take_along_axis
 from planish.frontend.tensor.linear_algebra import (
     diagonal_of,
     inner,
@@ -42,6 +42,7 @@ from planish.frontend.tensor.pointwise import floating
 from planish.frontend.tensor.scalar_functions import log
 from planish.frontend.tensor.statistics import prod, sum, summed_dtype
 from planish.linalg.norms import Order, matrix_norm
+from planish.ptir.library import factorizations
 
 __all__ = [
     "EigResult", "EighResult", "LstsqResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond",
@@ -204,10 +205,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 def _solved(a: Tensor, b: Tensor) -> Tensor:
     if 0 in a.shape or 0 in b.shape:
         return zeros(b.shape, dtype=b.dtype)
-    packed, order = lapack.lu(a)
-    rows = take_along_axis(b, reshaped(order, (*order.shape, 1)), axis=-2)
-    forward = lapack.triangular_solve(packed, rows, lower=True, unit=True)
-    return lapack.triangular_solve(packed, forward, lower=False)
+    return composite(factorizations.lu_solve, *lapack.lu(a), b)
 
 
 def solve_triangular(
@@ -311,12 +309,8 @@ def cond(x: Tensor, /, p: Order | None = None) -> Tensor:
 
 def _factors(x: Tensor) -> tuple[Tensor, Tensor]:
     """The diagonal of U, and the sign of the order of the rows."""
-    packed, order = lapack.lu(x)
-    size = x.shape[-1]
-    later = iota((size, size), 0) < iota((size, size), 1)
-    swapped = reshaped(order, (*order.shape, 1)) > reshaped(order, (*order.shape[:-1], 1, size))
-    swaps = sum(cast_to(later & swapped, dtypes.int64), axis=(-2, -1))
-    return diagonal(packed), where(swaps % 2 == 0, 1.0, -1.0)
+    values, sign = composites(factorizations.factors_of_determinant, *lapack.lu(x))
+    return values, sign
 
 
 def det(x: Tensor, /) -> Tensor:

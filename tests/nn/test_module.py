@@ -283,3 +283,10 @@ def test_a_module_without_a_call_says_so():
 def test_mistakes(call: Any, complaint: str):
     with pytest.raises(pn.PlanishError, match=complaint):
         call()
+
+
+def test_layers_of_functions_show_and_take_the_functions_settings():
+    assert repr(nn.MSELoss(reduction="sum")) == "MSELoss(reduction='sum')"
+    assert repr(nn.MaxPool1d([2])).startswith("MaxPool1d(kernel_size=(2,), padding=0")
+    with pytest.raises(TypeError, match=r"'aplha'.*ELU\(alpha=1.0\)"):
+        nn.ELU(aplha=2.0)

@@ -118,7 +118,6 @@ def _reshaped(at: NodeSite, x: V, wanted: Sequence[int], keep_zero: bool) -> V:
 
 @op("Reshape")
 def reshape_attribute(at: NodeSite, x: V) -> V:
-    at.attr("consumed_inputs")
     return _reshaped(at, x, at.attr("shape", []), False)
 
 
