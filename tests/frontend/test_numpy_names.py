@@ -149,6 +149,18 @@ def test_positions_of_a_narrow_dtype_reach_into_long_axes() -> None:
     assert complex(ours) == 1.5 + 0.5j
 
 
+@pytest.mark.parametrize(
+    "name", ["nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nanmedian"]
+)
+def test_what_does_not_count_has_no_gradient(name: str) -> None:
+    x = pn.asarray([1.0, NAN, 4.0, 2.5])
+    found = pn.grad(getattr(pn, name))(x).numpy()
+    assert found[1] == 0
+    np.testing.assert_allclose(
+        found[[0, 2, 3]], pn.grad(getattr(pn, name[3:]))(x[[0, 2, 3]]).numpy(), rtol=1e-6
+    )
+
+
 def test_every_name_that_numpy_and_jax_share_is_there() -> None:
     shared = (Path(__file__).parent / "shared_numpy_names.txt").read_text(encoding="utf-8").split()
     assert [name for name in shared if not hasattr(pn, name)] == ["ufunc"]
