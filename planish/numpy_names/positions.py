@@ -82,13 +82,19 @@ def flatnonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -
     return api.nonzero(api.ravel(tensor("flatnonzero", x)), size=size, fill_value=fill_value)[0]
 
 
+def _wide(name: str, positions: Operand) -> Tensor:
+    """Positions that can be compared with any size and added up."""
+    given = tensor(name, positions)
+    if given.dtype.is_bool or given.dtype.is_int:
+        return api.astype(given, dtypes.int64)
+    raise DTypeError.of(name, f"positions are integers, not {given.dtype.name}")
+
+
 def unravel_index(flat: Operand, shape: Sizes, /, order: str = "C") -> tuple[Tensor, ...]:
     """The index along each axis of positions in row-major order, or column-major with `order="F"`."""
     if order == "F":
         return unravel_index(flat, as_shape("unravel_index", shape)[::-1])[::-1]
-    rest = tensor("unravel_index", flat)
-    if not rest.dtype.is_int:
-        raise DTypeError.of("unravel_index", f"positions are integers, not {rest.dtype.name}")
+    rest = _wide("unravel_index", flat)
     found = []
     for size in reversed(as_shape("unravel_index", shape)):
         found.append(api.remainder(rest, size))
@@ -103,7 +109,7 @@ def ravel_multi_index(
     shape = as_shape("ravel_multi_index", dims)
     if order == "F":
         return ravel_multi_index(list(multi)[::-1], shape[::-1], mode)
-    given = [tensor("ravel_multi_index", one) for one in multi]
+    given = [_wide("ravel_multi_index", one) for one in multi]
     if len(given) != len(shape):
         raise ShapeError.of("ravel_multi_index", f"{len(given)} indices for {len(shape)} axes")
     flat: Tensor | int = 0
@@ -209,7 +215,7 @@ def select(conditions: Sequence[Tensor], choices: Sequence[Operand], default: Op
 
 def choose(x: Tensor, choices: Sequence[Operand], /, mode: str = "raise") -> Tensor:
     """From each of several arrays the elements whose number x names. Outside: `wrap` or `clip`; `raise` looks at the data."""
-    index, number = tensor("choose", x), len(choices)
+    index, number = _wide("choose", x), len(choices)
     if mode == "wrap":
         index = api.remainder(index, number)
     elif mode == "clip":
@@ -251,7 +257,7 @@ def piecewise(
 
 def put(x: Tensor, at: Operand, values: Operand, /, mode: str = "raise") -> None:
     """Assign to positions in row-major order."""
-    place = api.ravel(tensor("put", at))
+    place = api.ravel(_wide("put", at))
     if mode == "wrap":
         place = api.remainder(place, x.size)
     elif mode == "clip":

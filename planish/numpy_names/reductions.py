@@ -109,7 +109,9 @@ def nanvar(
     """The variance over axes of what is not NaN."""
     given, counts = _counted("nanvar", x, dtype, where)
     middle = nanmean(given, axis, keepdims=True, where=where) if mean is None else mean
-    squares = api.where(counts, api.square(api.abs(given - middle)), 0)
+    squares = api.square(
+        api.abs(api.where(counts, given - middle, 0))
+    )  # no NaN under the square has a gradient
     count = api.sum(api.astype(counts, _real(given)), axis, keepdims=True)
     total = api.sum(squares, axis, keepdims=True)
     less = ddof if correction is None else correction
