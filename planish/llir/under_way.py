@@ -22,6 +22,7 @@ from typing import Final
 
 from planish.dtypes import AddrSpace, PtrDType
 from planish.llir import program as ir
+from planish.llir.makers import makers_of
 from planish.llir.verify import is_kept
 
 _LEAST: Final = 2
@@ -91,7 +92,7 @@ def _depths(inside: Sequence[ir.Instruction]) -> list[int]:
 
 def _begun_first(inside: list[ir.Instruction]) -> list[ir.Instruction]:
     """Products of operands in LOCAL memory, and the places these are at, right behind the first."""
-    makers = {i.target: i for i in inside if i.target is not None}
+    makers = makers_of(inside)
     early: dict[int, ir.Instruction] = {}
     for product in [i for i in inside if isinstance(i, ir.Tile) and i.tile.in_memory("a")]:
         wanted: dict[int, ir.Instruction] = {}

@@ -40,7 +40,7 @@ SETS: Final = (WHOLE, REALS)
 """The data that candidates run on: whole numbers, whose sums are the same in any order, and reals."""
 _PATH: Final = os.pathsep.join(
     os.path.abspath(each)  # noqa: PTH100 - as Python reads them
-    for each in (Path(__file__).parents[2], *os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    for each in (str(Path(__file__).parents[2]), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     if each
 )
 """Where workers look for packages: as this process does, whatever folder it is in by then."""

@@ -13,7 +13,7 @@ Nothing here can make a result wrong: a place is a place, whatever the loops aro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Final, cast
 
@@ -89,6 +89,8 @@ class Fusion:
         self.nest = LoopOrder(self.table, dims, max(self.level(root) for root in roots), ordered)
         self.rows = Rows(self.nest, tensors.target, made_again)
         self.asked: dict[UOp, dict[ElementPlace, None]] = {}
+        self.loops_asked: list[UOp] = []
+        """Those of them that are sums or scans: what runs over loops of its own."""
         self.waiting: list[tuple[int, UOp]] = []
         self.recipes: dict[Key, Recipe] = {}
         self.made: dict[Key, UOp] = {}
@@ -134,6 +136,8 @@ class Fusion:
     def ask(self, key: Key) -> None:
         if key.node not in self.asked:
             self.asked[key.node] = {}
+            if key.node.op in {Ops.REDUCE_AXIS, Ops.SCAN_AXIS}:
+                self.loops_asked.append(key.node)
             heappush(self.waiting, (-key.node.serial, key.node))
             view = self.elements.view(key.node)
             if view is not None:
@@ -141,6 +145,12 @@ class Fusion:
                     view = view.src[0]
                 self.buffers.add(view)
         self.asked[key.node][key.place] = None
+
+    def asked_here(self, op: Ops) -> Iterator[tuple[UOp, Collection[ElementPlace]]]:
+        """The sums, or scans, that are made in this kernel as far as is known, and where they are asked for."""
+        for node in self.loops_asked:
+            if node.op is op and node not in self.around.realised and node not in self.needs:
+                yield node, self.asked[node]
 
     def level(self, node: UOp) -> int:
         return self.around.graph.level.get(node, 0)

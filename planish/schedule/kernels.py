@@ -164,11 +164,13 @@ class _Cut:
         below = _below_moves(node)
         if wanted.op in _BELOW or below.op is Ops.CONTIGUOUS:  # (which is stored in any case)
             return below
-        alike = walks(self.tensors.target) and wanted.op in {Ops.RESHAPE, Ops.PERMUTE}
-        known = below in self.tensors.realised or is_whole(self.tensors, below)
+        if not walks(self.tensors.target) or wanted.op not in {Ops.RESHAPE, Ops.PERMUTE}:
+            return node
+        if below in self.tensors.realised or is_whole(self.tensors, below):
+            return node
         # axes of a walk are kept apart, whatever is made one of them
         same = _long_dims(below) == _long_dims(node) or ends_a_walk(self.tensors.target, below)
-        return below if alike and not known and same else node
+        return below if same else node
 
     def _realise(self, node: UOp, reason: Reason) -> None:
         """Give a tensor memory; a kernel will fill it."""

@@ -127,9 +127,7 @@ def sums_around(fusion: Fusion, place: ElementPlace) -> Iterator[UOp]:
     target = fusion.tensors.target
     if not target.is_gpu or place.ranges == fusion.nest.outputs:
         return
-    for each, asked in fusion.asked.items():
-        if each.op is not Ops.REDUCE_AXIS or each in fusion.around.realised or each in fusion.needs:
-            continue
+    for each, asked in fusion.asked_here(Ops.REDUCE_AXIS):
         outputs = [at.ranges & fusion.nest.outputs for at in asked]
         is_long = most(shape(each.src[0])) > target.small_elements
         if (
@@ -157,9 +155,7 @@ def _is_held_up(case: Case) -> bool:
         or most(shape(node.src[0])) <= 4 * case.small
     ):
         return False
-    for each, asked in fusion.asked.items():
-        if each.op is not Ops.REDUCE_AXIS or each in fusion.around.realised or each in fusion.needs:
-            continue
+    for each, asked in fusion.asked_here(Ops.REDUCE_AXIS):
         rows = [at.ranges & outputs for at in asked]
         few = all(ranges < outputs and count(ranges) < target.workers for ranges in rows)
         terms = most(shape(each.src[0])) // max(1, most(shape(each)))
@@ -213,11 +209,10 @@ def _is_scanned(case: Case) -> bool:
     target = fusion.tensors.target
     if target.is_gpu or count(place.ranges) * case.terms <= target.launch:
         return False
-    for scan, asked in fusion.asked.items():
-        if scan.op is Ops.SCAN_AXIS and scan not in fusion.needs and scan not in fusion.around.realised:
-            (axis,) = cast("ReduceAxes", scan.arg).axes
-            if any(at.indices[axis] in place.ranges for at in asked) and depends(scan, case.node):
-                return True
+    for scan, asked in fusion.asked_here(Ops.SCAN_AXIS):
+        (axis,) = cast("ReduceAxes", scan.arg).axes
+        if any(at.indices[axis] in place.ranges for at in asked) and depends(scan, case.node):
+            return True
     return False
 
 
@@ -246,7 +241,7 @@ def _is_walked(case: Case) -> bool:
     if not case.is_product or not may_walk(fusion.tensors.target, node) or _ends_a_walk(case):
         return False
     asked = [
-        each for each in fusion.asked if each.op is Ops.REDUCE_AXIS and each not in fusion.around.realised
+        n for n in fusion.loops_asked if n.op is Ops.REDUCE_AXIS and n not in fusion.around.realised
     ]
     return sum(fusion.around.graph.is_product(each) and depends(each, node) for each in asked) == 1
 
