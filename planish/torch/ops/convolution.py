@@ -12,7 +12,7 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import spread
 from planish.ptir.library.shaping import turned_kernel
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, shortened, sizes
+from planish.torch.site import FxSite, each_axis, shortened, sizes
 
 _SPACE = "XYZ"
 
@@ -21,10 +21,6 @@ def _as_read(at: FxSite, groups: int, *operands: V) -> list[V]:
     """Operands as torch lets cuDNN read them. Channels that meet no other are not multiplied by tensor cores."""
     alone = groups > 1 and operands[-1].dims[1] == 1
     return list(operands) if alone else shortened(at, getattr(cudnn, "conv", cudnn), *operands)
-
-
-def _each(given: Sequence[int], space: int) -> list[int]:
-    return list(given) * space if len(given) == 1 else list(given)
 
 
 def _attrs(x: V) -> ops.DotAttrs:
@@ -80,7 +76,9 @@ def convolution(
     groups: int,
 ) -> V:
     space = weight.rank - 2
-    steps, pads, gaps, extra = (_each(given, space) for given in (stride, padding, dilation, output_padding))
+    steps, pads, gaps, extra = (
+        each_axis(given, space) for given in (stride, padding, dilation, output_padding)
+    )
     single = x.rank == space + 1
     images, weight = _as_read(at, groups, x.expand_dims(0) if single else x, weight)
     if transposed:
@@ -108,7 +106,7 @@ def convolution_backward(
     output_mask: Sequence[bool],
 ) -> tuple[V | None, V | None, V | None]:
     space = weight.rank - 2
-    steps, pads, gaps = (_each(given, space) for given in (stride, padding, dilation))
+    steps, pads, gaps = (each_axis(given, space) for given in (stride, padding, dilation))
     by_input = by_weight = None
     by_bias = (
         gradient.reduce_sum([axis for axis in range(gradient.rank) if axis != 1]) if output_mask[2] else None
