@@ -15,7 +15,6 @@ from planish.errors import DTypeError, ShapeError
 from planish.frontend.custom import custom_jvp
 from planish.frontend.tensor import factorizations as lapack
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.composite import composite, composites
 from planish.frontend.tensor.creation import eye, iota, zeros
 from planish.frontend.tensor.elementwise import abs, conj, real, sign, square, where
 from planish.frontend.tensor.linear_algebra import (
@@ -42,7 +41,6 @@ from planish.frontend.tensor.pointwise import floating
 from planish.frontend.tensor.scalar_functions import log
 from planish.frontend.tensor.statistics import prod, sum, summed_dtype
 from planish.linalg.norms import Order, matrix_norm
-from planish.ptir.library import factorizations
 
 __all__ = [
     "EigResult", "EighResult", "LstsqResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond",
@@ -205,7 +203,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 def _solved(a: Tensor, b: Tensor) -> Tensor:
     if 0 in a.shape or 0 in b.shape:
         return zeros(b.shape, dtype=b.dtype)
-    return composite(factorizations.lu_solve, *lapack.lu(a), b)
+    return lapack.solve(a, b)
 
 
 def solve_triangular(
@@ -307,18 +305,12 @@ def cond(x: Tensor, /, p: Order | None = None) -> Tensor:
 # --- determinants -----------------------------------------------------------------------------------------
 
 
-def _factors(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The diagonal of U, and the sign of the order of the rows."""
-    values, sign = composites(factorizations.factors_of_determinant, *lapack.lu(x))
-    return values, sign
-
-
 def det(x: Tensor, /) -> Tensor:
     """The determinant."""
     a = lapack.matrices("det", x, square=True)
     if a.shape[-1] == 0:
         return zeros(a.shape[:-2], dtype=a.dtype) + 1
-    values, parity = _factors(a)
+    values, parity = lapack.factors_of_determinant(a)
     return prod(values, axis=-1) * cast_to(parity, a.dtype)
 
 
@@ -328,7 +320,7 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
     if a.shape[-1] == 0:
         nothing = zeros(a.shape[:-2], dtype=lapack.part_dtype(a.dtype))
         return SlogdetResult(cast_to(nothing + 1, a.dtype), nothing)
-    values, parity = _factors(a)
+    values, parity = lapack.factors_of_determinant(a)
     return SlogdetResult(
         prod(sign(values), axis=-1) * cast_to(parity, a.dtype), sum(log(abs(values)), axis=-1)
     )

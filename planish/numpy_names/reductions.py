@@ -10,24 +10,20 @@ from planish import dtypes
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
-from planish.frontend.tensor.operands import DTypeLike, axes_of, default_float, reshaped, size_of, tensor
+from planish.frontend.tensor.operands import DTypeLike, axes_of, default_float, line_of, size_of, tensor
 from planish.frontend.tensor.quantiles import Share, quantiles
 from planish.frontend.tensor.spelling import arguments_of
 
 
-def _flat(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
-    return (reshaped(x, (x.size,)), 0) if axis is None else (x, axis)
-
-
 def cumsum(x: Tensor, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Running sums along an axis, or of all elements in row-major order."""
-    line, along = _flat(tensor("cumsum", x), axis)
+    line, along = line_of("cumsum", tensor("cumsum", x), axis)
     return api.cumulative_sum(line, axis=along, dtype=dtype)
 
 
 def cumprod(x: Tensor, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Running products along an axis, or of all elements in row-major order."""
-    line, along = _flat(tensor("cumprod", x), axis)
+    line, along = line_of("cumprod", tensor("cumprod", x), axis)
     return api.cumulative_prod(line, axis=along, dtype=dtype)
 
 

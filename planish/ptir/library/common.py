@@ -70,6 +70,15 @@ def spread(x: GraphValue, dims: Sequence[DimLike]) -> GraphValue:
     return x if x.dims == tuple(dims) else x.broadcast_to(tuple(dims))
 
 
+def cast(x: GraphValue, dtype: DType) -> GraphValue:
+    """A cast, where it is one: bools are what is not zero, and complex numbers lose their imaginary part."""
+    if x.dtype is dtype:
+        return x
+    if dtype.is_bool:
+        return x.ne(0)
+    return cast(x.real(), dtype) if x.dtype.is_complex and not dtype.is_complex else x.cast(dtype)
+
+
 def plain(number: Number, dtype: DType) -> Number:
     """A number as one of a dtype: integers wrap, floats become integers by dropping the fraction."""
     if dtype.is_bool:

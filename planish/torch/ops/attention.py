@@ -15,10 +15,10 @@ from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations
 from planish.ptir.library.attention import attention, attention_back, attention_rows
-from planish.ptir.library.common import spread
+from planish.ptir.library.common import cast, spread
 from planish.ptir.library.normalize import layer_norm
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, wide_kind
+from planish.torch.site import FxSite, wide_kind
 
 
 @lowering("aten._scaled_dot_product_flash_attention_for_cpu")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planish import dtypes
 from planish.frontend.tensor.factorizations import EIG, eig_types
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import spread
+from planish.ptir.library.common import cast, spread
 from planish.ptir.library.factorizations import (
     conjugate_transpose,
     factors_of_determinant,
@@ -20,7 +20,7 @@ from planish.ptir.library.factorizations import (
 )
 from planish.ptir.library.shaping import broadcast_dims, diagonal, eye, roll
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, sizes
+from planish.torch.site import FxSite, sizes
 
 
 @lowering("aten.linalg_cholesky_ex")

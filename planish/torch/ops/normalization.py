@@ -8,8 +8,9 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import normalize
+from planish.ptir.library.common import cast
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast
+from planish.torch.site import FxSite
 
 
 def _wide(dtype: DType) -> DType:

@@ -11,7 +11,7 @@ import numpy as np
 from planish import dtypes
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import spread, take_along_axis
+from planish.ptir.library.common import cast, spread, take_along_axis
 from planish.ptir.library.pooling import (
     adaptive_average_pool,
     adaptive_max_pool,
@@ -22,13 +22,7 @@ from planish.ptir.library.pooling import (
     shares,
 )
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, sizes, wide_kind
-
-
-def _each(given: Any, space: int) -> list[int]:
-    several = [given] if isinstance(given, int) else list(given)
-    return several * space if len(several) == 1 else several
-
+from planish.torch.site import FxSite, each_axis, sizes, wide_kind
 
 _FEW = 32
 """The derivative of windows up to so many elements is gathered by the elements, on GPUs."""
@@ -45,7 +39,7 @@ def _pair(made: tuple[V, V], single: bool) -> tuple[V, V]:
 
 def _steps(stride: Any, window: list[int], space: int) -> list[int]:
     """Strides, those of the window if none are given."""
-    return window if isinstance(stride, list | tuple) and not stride else _each(stride, space)
+    return window if isinstance(stride, list | tuple) and not stride else each_axis(stride, space)
 
 
 # --- maxima -----------------------------------------------------------------------------------------------
@@ -61,8 +55,8 @@ def _max_pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> tuple[V, V]:
-    window = _each(kernel_size, space)
-    steps, pads, gaps = _steps(stride, window, space), _each(padding, space), _each(dilation, space)
+    window = each_axis(kernel_size, space)
+    steps, pads, gaps = _steps(stride, window, space), each_axis(padding, space), each_axis(dilation, space)
     images, single = _batched(x, space)
     out = list(at.fakes[0].shape)[-space:]
     axes = zip(sizes(at, images)[2:], out, window, steps, pads, gaps, strict=True)
@@ -105,14 +99,16 @@ def max_pool_backward(
     indices: V,
 ) -> V:
     space = 3 if "3d" in str(at.node.target) else 2
-    window = _each(kernel_size, space)
+    window = each_axis(kernel_size, space)
     if at.fakes[0].device.type == "cpu" or math.prod(window) > _FEW:
         return _scattered(at, gradient, x, indices, space)
     # on a GPU everybody who scatters reads the whole list of places
     steps = _steps(stride, window, space)
     (rows, single), (places, _) = _batched(gradient, space), _batched(indices, space)
     dims = sizes(at, x if x.rank == space + 2 else x.expand_dims(0))
-    found = max_pool_back(rows, places, dims, window, steps, _each(padding, space), _each(dilation, space))
+    found = max_pool_back(
+        rows, places, dims, window, steps, each_axis(padding, space), each_axis(dilation, space)
+    )
     return found.squeeze([0]) if single else found
 
 
@@ -123,8 +119,7 @@ def adaptive_max_pool_backward(at: FxSite, gradient: V, x: V, indices: V) -> V:
 
 def _adaptive_max(space: int, at: FxSite, x: V, output_size: Any) -> tuple[V, V]:
     images, single = _batched(x, space)
-    sizes(at, images)
-    return _pair(adaptive_max_pool(images, _each(output_size, space)), single)
+    return _pair(adaptive_max_pool(images, each_axis(output_size, space)), single)
 
 
 lowering("aten.adaptive_max_pool2d")(partial(_adaptive_max, 2))
@@ -137,7 +132,7 @@ def _fractional_max(
     """Windows whose starts are spaced by a random number per plane and axis."""
     images, single = _batched(x, space)
     known = sizes(at, images)[2:]
-    lead, window, out = images.dims[:2], _each(kernel_size, space), _each(output_size, space)
+    lead, window, out = images.dims[:2], each_axis(kernel_size, space), each_axis(output_size, space)
     dims = (*lead, *out, *window)
     flat = at.full(dims, 0, dtypes.int64)
     for axis, (size, count, width) in enumerate(zip(known, out, window, strict=True)):
@@ -195,8 +190,8 @@ def _average(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> V:
-    window = _each(kernel_size, space)
-    ends = [(pad, pad) for pad in _each(padding, space)]
+    window = each_axis(kernel_size, space)
+    ends = [(pad, pad) for pad in each_axis(padding, space)]
     images, single = _batched(x, space)
     found = average_pool(
         images,
@@ -223,9 +218,9 @@ def _average_backward(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> V:
-    window = _each(kernel_size, space)
+    window = each_axis(kernel_size, space)
     steps = _steps(stride, window, space)
-    pads = _each(padding, space)
+    pads = each_axis(padding, space)
     images, single = _batched(gradient, space)
     known, out = sizes(at, x)[-space:], sizes(at, gradient)[-space:]
     wide = cast(images, wide_kind(images.dtype))
@@ -259,7 +254,7 @@ for _space in (1, 2, 3):
 def adaptive_average(at: FxSite, x: V, output_size: Any) -> V:
     space = 3 if "3d" in str(at.node.target) else 2
     images, single = _batched(x, space)
-    found = adaptive_average_pool(images, _each(output_size, space))
+    found = adaptive_average_pool(images, each_axis(output_size, space))
     return found.squeeze([0]) if single else found
 
 

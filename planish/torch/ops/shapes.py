@@ -13,9 +13,9 @@ from planish import dtypes
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import shaping
-from planish.ptir.library.common import move_axis, placed, spread
+from planish.ptir.library.common import cast, move_axis, placed, spread
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, Operand, axes_of, axis_of, cast, sizes
+from planish.torch.site import FxSite, Operand, axes_of, axis_of, sizes
 
 
 @lowering(
