@@ -119,11 +119,13 @@ if not TYPE_CHECKING:
             return _suggesting(importlib.import_module(f"planish.{name}"))
         if name in _HOME:
             found = getattr(importlib.import_module(f"planish.frontend.{_HOME[name]}"), name)
-        elif (name.startswith("_") and name not in ("__all__", "__array_namespace_info__")) or (
-            importlib.util.find_spec(f"planish.{name}") is not None
-        ):
-            # `from planish import module` asks for an attribute first: that must not import the Tensor API
+        elif name.startswith("_") and name not in ("__all__", "__array_namespace_info__"):
             raise AttributeError(f"module 'planish' has no attribute {name!r}")
+        elif importlib.util.find_spec(f"planish.{name}") is not None:
+            # `from planish import module` asks for an attribute first: that must not import the Tensor API
+            raise UnknownName(
+                "module 'planish'", name, lambda name: f" yet; it comes with `import planish.{name}`"
+            )
         else:
             tensor = importlib.import_module("planish.frontend.tensor")
             if name in tensor.__all__:
@@ -141,13 +143,20 @@ if not TYPE_CHECKING:
 
     def _unknown(name):
         """The error for a name that is not there, with those that look like it."""
-        return UnknownName("module 'planish'", name, lambda name: spelt_like(name, __getattr__("__all__")))
+        return UnknownName(
+            "module 'planish'", name, lambda name: _hint("planish", name, __getattr__("__all__"))
+        )
+
+    def _hint(module, name, valid):
+        from planish.elsewhere import hint
+
+        return hint(module, name, valid)
 
     def _suggesting(module):
         """The module, which tells names that look like one that is not there."""
 
         def unknown(name):
-            hint = lambda name: spelt_like(name, getattr(module, "__all__", ()))  # noqa: E731
+            hint = lambda name: _hint(module.__name__, name, getattr(module, "__all__", ()))  # noqa: E731
             raise UnknownName(f"module {module.__name__!r}", name, hint)
 
         vars(module).setdefault("__getattr__", unknown)

@@ -26,7 +26,7 @@ from planish.errors import SettingsError, did_you_mean
 from planish.records import dataclass
 
 Check = Literal["none", "spec", "expensive", "all", "nan"]
-Debug = Literal["none", "ir", "kernels"]
+Debug = Literal["none", "ir", "kernels", "errors"]
 Devectorize = Literal[0, 1, 2]
 Value = str | int | bool | None
 P = ParamSpec("P")
@@ -90,7 +90,7 @@ class Settings:
     debug: Debug = field(
         default="none",
         metadata={
-            "doc": "'ir' prints the IR after every stage, 'kernels' a line for every kernel that runs: its time, rates and the user's line"
+            "doc": "'ir' prints the IR after every stage, 'kernels' a line for every kernel that runs: its time, rates and the user's line; 'errors' shows planish's own lines in tracebacks, as the others do"
         },
     )
     rewrite_budget: int = field(

@@ -224,7 +224,11 @@ def test_environment_is_typed():
         ("PLANISH_BEAM", "1_0", "PLANISH_BEAM cannot be '1_0'; valid: an integer >= 0"),
         ("PLANISH_THREADS", "0", "PLANISH_THREADS cannot be '0'; valid: an integer >= 1 | none"),
         ("PLANISH_FASTMATH", "maybe", "PLANISH_FASTMATH cannot be 'maybe'; valid: true | false"),
-        ("PLANISH_DEBUG", "verbose", "PLANISH_DEBUG cannot be 'verbose'; valid: 'none' | 'ir' | 'kernels'"),
+        (
+            "PLANISH_DEBUG",
+            "verbose",
+            "PLANISH_DEBUG cannot be 'verbose'; valid: 'none' | 'ir' | 'kernels' | 'errors'",
+        ),
     ],
 )
 def test_bad_environment_values_name_the_variable(variable: str, text: str, message: str):

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from planish.frontend.tensor.array import Tensor
 
 _KEEP: Final = "return it from the function, and use what that returns"
-_DECIDE: Final = (
-    "decide with planish.where or planish.cond, loop with planish.while_loop, make the argument static,"
-    " or return the tensor and look at it outside"
+_DECIDE: Final = "decide with planish.where or planish.cond, loop with planish.while_loop"
+_COMPUTE: Final = (
+    "compute with the tensor itself (planish.where or planish.cond decide), look with planish.debug.print"
 )
+_COUNT: Final = "range(n) is planish.fori_loop, x[i : i + 8] is planish.dynamic_slice, and what decides a shape is a static argument"
+_DOING: Final = {"bool": _DECIDE, "index": _COUNT}
+"""What to do instead, by what asked."""
+_STATIC: Final = "make the argument static, or return the tensor and look at it outside"
 _PER_EXAMPLE: Final = (
-    "decide with planish.where or planish.cond, give what is the same for all examples with in_axes=None,"
-    " look with planish.debug.print, or return the tensor and look at it outside"
+    "give what is the same for all examples with in_axes=None, or return the tensor and look at it outside"
 )
 _MOST: Final = 10_000
 """Nodes that are looked through for one that leaked."""
@@ -47,7 +50,7 @@ def unknown(parameter: LazyValue, what: str | None = None, wanted: Iterable[Lazy
     return GraphError.at_caller(
         f"the value of a tensor is asked for while {tracer} traces the function: it depends on {which},"
         + (" of which every example has its own" if each else " which is not known yet"),
-        _PER_EXAMPLE if each else _DECIDE,
+        f"{_DOING.get(what or '', _COMPUTE)}; {_PER_EXAMPLE if each else _STATIC}",
         op=what,
     )
 

@@ -188,7 +188,9 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
         raise ShapeError.of(
             "permute_dims",
             f"axes {tuple(axes)} are not the {given.ndim} axes of shape {given.shape}",
-            "name each axis once",
+            "name each axis once; swapaxes(x, i, j) exchanges two"
+            if len(axes) == 2
+            else "name each axis once",
         )
     return own(permuted(given, order), given)
 

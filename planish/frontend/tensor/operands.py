@@ -305,7 +305,14 @@ def axis_of(name: str, axis: int, ndim: int, shape: Shape | None = None) -> int:
     try:
         number = operator.index(axis)
     except TypeError:
-        raise DTypeError.of(name, f"an axis must be an integer, not {axis!r}") from None
+        given: object = axis
+        what, remedy = repr(axis), None
+        if isinstance(given, Tensor | np.ndarray):
+            what, remedy = (
+                f"an array of shape {given.shape}",
+                f"several tensors are given as a list: {name}([x, y])",
+            )
+        raise DTypeError.of(name, f"an axis must be an integer, not {what}", remedy) from None
     if not -ndim <= number < ndim:
         where = f"of {ndim}" if shape is None else f"in shape {shape}"
         valid = f"valid axes: {-ndim} to {ndim - 1}" if ndim else "it has no axes"
