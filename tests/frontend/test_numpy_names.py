@@ -135,7 +135,7 @@ def test_a_call_gives_what_numpy_gives(call: str) -> None:
 def test_spacing_below_the_largest_number_of_a_format_without_infinities() -> None:
     x = pn.asarray([1.0, 240.0, 448.0, 0.0, -2.0], dtype=pn.float8_e4m3fn)
     np.testing.assert_array_equal(
-        pn.spacing(x).astype(pn.float32).numpy(), np.float32([0.125, 16, NAN, 2**-9, -0.25])
+        pn.spacing(x).astype(pn.float32).numpy(), np.array([0.125, 16, NAN, 2**-9, -0.25], np.float32)
     )
 
 

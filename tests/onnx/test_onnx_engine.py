@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
@@ -342,11 +343,12 @@ def test_outputs_by_name_and_inputs_by_keyword():
 def test_inputs_without_names_are_one_clear_error():
     text = "agraph (float[2] x) => (float[2] y) { y = Neg(x) }"
     session = InferenceSession(onnx.parser.parse_model(HEADER + text).SerializeToString())
+    unnamed: Any = [array(1, 2)]
     for run in (parsed(text).run, session.run):
         with pytest.raises(PlanishError, match=r"inputs are given by name, not as a list.*a dict with x"):
-            run(None, [array(1, 2)])
+            run(None, unnamed)
     with pytest.raises(PlanishError, match="by name"):
-        session.run_async(None, [array(1, 2)], lambda *_: None)
+        session.run_async(None, unnamed, lambda *_: None)
 
 
 def test_random_numbers_are_drawn_anew_on_every_run():

@@ -135,12 +135,14 @@ def searchsorted(
 
 def digitize(x: Tensor, bins: Tensor, /, right: bool = False) -> Tensor:
     """The number of the interval that each element lies in, between bins that ascend or descend."""
-    edges, side = tensor("digitize", bins), "left" if right else "right"
-    if edges.ndim != 1 or not isinstance(edges.shape[0], int) or edges.shape[0] < 2:
+    edges = tensor("digitize", bins)
+    side: Literal["left", "right"] = "left" if right else "right"
+    count: object = edges.shape[0] if edges.ndim == 1 else 0  # perhaps a size with a name
+    if not isinstance(count, int) or count < 2:
         return searchsorted(edges, x, side=side)
     descends = edges[0] > edges[-1]
     found = searchsorted(where(descends, flip(edges), edges), x, side=side)
-    return where(descends, edges.shape[0] - found, found)
+    return where(descends, count - found, found)
 
 
 def interp(
