@@ -150,7 +150,7 @@ if not TYPE_CHECKING:
     def _hint(module, name, valid):
         from planish.elsewhere import hint
 
-        return hint(module, name, valid)
+        return hint(module, name, valid, lambda room: __getattr__(room).__all__)
 
     def _suggesting(module):
         """The module, which tells names that look like one that is not there."""
