@@ -12,7 +12,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Final, NoReturn, TypeAlias
 
 import planish.actions
@@ -35,6 +34,8 @@ _FORMS: Final = {
 @cache
 def kinds() -> Mapping[str, type[Action]]:
     """All kinds of actions, by their words: those in the files of this folder."""
+    from pkgutil import iter_modules  # only who reads a schedule waits for it
+
     found: dict[str, type[Action]] = {}
     for each in iter_modules(planish.actions.__path__):
         module = import_module(f"{planish.actions.__name__}.{each.name}")
