@@ -257,7 +257,7 @@ class Model:
     def _given(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """What is given for the inputs, checked; arrays of dtypes and shapes that were right before are not checked again."""
         if type(feeds) is not dict:
-            self._check_by_name(feeds)
+            self.check_by_name(feeds)
         told = tuple([(name, x.dtype, x.shape) for name, x in feeds.items() if type(x) is np.ndarray])
         if len(told) == len(feeds) and told in self._right:
             return {name: feeds[name] for name in self._right[told]}
@@ -266,7 +266,8 @@ class Model:
             self._right[told] = tuple(given)
         return given
 
-    def _check_by_name(self, feeds: object) -> None:
+    def check_by_name(self, feeds: object) -> None:
+        """An error if inputs are not given by name."""
         if not isinstance(feeds, Mapping):
             names = ", ".join(info.name for info in self.inputs)
             raise InvalidArgument(
@@ -276,7 +277,7 @@ class Model:
 
     def complete(self, feeds: Mapping[str, Any]) -> None:
         """An error if an input is not among these."""
-        self._check_by_name(feeds)
+        self.check_by_name(feeds)
         for info in self.inputs:
             if info.name not in feeds and not info.is_optional:
                 raise MissingInput(f"input {info} is missing")

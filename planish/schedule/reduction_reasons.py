@@ -240,9 +240,7 @@ def _is_walked(case: Case) -> bool:
     fusion, node = case.fusion, case.node
     if not case.is_product or not may_walk(fusion.tensors.target, node) or _ends_a_walk(case):
         return False
-    asked = [
-        n for n in fusion.loops_asked if n.op is Ops.REDUCE_AXIS and n not in fusion.around.realised
-    ]
+    asked = [n for n in fusion.loops_asked if n.op is Ops.REDUCE_AXIS and n not in fusion.around.realised]
     return sum(fusion.around.graph.is_product(each) and depends(each, node) for each in asked) == 1
 
 
