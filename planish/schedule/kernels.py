@@ -30,13 +30,13 @@ from planish.schedule.reasons import RESULT, WRITTEN, Reason, needed_again
 from planish.schedule.rematerialise import worth_memory
 from planish.schedule.split import split_reductions
 from planish.schedule.surroundings import Around
-from planish.schedule.tensors import Dims, SharedBuffer, Tensors, full, most, reshape, room, same_dim
+from planish.schedule.tensors import Dims, SharedBuffer, Tensors, full, most, reshape, room
 from planish.schedule.walked import ends_a_walk, made_again, may_join, walked_together, walks
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from planish.uop.reached import reached
 from planish.uop.rewrite import substitute
-from planish.uop.shape import Dim, shape
+from planish.uop.shape import Dim, same_dim, shape
 
 NEAR: Final = 64
 """Results of the same dims among which companions are looked for."""

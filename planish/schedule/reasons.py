@@ -20,13 +20,13 @@ from planish.schedule.limits import (
     FEW_ROWS,
     MOST_STEPS,
 )
-from planish.schedule.tensors import most, same_dim
+from planish.schedule.tensors import most
 from planish.schedule.walked import MOST_COLUMNS, is_repeated_in_a_walk, may_walk
 from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
 from planish.uop.reached import reached
-from planish.uop.shape import shape
+from planish.uop.shape import same_dim, shape
 from planish.uop.strides import stride
 
 if TYPE_CHECKING:

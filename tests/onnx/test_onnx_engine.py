@@ -344,9 +344,9 @@ def test_inputs_without_names_are_one_clear_error():
     session = InferenceSession(onnx.parser.parse_model(HEADER + text).SerializeToString())
     for run in (parsed(text).run, session.run):
         with pytest.raises(PlanishError, match=r"inputs are given by name, not as a list.*a dict with x"):
-            run(None, [array(1, 2)])
+            run(None, [array(1, 2)])  # type: ignore[arg-type]
     with pytest.raises(PlanishError, match="by name"):
-        session.run_async(None, [array(1, 2)], lambda *_: None)
+        session.run_async(None, [array(1, 2)], lambda *_: None)  # type: ignore[arg-type]
 
 
 def test_random_numbers_are_drawn_anew_on_every_run():
