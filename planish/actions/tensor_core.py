@@ -40,10 +40,10 @@ from planish.actions.core_memory import (
 )
 from planish.config import current
 from planish.target import Target
-from planish.uop.nest import name_of, next_root
+from planish.uop.nest import name_of, next_root, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops, UnrolledLanes
-from planish.uop.products import Product, axis_size, products, why_not
+from planish.uop.products import Product, products, why_not
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
@@ -168,7 +168,7 @@ class CoreTiling:
         table = reduce.table
         outer_k = _outer(product.k, core.k * self.parts)
         if self.rank is not None:  # what a block has of the sum lies together
-            steps = axis_size(product.k) // core.k // self.parts
+            steps = size_of(product.k) // core.k // self.parts
             outer_k = simplify(outer_k // self.parts) + self.rank * (steps * core.k)
         a, b = (self.fragment(matrix, product, outer_k) for matrix in ("a", "b"))
         start = table.const(core.output.const(0), core.dtype("c"))
@@ -210,9 +210,9 @@ def _path(axis: UOp) -> tuple[int, ...]:
 def _outer(axis: UOp, size: int) -> UOp:
     """The first element of the tile that an axis is in, as an expression of a shorter axis, or of one whose size has a name."""
     outer = cast("Axis", axis.arg).part(0)
-    if size == 1 and not axis_size(axis):
+    if size == 1 and not size_of(axis):
         return axis.table.range(axis.src[0], outer)
-    count = axis_size(axis) // size
+    count = size_of(axis) // size
     return axis.table.const(0) if count == 1 else axis.table.range(count, outer) * size
 
 
@@ -327,21 +327,19 @@ class TensorCore(Action):
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
             if tuple(name_of(axis) for axis in (product.m, product.n, product.k)) == (self.m, self.n, self.k):
-                rows = axis_size(product.m)
+                rows = size_of(product.m)
                 if rows % (core.m * self.groups):
                     raise self.no(
                         f"{rows} rows are no multiple of {self.groups} times {core.m}",
                         remedy="pad_to makes it one",
                     )
-                if axis_size(product.k) % (core.k * self.parts):
+                if size_of(product.k) % (core.k * self.parts):
                     raise self.no(
-                        f"{axis_size(product.k)} terms are no multiple of {self.parts} times {core.k}",
+                        f"{size_of(product.k)} terms are no multiple of {self.parts} times {core.k}",
                         remedy="pad_to makes it one",
                     )
-                if axis_size(product.k) // core.k % self.run:
-                    raise self.no(
-                        f"{axis_size(product.k)} terms are no multiple of {self.run} times {core.k}"
-                    )
+                if size_of(product.k) // core.k % self.run:
+                    raise self.no(f"{size_of(product.k)} terms are no multiple of {self.run} times {core.k}")
                 if core.threads > 1 and any(
                     n.op is Ops.BUFFERIZE and not {product.m, product.n}.isdisjoint(n.src[0].ranges)
                     for n in sink.toposort()

@@ -13,6 +13,7 @@ from typing import Final
 from planish.dtypes import AddrSpace, DType
 from planish.llir import program as ir
 from planish.records import dataclass
+from planish.uop.reached import reached
 
 _ARITHMETIC: Final = (ir.Compute, ir.Convert)
 
@@ -174,12 +175,9 @@ def needed(
     known: Iterable[ir.Register] = (),
 ) -> set[ir.Instruction]:
     """The instructions that registers are computed by, as far as makers go; `known` ones need none."""
-    stack, seen, found = [*registers], {*registers, *known}, set[ir.Instruction]()
-    while stack:
-        made = makers.get(stack.pop())
-        if made is not None:
-            found.add(made)
-            new = [each for each in made.registers if each not in seen]
-            seen.update(new)
-            stack.extend(new)
-    return found
+    kept = frozenset(known)
+
+    def inputs(register: ir.Register) -> list[ir.Register]:
+        return [each for each in makers[register].registers if each not in kept] if register in makers else []
+
+    return {makers[register] for register in reached(registers, inputs) if register in makers}

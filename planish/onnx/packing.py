@@ -18,14 +18,14 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from planish import dtypes, ptir, target
-from planish.onnx.interpolation import interpolation
 from planish.onnx.weight_layouts import AS_IT_IS, TURNED, WeightLayouts, channels, interpolated_along, panels
-from planish.onnx.winograd import best_axis, convolved
+from planish.onnx.winograd import best_axis
 from planish.ptir import ops
 from planish.ptir.builder import Graph
 from planish.ptir.dims import bounds, product
 from planish.ptir.function import Inst, Value, clone_region_body
 from planish.ptir.graph_value import GraphValue
+from planish.ptir.library.interpolated_convolution import convolved, interpolation
 from planish.ptir.ops.contract import ConvolutionAttrs, DotGeneralAttrs
 from planish.ptir.ops.movement import ReshapeAttrs, SliceAttrs
 from planish.ptir.rewrite.rewriter import ProgramRewriter

@@ -120,9 +120,13 @@ class InferenceSession:
     ) -> list[Any]:
         if run_options is not None and getattr(run_options, "terminate", False):
             raise Fail("the run was told to end", remedy="run_options.terminate = False")
-        feed: Any = input_feed  # (what is no mapping at all is told where names are looked up)
-        if isinstance(feed, Mapping) and any(isinstance(value, OrtValue) for value in feed.values()):
-            feed = {n: v.storage if isinstance(v, OrtValue) else v for n, v in feed.items()}
+        feed: Mapping[str, Any] = input_feed
+        if type(input_feed) is not dict:
+            self.model.check_by_name(input_feed)
+        for value in input_feed.values():
+            if isinstance(value, OrtValue):
+                feed = {n: v.storage if isinstance(v, OrtValue) else v for n, v in input_feed.items()}
+                break
         begin = 0 if self._events is None else time.monotonic_ns()
         try:
             if self._threads is None:

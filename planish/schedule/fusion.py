@@ -47,14 +47,14 @@ from planish.schedule.reduction_reasons import (
 )
 from planish.schedule.rows import Rows, is_each_once, spans
 from planish.schedule.surroundings import Around
-from planish.schedule.tensors import Tensors, is_empty, most, same_dim
+from planish.schedule.tensors import Tensors, is_empty, most
 from planish.schedule.walked import is_beside_a_walk
 from planish.uop.movement import flat_index
 from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Bufferize, Ops, ReduceAxes
 from planish.uop.rewrite import substitute
-from planish.uop.shape import shape
+from planish.uop.shape import same_dim, shape
 from planish.uop.symbolic import simplify
 
 _STAND_IN: Final = 1 << 29

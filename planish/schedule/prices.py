@@ -9,7 +9,7 @@ from collections.abc import Collection, Container
 from typing import Final, NamedTuple, cast
 
 from planish import dtypes
-from planish.schedule.elements import COMPUTED, LEAVES
+from planish.schedule.elements import COMPUTED, LEAVES, only_counts
 from planish.schedule.tensors import Tensors, most
 from planish.target import Target
 from planish.uop.node import UOp
@@ -104,7 +104,7 @@ class Prices:
                 operations += self.target.gather_ops
             for source in sources:
                 below = (source, moved(node, path) if node.op in MOVEMENT else path)
-                if source.op not in LEAVES and below not in seen and not self._only_counts(source):
+                if source.op not in LEAVES and below not in seen and not only_counts(source, self.counting):
                     seen.add(below)
                     stack.append(below)
         return operations, memory
@@ -113,11 +113,6 @@ class Prices:
         if node in self.realised or node.op in {Ops.REDUCE_AXIS, Ops.SCAN_AXIS, Ops.CONTIGUOUS, Ops.AFTER}:
             return True
         return node.op is Ops.INDEX and len(node.src) == 1
-
-    def _only_counts(self, node: UOp) -> bool:
-        while node.op in MOVEMENT:
-            node = node.src[0]
-        return node.op is Ops.INDEX and len(node.src) == 1 and node.src[0] in self.counting
 
 
 def moved(node: UOp, path: Path) -> Path:

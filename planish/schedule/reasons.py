@@ -20,12 +20,13 @@ from planish.schedule.limits import (
     FEW_ROWS,
     MOST_STEPS,
 )
-from planish.schedule.tensors import most, same_dim
+from planish.schedule.tensors import most
 from planish.schedule.walked import MOST_COLUMNS, is_repeated_in_a_walk, may_walk
 from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
-from planish.uop.shape import shape
+from planish.uop.reached import reached
+from planish.uop.shape import same_dim, shape
 from planish.uop.strides import stride
 
 if TYPE_CHECKING:
@@ -274,13 +275,12 @@ def _is_picked(case: Case) -> bool:
 
 def _steps_to(case: Case) -> Iterator[UOp]:
     """What a tensor is computed from, down to memory."""
-    stack, seen = [case.node], {case.node}
-    while stack:
-        yield (each := stack.pop())
-        for source in each.src if each.op in COMPUTED or each.op in MOVEMENT else ():
-            if source not in seen and source not in case.fusion.around.realised:
-                seen.add(source)
-                stack.append(source)
+
+    def below(node: UOp) -> Iterator[UOp]:
+        sources = node.src if node.op in COMPUTED or node.op in MOVEMENT else ()
+        return (source for source in sources if source not in case.fusion.around.realised)
+
+    return reached([case.node], below)
 
 
 def _is_position(case: Case) -> bool:
@@ -288,15 +288,16 @@ def _is_position(case: Case) -> bool:
     fusion, node = case.fusion, case.node
     if case.target.is_gpu or not node.dtype.is_int or fusion.elements.is_pure(node):
         return False
-    stack = [node]
-    while stack:
-        each = stack.pop()
-        for user in fusion.around.graph.users.get(each, ()):
-            if user.op is Ops.INDEX and any(each is position for position in user.src[1:]):
-                return True
-            if user.op in MOVEMENT or user.dtype.is_index:
-                stack.append(user)
-    return False
+    users = fusion.around.graph.users
+
+    def above(each: UOp) -> Iterator[UOp]:
+        return (user for user in users.get(each, ()) if user.op in MOVEMENT or user.dtype.is_index)
+
+    return any(
+        user.op is Ops.INDEX and each in user.src[1:]
+        for each in reached([node], above)
+        for user in users.get(each, ())
+    )
 
 
 def _is_joined(case: Case) -> bool:
@@ -319,15 +320,16 @@ def _is_windowed(case: Case) -> bool:
     """
     if case.node.op in {Ops.CAST, Ops.BITCAST}:
         return False
-    stack = [case.node]
-    while stack:
-        each = stack.pop()
-        for user in case.fusion.around.graph.users.get(each, ()):
-            if user.op is Ops.INDEX and user.src[0] is each:
-                return True
-            if user.op in MOVEMENT:
-                stack.append(user)
-    return False
+    users = case.fusion.around.graph.users
+
+    def moved(node: UOp) -> Iterator[UOp]:
+        return (user for user in users.get(node, ()) if user.op in MOVEMENT)
+
+    return any(
+        user.op is Ops.INDEX and user.src[0] is node
+        for node in reached([case.node], moved)
+        for user in users.get(node, ())
+    )
 
 
 def _is_gathered(case: Case) -> bool:

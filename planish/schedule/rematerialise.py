@@ -23,10 +23,10 @@ from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, LEAVES
 from planish.schedule.graph import TensorGraph, slides
 from planish.schedule.prices import Path, Prices, moved
-from planish.schedule.tensors import Tensors, most, same_dim
+from planish.schedule.tensors import Tensors, most
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
-from planish.uop.shape import Dim, shape
+from planish.uop.shape import Dim, same_dim, shape
 
 _MOST_ASKS: Final = 16
 """Asks that are told apart: what is needed more often is stored anyhow."""

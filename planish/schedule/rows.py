@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from planish.schedule.elements import COMPUTED, ElementPlace
 from planish.schedule.limits import FEW_ROWS
 from planish.schedule.loop_order import LoopOrder, Ranges
-from planish.schedule.tensors import most, same_dim
+from planish.schedule.tensors import most
 from planish.target import Target
 from planish.uop.movement import flat_index
 from planish.uop.nest import count
@@ -21,7 +21,7 @@ from planish.uop.nest.memory import local_bytes
 from planish.uop.nest.order import is_row_major
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops
-from planish.uop.shape import Dim, shape
+from planish.uop.shape import Dim, same_dim, shape
 from planish.uop.symbolic import simplify
 
 _PADDED: Final = (9, 8)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, cast
 
 from planish.dtypes import DType
+from planish.uop.nest import size_of
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.symbolic.conditions import conjuncts
@@ -38,12 +39,6 @@ class _Operands(NamedTuple):
     a: UOp
     b: UOp
     offset: UOp | None
-
-
-def axis_size(axis: UOp) -> int:
-    """The size of a range; 0 if it is not a number."""
-    bound = axis.src[0]
-    return cast("int", bound.arg) if bound.op is Ops.CONST else 0
 
 
 def _kind(axis: UOp) -> AxisType:
@@ -160,9 +155,9 @@ def _readings(found: list[_Operands], core: Core) -> Iterator[tuple[Product | No
     """The ways to read a reduction in tiles of a core, last axes first."""
     for product in _axes(found):
         misfit = [
-            f"{axis.arg} has {axis_size(axis) or 'an unknown number of'} values, no multiple of {size}"
+            f"{axis.arg} has {size_of(axis) or 'an unknown number of'} values, no multiple of {size}"
             for axis, size in zip((product.m, product.n, product.k), core.dims, strict=True)
-            if size > 1 and (not axis_size(axis) or axis_size(axis) % size)
+            if size > 1 and (not size_of(axis) or size_of(axis) % size)
         ]
         if misfit:
             yield None, f"{'; '.join(misfit)} (pad_to makes it one)"

@@ -4,6 +4,7 @@ Functions check what people get wrong, one by one. What nobody thought of (a dic
 NumPy's somewhere inside. `reporting` functions catch those: the error that leaves them names the function, what each parameter was given, the user's
 line and how it is called, is still a TypeError, ValueError or IndexError, and keeps the first one as its cause. Errors of the user's own
 functions, called from inside, pass as they are; and so do those of functions that a reporting one called: the outermost reports.
+A fault of ours looks the same from here: so the error says both, and the cause is kept.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def _report(
     return kind.of(
         name,
         f"nothing can be done with {given} ({error})",
-        f"it is called as {name}{_signature(function, is_method)}",
+        f"it is called as {name}{_signature(function, is_method)}; if that is how it was called, the fault is planish's, and the cause above tells where",
     )
 
 

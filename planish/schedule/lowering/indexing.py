@@ -13,21 +13,10 @@ from planish.schedule.lowering.positions import clamped, indices_of, inside, spr
 from planish.schedule.lowering.rules import Lowering, accumulator, convert, is_tiny, operands
 from planish.schedule.lowering.scattered_parts import scattered_in_parts
 from planish.schedule.lowering.single_updates import updated_once
-from planish.schedule.tensors import (
-    Dims,
-    Tensors,
-    full,
-    is_empty,
-    largest,
-    minus,
-    permute,
-    reshape,
-    same_dim,
-    shrink,
-)
+from planish.schedule.tensors import Dims, Tensors, full, is_empty, largest, minus, permute, reshape, shrink
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.shape import Dim, shape
+from planish.uop.shape import Dim, same_dim, shape
 
 
 def _iota(tensors: Tensors, inst: Inst) -> UOp:

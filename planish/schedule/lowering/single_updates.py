@@ -27,12 +27,11 @@ from planish.schedule.tensors import (
     minus,
     permute,
     reshape,
-    same_dim,
 )
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.rewrite import substitute
-from planish.uop.shape import shape
+from planish.uop.shape import same_dim, shape
 from planish.uop.symbolic import simplify
 
 _FIRST: Final = 1 << 20
