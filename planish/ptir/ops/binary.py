@@ -133,7 +133,7 @@ gt: Final = _compare("gt", ORDERED, exact(np.greater), doc="x > y.")
 ge: Final = _compare("ge", ORDERED, exact(np.greater_equal), doc="x >= y.")
 
 
-def _evaluate_select(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_select(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types) -> d.Results:
     return (np.where(arrays[0], arrays[1], arrays[2]),)
 
 
