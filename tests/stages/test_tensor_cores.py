@@ -362,7 +362,9 @@ def test_an_axis_that_a_scan_runs_along_is_no_axis_of_a_tile() -> None:
     with Table() as t:
         x, y, out = t.param(1, F16.inputs, 512), t.param(2, F16.inputs, 256), t.param(0, F16.output, 128)
         i, j, r = t.range(16, 0), t.range(8, 1), t.range(32, 2, AxisType.REDUCE)
-        total = (x.index(i * 32 + r).cast(F16.output) * y.index(r * 8 + j).cast(F16.output)).reduce(Ops.ADD, r)
+        total = (x.index(i * 32 + r).cast(F16.output) * y.index(r * 8 + j).cast(F16.output)).reduce(
+            Ops.ADD, r
+        )
         for along in (i, j):
             scan = t.make(Ops.SCAN, F16.output, (total, along), Ops.ADD)
             sink = t.sink(out.index(i * 8 + j).store(scan).end(i, j))
