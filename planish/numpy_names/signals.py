@@ -64,6 +64,8 @@ def gradient(
     """Slopes by central differences, by differences of one side at the ends."""
     given = default_float(tensor("gradient", f))
     axes = axes_of("gradient", axis if axis is None or isinstance(axis, int) else tuple(axis), given)
+    if axis is not None and not isinstance(axis, int):  # slopes and spacings come in the order of the call
+        axes = tuple([axis_of("gradient", one, given.ndim, given.shape) for one in axis])
     if len(spacing) not in (0, 1, len(axes)):
         raise ShapeError.of("gradient", f"{len(spacing)} spacings for {len(axes)} axes")
     if edge_order not in (1, 2):

@@ -117,8 +117,11 @@ def _side(x: Tensor, axis: int, width: int, mode: str, option: Any, is_first: bo
     if mode == "linear_ramp":
         edge = section(x, axis, 0, 1) if is_first else section(x, axis, size - 1, size)
         steps = iota(shape, axis)
-        inwards = cast_to(steps if is_first else width - 1 - steps, dtypes.float64)
-        ramp = inwards * ((cast_to(edge, dtypes.float64) - float(option)) / float(width)) + float(option)
+        wide, outer = (
+            (dtypes.complex128, complex(option)) if x.dtype.is_complex else (dtypes.float64, float(option))
+        )
+        inwards = cast_to(steps if is_first else width - 1 - steps, wide)
+        ramp = inwards * ((cast_to(edge, wide) - outer) / float(width)) + outer
         return cast_to(floor(ramp) if x.dtype.is_int else ramp, x.dtype)
     count = size if option is None else builtins.min(operator.index(option), size)
     part = section(x, axis, 0, count) if is_first else section(x, axis, size - count, size)

@@ -35,6 +35,7 @@ from planish.frontend.tensor.statistics import reduce
 from planish.ptir import ops
 from planish.ptir.library import order
 from planish.ptir.ops.definition import OpDef
+from planish.ptir.types import bounds
 
 
 def known(name: str, tensors: tuple[Tensor, ...], remedy: str) -> list[Array]:
@@ -137,12 +138,11 @@ def digitize(x: Tensor, bins: Tensor, /, right: bool = False) -> Tensor:
     """The number of the interval that each element lies in, between bins that ascend or descend."""
     edges = tensor("digitize", bins)
     side: Literal["left", "right"] = "left" if right else "right"
-    count: object = edges.shape[0] if edges.ndim == 1 else 0  # perhaps a size with a name
-    if not isinstance(count, int) or count < 2:
+    if edges.ndim != 1 or bounds(edges._type.dims[0])[0] == 0:
         return searchsorted(edges, x, side=side)
     descends = edges[0] > edges[-1]
     found = searchsorted(where(descends, flip(edges), edges), x, side=side)
-    return where(descends, count - found, found)
+    return where(descends, edges.shape[0] - found, found)
 
 
 def interp(
