@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
-from planish.errors import SettingsError, did_you_mean
+from planish.errors import Location, SettingsError, did_you_mean
 from planish.records import dataclass
 
 Check = Literal["none", "spec", "expensive", "all", "nan"]
@@ -271,7 +271,11 @@ def _unknown(name: str, valid: list[str], what: str) -> NoReturn:
     found = did_you_mean(name.removeprefix(_PREFIX), list(stems))
     close = None if found is None else stems[found]
     hint = "" if close is None else f"did you mean {close!r}? "
-    raise SettingsError(f"unknown {what} {name!r}", remedy=f"{hint}valid: {', '.join(valid)}")
+    # a variable of the environment is nobody's line
+    location = Location.caller() if what == "setting" else None
+    raise SettingsError(
+        f"unknown {what} {name!r}", location=location, remedy=f"{hint}valid: {', '.join(valid)}"
+    )
 
 
 def _check(values: Mapping[str, object]) -> None:
@@ -282,7 +286,7 @@ def _check(values: Mapping[str, object]) -> None:
         if item is None:
             _unknown(name, sorted(known), "setting")
         if not item.accepts(value):
-            raise SettingsError(f"setting {name} cannot be {value!r}", remedy=f"valid: {item.describe()}")
+            raise SettingsError.at_caller(f"setting {name} cannot be {value!r}", f"valid: {item.describe()}")
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:

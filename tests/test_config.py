@@ -184,7 +184,10 @@ def test_bad_values_are_refused_where_they_are_written(changes, valid: str):
     with pytest.raises(SettingsError) as caught:
         settings(**changes)
     ((name, value),) = changes.items()
-    assert str(caught.value) == f"setting {name} cannot be {value!r}; valid: {valid}"
+    location = caught.value.location
+    assert location is not None
+    assert location.file == __file__
+    assert str(caught.value) == f"setting {name} cannot be {value!r}; at {location}; valid: {valid}"
     with pytest.raises(SettingsError):
         Settings(**changes)
 

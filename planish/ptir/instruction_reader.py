@@ -281,14 +281,20 @@ class InstructionReader:
         reader = self.reader
         at = reader.position
         if reader.text.startswith("{", at) and not _IS_ATTRS.match(reader.text, at):
-            reader.fail("these are no attributes", offset=at, remedy=f"write {head.op.name} %x {{name=value, …}}")
+            reader.fail(
+                "these are no attributes", offset=at, remedy=f"write {head.op.name} %x {{name=value, …}}"
+            )
         if head.operands:
             return
         if reader.text.startswith("(", at):
-            reader.fail("operands stand without parentheses", offset=at, remedy=f"write {head.op.name} %x, %y")
+            reader.fail(
+                "operands stand without parentheses", offset=at, remedy=f"write {head.op.name} %x, %y"
+            )
         word = _WORD.match(reader.text, at)
         if word is not None and f"%{word.group()}" in self.values:
-            reader.fail(f"found {word.group()!r}", "a value such as %x", remedy=f"write %{word.group()}", offset=at)
+            reader.fail(
+                f"found {word.group()!r}", "a value such as %x", remedy=f"write %{word.group()}", offset=at
+            )
 
     def _plain_attrs(self, head: Head, record: RecordCodec) -> None:
         reader = self.reader

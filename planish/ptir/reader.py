@@ -179,7 +179,9 @@ class PtirReader(Cursor):
         other_order = _SIZES_FIRST.match(self.text, start, close)
         if other_order is not None:
             sizes, element = other_order.groups()
-            self.fail(f"found {sizes!r}", "a dtype", offset=start, remedy=f"write tensor<{element}, {sizes[:-1]}>")
+            self.fail(
+                f"found {sizes!r}", "a dtype", offset=start, remedy=f"write tensor<{element}, {sizes[:-1]}>"
+            )
         dtype = self.dtype()
         if dtype not in ELEMENT_TYPES:
             self.fail(f"a tensor cannot hold {dtype.short}", offset=start)
