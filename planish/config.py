@@ -265,14 +265,12 @@ def _read_field(name: str, hint: object, metadata: Mapping[str, str | int]) -> _
     )
 
 
-def _unknown(name: str, valid: list[str], what: str) -> NoReturn:
+def _unknown(name: str, valid: list[str], what: str, location: Location | None = None) -> NoReturn:
     # what all variables begin with makes none of them more alike
     stems = {word.removeprefix(_PREFIX): word for word in valid}
     found = did_you_mean(name.removeprefix(_PREFIX), list(stems))
     close = None if found is None else stems[found]
     hint = "" if close is None else f"did you mean {close!r}? "
-    # a variable of the environment is nobody's line
-    location = Location.caller() if what == "setting" else None
     raise SettingsError(
         f"unknown {what} {name!r}", location=location, remedy=f"{hint}valid: {', '.join(valid)}"
     )
@@ -284,7 +282,7 @@ def _check(values: Mapping[str, object]) -> None:
     for name, value in values.items():
         item = known.get(name)
         if item is None:
-            _unknown(name, sorted(known), "setting")
+            _unknown(name, sorted(known), "setting", Location.caller())
         if not item.accepts(value):
             raise SettingsError.at_caller(f"setting {name} cannot be {value!r}", f"valid: {item.describe()}")
 

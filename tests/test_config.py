@@ -15,7 +15,7 @@ import pytest
 
 import planish
 from planish import config
-from planish.config import Settings, current, from_environment, settings
+from planish.config import Settings, current, from_environment, in_environment, settings
 from planish.errors import SettingsError
 
 DEFAULT = Settings()
@@ -283,3 +283,13 @@ def test_every_setting_is_described_and_documented():
 def test_public_name_is_the_context_manager():
     with planish.settings(beam=9):
         assert current().beam == 9
+
+
+def test_settings_of_a_command_are_nobodys_line():
+    with pytest.raises(SettingsError) as caught, in_environment({"thread": "1"}):
+        pass
+    assert caught.value.location is None
+    with pytest.raises(SettingsError) as told:
+        settings(thread=1)  # type: ignore[call-arg]
+    assert told.value.location is not None
+    assert told.value.location.file == __file__
