@@ -6,7 +6,7 @@ somebody reads the message of an `UnknownName`, and never before. An entry is wh
 
 from __future__ import annotations
 
-import importlib
+import sys
 from collections.abc import Iterable
 from typing import Final
 
@@ -102,7 +102,7 @@ def _told(entry: str) -> str:
 
 def hint(module: str, name: str, valid: Iterable[str]) -> str:
     """The end of a message about a name that a module does not have."""
-    package = importlib.import_module("planish")  # whose attributes its modules are
+    package = sys.modules[__package__]  # whose attributes its modules are
     known = _MODULES.get(module, {}).get(name)
     if known is not None:
         return _told(known)
