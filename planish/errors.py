@@ -132,7 +132,13 @@ def spelt_like(name: str, valid: Iterable[str]) -> str:
         spelt.setdefault(each.casefold(), []).append(each)
     # nearer than for options and axes: among hundreds of names something is always a little like another
     near = difflib.get_close_matches(name.casefold(), list(spelt), n=3, cutoff=0.7)
-    close = [each for key in near for each in spelt[key]][:3]
+    likeness = difflib.SequenceMatcher(b=name)
+
+    def unlike(each: str) -> float:
+        likeness.set_seq1(each)
+        return -likeness.ratio()
+
+    close = [each for key in near for each in sorted(spelt[key], key=unlike)][:3]
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 

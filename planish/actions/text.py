@@ -29,6 +29,16 @@ _FORMS: Final = {
     "int": (re.compile(r"\d{1,18}"), "a number"),
     "bool": (re.compile(r"true|false"), "true or false"),
 }
+_STEPS: Final = "write steps such as split(i, 6); lanes(j, 16)"
+_ELSEWHERE: Final = {
+    "bind": "local, or thread on CPUs", "cache_read": "stage(arg1, at=k.outer)", "compute_at": "stage(arg1, at=k.outer)",
+    "double_buffer": "stage(arg1, at=k.outer, buffers=2)", "fuse": "join(i, j)", "gpu_threads": "local(i, 32)", "interchange": "swap(i, j)",
+    "pack": "stage(arg1)", "pad": "pad_to(j, 16)", "parallel": "thread(i)", "parallelize": "thread(i)",
+    "prefetch": "stage(arg1, at=k.outer, buffers=2)", "reorder": "swap(i, j)", "store_at": "stage(arg1, at=k.outer)",
+    "strip_mine": "split(i, 8)", "tensorize": "tensor_core(…)", "tile": "split(i, 8); split(j, 8); swap(i.inner, j.outer)",
+    "vectorize": "upcast(j, 16) or lanes(j, 16)",
+}  # fmt: skip
+"""Words of Halide, TVM and MLIR for what has another name here."""
 
 
 @cache
@@ -54,6 +64,12 @@ ParameterNames: TypeAlias = Mapping[str, Collection[int]]
 """Which parameters of a kernel a function calls so; of several launches of one kernel, perhaps not the same ones."""
 
 
+def _written(field: ActionField) -> str:
+    """A field as it may be given: what has a default by name."""
+    default = str(field.default).lower() if isinstance(field.default, bool) else field.default
+    return field.name if field.required else f"{field.name}={default}"
+
+
 class _Reader:
     """A text, from its beginning to its end."""
 
@@ -62,6 +78,8 @@ class _Reader:
         self.file = file
         self.names = names
         self.at = 0
+        self.form = _STEPS
+        """How what is being read is written."""
 
     def peek(self) -> str:
         found = _TOKEN.match(self.text, self.at)
@@ -77,7 +95,7 @@ class _Reader:
         start = found.start(1) if found is not None else self.at
         shown = self.peek()
         what = "the end" if not shown else "the end of the line" if shown == "\n" else repr(shown)
-        remedy = remedy or "write steps such as split(i, 6); lanes(j, 16)"
+        remedy = remedy or self.form
         raise ParseError.at(
             f"found {what}", self.text, start, file=self.file, expected=expected, remedy=remedy
         )
@@ -90,12 +108,16 @@ class _Reader:
     def action(self) -> Action:
         kind = kinds().get(self.peek())
         if kind is None:
-            close = did_you_mean(self.peek(), kinds())
+            word = self.peek().lower()
+            close = word if word in kinds() else did_you_mean(word, kinds())
             hint = f"did you mean {close!r}? " if close else ""
+            if word in _ELSEWHERE:
+                hint = f"write {_ELSEWHERE[word]}; "
             self.fail("an action", remedy=f"{hint}actions are {', '.join(kinds())}")
         self.take()
-        self.expect("(")
         fields = fields_of(kind)
+        self.form = f"it is written {kind.word}({', '.join(map(_written, fields))})"
+        self.expect("(")
         values: dict[str, object] = {}
         while self.peek() != ")":
             if values and self.peek() != ",":
@@ -108,6 +130,7 @@ class _Reader:
         if lacking:
             self.fail(f"{lacking[0]} of {kind.word}")
         self.take()
+        self.form = _STEPS
         return kind(**values)
 
     def field(self, fields: tuple[ActionField, ...], known: Mapping[str, object]) -> ActionField:

@@ -21,9 +21,10 @@ from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
+from planish.dtypes import DType
 from planish.errors import DTypeError, PlanishError, ShapeError, did_you_mean
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import IndexOutOfRange
+from planish.frontend.tensor.operands import IndexOutOfRange, as_dtype
 from planish.frontend.tensor.spelling import PYTORCH, Call, UnknownOption, binds, respelled, signature
 from planish.tracebacks import shorten
 
@@ -70,17 +71,40 @@ _REPORTING: Final[set[CodeType]] = set()
 """The code of what reports."""
 
 
+def naming_dtypes(function: F) -> F:
+    """The function, whose `dtype` may also be a name, or NumPy's or torch's."""
+    own = signature(function)
+    if own is None or "dtype" not in own.parameters:
+        return function
+    place = list(own.parameters).index("dtype")
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        given = options.get("dtype") if len(args) <= place else args[place]
+        if given is None or given.__class__ is DType:
+            return function(*args, **options)
+        if len(args) <= place:
+            return function(*args, **{**options, "dtype": as_dtype(given)})
+        return function(*args[:place], as_dtype(given), *args[place + 1 :], **options)
+
+    return cast("F", call)
+
+
 def report_all(
-    namespace: dict[str, Any], names: Iterable[str], hot: Iterable[str] = (), like: ModuleType | None = None
+    namespace: dict[str, Any],
+    names: Iterable[str],
+    hot: Iterable[str] = (),
+    like: ModuleType | None = None,
+    prepared: Callable[[F], F] = lambda function: function,
 ) -> None:
     """Let the functions of these names report, and the constructors of classes; not those that are called millions of times.
 
-    They are called as the functions of that name in `like` are, too.
+    They are called as the functions of that name in `like` are, too. `prepared` is done to functions first.
     """
     for name in set(names) - set(hot):
         found = namespace[name]
         if isinstance(found, FunctionType) and found.__code__ not in _REPORTING:
-            made = namespace[name] = reporting(found, getattr(like, name, None))
+            made = namespace[name] = reporting(prepared(found), getattr(like, name, None))
             home = sys.modules.get(found.__module__)
             if home is not None and getattr(home, name, None) is found:
                 setattr(home, name, made)  # pickles look for it there

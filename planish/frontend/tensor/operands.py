@@ -157,7 +157,10 @@ def as_dtype(dtype: DTypeLike) -> DType:
         if type(dtype).__module__ == "torch":
             return as_dtype(str(dtype).removeprefix("torch."))
         raise DTypeError.at_caller(
-            f"{dtype!r} is not a dtype", "use one of planish's, such as planish.float32"
+            f"{dtype!r} is not a dtype",
+            "several sizes are one tuple: (2, 3)"
+            if isinstance(dtype, int)
+            else "use one of planish's, such as planish.float32",
         ) from None
 
 

@@ -275,7 +275,7 @@ class OpDef:
         """Check arity and attributes, then infer."""
         count = len(operand_types)
         if count < self.min_operands or (self.max_operands is not None and count > self.max_operands):
-            raise GraphError(f"{self.name} takes {arity_text(self)} operands, not {count}", op=self.name)
+            raise GraphError(f"{self.name} takes {arity_text(self)}, not {count}", op=self.name)
         if type(attrs) is not self.attrs_type:
             raise GraphError(
                 f"{self.name} takes {self.attrs_type.__name__}, not {type(attrs).__name__}", op=self.name
@@ -348,11 +348,11 @@ def find(name: str) -> OpDef:
 def arity_text(op: OpDef) -> str:
     """How many operands an op takes, in words."""
     if op.max_operands == op.min_operands:
-        return str(op.min_operands)
+        return f"{op.min_operands} operand{'' if op.min_operands == 1 else 's'}"
     return (
-        f"{op.min_operands} to {op.max_operands}"
+        f"{op.min_operands} to {op.max_operands} operands"
         if op.max_operands is not None
-        else f"at least {op.min_operands}"
+        else f"at least {op.min_operands} operands"
     )
 
 
