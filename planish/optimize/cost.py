@@ -20,7 +20,7 @@ from typing import Final
 from planish.dtypes import DType
 from planish.optimize.body import Body, overlapped
 from planish.optimize.expected import Estimate
-from planish.optimize.gpu.estimate import gpu_cost
+from planish.optimize.gpu.estimate import gpu_cost, least_gpu_cycles
 from planish.target import Target
 from planish.uop.nest import SIDE_BY_SIDE, closed_by, count, loops_of, trips
 from planish.uop.nest.access import PAGE, Access
@@ -52,13 +52,16 @@ def estimate(
 
 def _on_a_gpu(nest: Nest, target: Target) -> Estimate:
     found = gpu_cost(nest, target)
-    return Estimate(
-        found.cycles(target), found.parts, 0, (found.asked, found.memory), 0, 1.0, max(found.blocks, 1)
-    )
+    return Estimate(found.cycles(), found.parts, 0, (found.asked, found.memory), 0, 1.0, max(found.blocks, 1))
 
 
 def least_cycles(nest: Nest, target: Target) -> float:
-    """A bound: cycles of one core for a kernel's arithmetic in full vectors, or its memory fetched once, whichever takes longer."""
+    """A bound: cycles of one core for a kernel's arithmetic in full vectors, or its memory fetched once, whichever takes longer.
+
+    Of a GPU it is the cycles of all of it.
+    """
+    if target.is_gpu:
+        return least_gpu_cycles(nest, target)
     fused, work = _fused(nest), Body()
     for node in nest.nodes:
         is_reduction = node.op is Ops.REDUCE

@@ -21,6 +21,7 @@ from planish.errors import SettingsError, did_you_mean
 from planish.records import dataclass
 from planish.target import calibration
 from planish.target import host_features as features
+from planish.target.gpu_rates import H200, GpuRates
 from planish.target.powers import POWERS_OF_TWO
 from planish.uop import tensor_cores
 from planish.uop.matcher import Matcher
@@ -195,6 +196,8 @@ class Target:
     crosswise_terms: int = 256
     """Terms of a sum for which results may be stored crosswise, so that channels are in lanes. (Timed with 1×1 convolutions of 14²
     pixels: with 256 terms it takes 0.95 of the time of the kernel as it was, with 64 terms 1.05.)"""
+    rates: GpuRates | None = None
+    """Of a GPU, what work costs there."""
     device: str = "cpu"
     """The kind of device that runs its code (`planish.compiler.device_kinds`)."""
     arch: str = ""
@@ -282,7 +285,7 @@ _CUDA: Final = Target(
     half_folds=(8, 4, 2), access_bytes=16, aligned_bytes=16, buffer_alignment=256, predicated_stores=True,
     parallel=Parallel.GRID, cores=1, grid=((1 << 31) - 1, 65535, 65535), block=(1024, 1024, 64), block_threads=1024,
     warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), bytes_per_cycle=(40.0, 14.0),
-    ports=128.0, multiplies=128.0, loads=32.0, stores=32.0, launch=5000.0, tensor_cores=tensor_cores.NVIDIA, device="cuda", arch="sm_90a",
+    ports=128.0, multiplies=128.0, loads=32.0, stores=32.0, launch=5000.0, tensor_cores=tensor_cores.NVIDIA, device="cuda", arch="sm_90a", rates=H200,
     supported_ops=GPU_OPS, pairs=frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.CAST}),
 )  # fmt: skip
 

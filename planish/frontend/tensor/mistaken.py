@@ -104,7 +104,7 @@ def report_all(
     for name in set(names) - set(hot):
         found = namespace[name]
         if isinstance(found, FunctionType) and found.__code__ not in _REPORTING:
-            made = namespace[name] = reporting(prepared(found), getattr(like, name, None))
+            made = namespace[name] = reporting(prepared(cast("Any", found)), getattr(like, name, None))
             home = sys.modules.get(found.__module__)
             if home is not None and getattr(home, name, None) is found:
                 setattr(home, name, made)  # pickles look for it there

@@ -49,6 +49,7 @@ from planish.records import dataclass
 from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.matcher import Matcher, rule
 from planish.uop.nest import THREADS
+from planish.uop.nest.grid import fastest_thread
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, Axis, AxisType, Bufferize, Combine, Ops, UnrolledLanes
 from planish.uop.pattern import anything, node
@@ -78,8 +79,6 @@ _EXPANDED: Final = ALU | {
 }
 _COMPUTED_WITH: Final = {Ops.REDUCE: 1, Ops.SCAN: 1, Ops.WMMA: 3, Ops.FETCH: 1}
 """How many sources are values; ranges follow."""
-_NEAR: Final = 16
-"""Elements between neighbouring threads that still share what memory brings at once."""
 _TWIN: Final = 100
 """How far the axis of the loop that finishes a GROUP_REDUCE is from it."""
 
@@ -413,13 +412,8 @@ def in_warps(sink: UOp, warp: int) -> UOp:
 
 
 def _fastest(nodes: Sequence[UOp], threads: Sequence[UOp]) -> UOp:
-    """The axis of a block that most accesses to parameters move along by the least; of equals the innermost."""
-
-    def rank(r: UOp) -> tuple[int, tuple[int, ...]]:
-        steps = [stride(i, r) for n in nodes if is_global(n) for i in n.src[1:2] if r in i.ranges]
-        return sum(step is not None and 0 < abs(step) <= _NEAR for step in steps), r.order
-
-    return max(threads, key=rank)
+    indices = [i for n in nodes if is_global(n) for i in n.src[1:2]]
+    return fastest_thread(threads, lambda r: (stride(i, r) for i in indices if r in i.ranges))
 
 
 def is_global(place: UOp) -> bool:

@@ -14,6 +14,8 @@ from planish.uop.ranges import is_rank, kind_of
 
 _TELLING: Final = frozenset({Ops.RANGE, Ops.UNROLL, Ops.INDEX, Ops.REDUCE, Ops.DEFINE_LOCAL, Ops.BUFFERIZE})
 """What LOCAL memory follows from. It is asked for after every action that is tried, and most of a kernel has no part in it."""
+_BARRIERS: Final = 16
+"""Bytes for each tile that a copy engine fills: it tells when it is there, and is told when all are done with it."""
 
 
 def threads_of(sink: UOp) -> int:
@@ -89,4 +91,5 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False, final: bool = False) -> in
         return sum(kept[node] for node in several)
     rings = sum(size for node, size in kept.items() if cast("Bufferize", node.arg).buffers > 1)
     late = sum(size for node, size in kept.items() if cast("Bufferize", node.arg).late)
+    total += sum(_BARRIERS * cast("Bufferize", n.arg).buffers for n in kept if n.src[0].op is Ops.FETCH)
     return total + sum(kept.values()) - min(rings, late)
