@@ -240,7 +240,12 @@ def test_two_listeners_both_listen():
 
 def test_ops_of_no_rule_are_not_held_to_any(monkeypatch):
     asked = []
-    monkeypatch.setattr(matchers, "fitting", lambda variants, form: asked.append(form) or [])
+
+    def fitting(variants, form):
+        asked.append(form)
+        return []
+
+    monkeypatch.setattr(matchers, "fitting", fitting)
     m = Matcher("m", [ZERO])
     _t, a, b = leaves()
     assert m(a * b) is None
