@@ -11,10 +11,10 @@ from typing import Final
 
 from planish import dtypes
 from planish.schedule.elements import Elements, InMemory
-from planish.schedule.tensors import Dims, Tensors, full, same_dim
+from planish.schedule.tensors import Dims, Tensors, full
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
-from planish.uop.shape import shape
+from planish.uop.shape import same_dim, shape
 
 _FIRST: Final = 1 << 20
 """Numbers of the ranges that stand for positions while an index is looked at."""
