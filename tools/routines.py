@@ -12,7 +12,7 @@ import llvmlite.binding as llvm
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from planish.runtime import cpu, routines
-from planish.runtime.ready_routines import ARCHIVE, MADE_FOR, Archive, ReadyRoutine, digest, packed
+from planish.runtime.ready_routines import ARCHIVE, MADE_FOR, ReadyRoutine, RoutineArchive, digest, packed
 
 LLVM = ".".join(map(str, llvm.llvm_version_info))
 
@@ -25,7 +25,7 @@ def compiled(name: str, level: str) -> ReadyRoutine:
 
 
 def main() -> None:
-    before = Archive(ARCHIVE.read_bytes()) if ARCHIVE.exists() else None
+    before = RoutineArchive(ARCHIVE.read_bytes()) if ARCHIVE.exists() else None
     made: dict[tuple[str, str], dict[str, ReadyRoutine]] = {}
     for family in sorted(routines.ROUTINES.keys() - routines.BY_LIBRARY):
         for level in MADE_FOR:

@@ -68,7 +68,7 @@ def ready(name: str, processor: Processor) -> bytes | None:
     return None if found is None else found.image
 
 
-class Archive:
+class RoutineArchive:
     """The file, opened."""
 
     def __init__(self, content: bytes) -> None:
@@ -107,10 +107,10 @@ def packed(routines: Mapping[tuple[str, str], Mapping[str, ReadyRoutine]], llvm:
 
 
 @cache
-def _archive() -> Archive | None:
+def _archive() -> RoutineArchive | None:
     """The archive of the package; None if it is not of these files."""
     try:
-        archive = Archive(ARCHIVE.read_bytes())
+        archive = RoutineArchive(ARCHIVE.read_bytes())
         return archive if archive.sources == sources() else None
     except (OSError, ValueError, KeyError, zlib.error):
         return None

@@ -16,7 +16,7 @@ import planish as pn
 from planish.compiler import object_code
 from planish.runtime import cpu, elf, processors, ready_routines, routines
 from planish.runtime.processors import LEVELS, Processor
-from planish.runtime.ready_routines import MADE_FOR, Archive, ReadyRoutine, digest, packed
+from planish.runtime.ready_routines import MADE_FOR, ReadyRoutine, RoutineArchive, digest, packed
 from planish.runtime.routines.keys import KEYS
 from planish.runtime.routines.lapack import SCALARS
 
@@ -34,8 +34,8 @@ def tool() -> ModuleType:
     return module
 
 
-def archive() -> Archive:
-    return Archive(ready_routines.ARCHIVE.read_bytes())
+def archive() -> RoutineArchive:
+    return RoutineArchive(ready_routines.ARCHIVE.read_bytes())
 
 
 def x86(name: str, *features: str) -> Processor:
@@ -163,7 +163,7 @@ def test_what_is_packed_is_found_again() -> None:
         },
         ("fft", "x86-64-v4"): {"fft.a": ReadyRoutine("3", b"")},
     }
-    opened = Archive(packed(made, "1.2.3"))
+    opened = RoutineArchive(packed(made, "1.2.3"))
     assert opened.llvm == "1.2.3"
     assert {key: opened.block(*key) for key in made} == made
     assert opened.block("sort", "x86-64-v4") == {}

@@ -29,7 +29,7 @@ def _attrs(x: V) -> ops.DotAttrs:
     return ops.DotAttrs(wide, wide if x.dtype is dtypes.tfloat32 else x.dtype)
 
 
-class _Windows(NamedTuple):
+class _WindowLayout(NamedTuple):
     """How windows lie: one number per spatial axis each, and the groups of channels."""
 
     strides: Sequence[int]
@@ -45,9 +45,9 @@ class _Windows(NamedTuple):
 
 def _windows(
     space: int, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
-) -> _Windows:
+) -> _WindowLayout:
     strides, pads, gaps = (each_axis(given, space) for given in (stride, padding, dilation))
-    return _Windows(strides, pads, gaps, groups)
+    return _WindowLayout(strides, pads, gaps, groups)
 
 
 def _correlated(
@@ -64,7 +64,7 @@ def _correlated(
     return x.convolution(kernel, lhs, rhs, lhs, strides, padding, lhs_dilation, dilation, groups, _attrs(x))
 
 
-def _transposed(at: FxSite, x: V, weight: V, how: _Windows, output_padding: Sequence[int]) -> V:
+def _transposed(at: FxSite, x: V, weight: V, how: _WindowLayout, output_padding: Sequence[int]) -> V:
     """The derivative of a convolution by its input, which is one of the widened input."""
     spans = [(size - 1) * gap for size, gap in zip(sizes(at, weight)[2:], how.dilation, strict=True)]
     ends = [
@@ -143,7 +143,7 @@ def _fitted(found: V, like: V) -> V:
     return found.pad([0] * found.rank, high)
 
 
-def _by_input(at: FxSite, gradient: V, x: V, weight: V, how: _Windows) -> V:
+def _by_input(at: FxSite, gradient: V, x: V, weight: V, how: _WindowLayout) -> V:
     known, out, kernel = sizes(at, x)[2:], sizes(at, gradient)[2:], sizes(at, weight)[2:]
     axes = zip(known, out, how.strides, how.padding, kernel, how.dilation, strict=True)
     extra = [
@@ -153,7 +153,7 @@ def _by_input(at: FxSite, gradient: V, x: V, weight: V, how: _Windows) -> V:
     return _transposed(at, gradient, weight, how, extra)
 
 
-def _by_weight(at: FxSite, x: V, gradient: V, weight: V, how: _Windows) -> V:
+def _by_weight(at: FxSite, x: V, gradient: V, weight: V, how: _WindowLayout) -> V:
     """Correlates the input with the gradient: samples are summed over, so they take the place of channels."""
     strides, padding, dilation, groups = how
     batch, channels = x.dims[:2]
