@@ -98,8 +98,10 @@ def test_space_and_depth():
         else:
             wanted = x.reshape(2, 2, 2, 2, 3, 5).transpose(0, 1, 4, 2, 5, 3)
         equal(got, wanted.reshape(2, 2, 6, 10))
-    (back,) = run(lambda x: shaping.space_to_depth(shaping.depth_to_space(x, 2), 2), x)
-    equal(back, x)
+        (back,) = run(lambda x, m=mode: shaping.space_to_depth(shaping.depth_to_space(x, 2, m), 2, m), x)
+        equal(back, x)
+    with pytest.raises(GraphError, match="no mode 'X'"):
+        run(lambda x: shaping.space_to_depth(x, 1, "X"), x)
 
 
 def test_broadcasting():
