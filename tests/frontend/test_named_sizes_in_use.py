@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -211,3 +212,24 @@ def test_places_that_are_computed_are_written_in_order(place: str, kind: str) ->
         for threads in (1, 2):
             with pn.settings(threads=threads):
                 np.testing.assert_allclose(compiled(x, y), wanted, err_msg=f"{n} and {m}")
+
+
+BESIDE: dict[str, Callable[[Any, Any], Any]] = {
+    "n < y": operator.lt, "n <= y": operator.le, "n > y": operator.gt, "n >= y": operator.ge, "n == y": operator.eq,
+    "n != y": operator.ne, "n // y": operator.floordiv, "n % y": operator.mod, "n - y": operator.sub, "n / y": operator.truediv,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_size_beside_a_tensor_is_a_number(name: str) -> None:
+    """Element by element, on either side."""
+    made = BESIDE[name]
+    y = np.array([-3, 1, 4, 5, 7, 5])
+    compiled = pn.jit(
+        lambda x, y: (made(x.shape[0], y), made(y, x.shape[0])), dims={"x": (pn.Dim("n", 1, 40),), "y": None}
+    )
+    for size in (5, 7):
+        for given in (y, y.astype(np.float32)):
+            found = compiled(np.zeros(size, np.float32), given)
+            for ours, theirs in zip(found, (made(size, given), made(given, size)), strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-6)
