@@ -95,7 +95,7 @@ def report_all(
     names: Iterable[str],
     hot: Iterable[str] = (),
     like: ModuleType | None = None,
-    prepared: Callable[[F], F] = lambda function: function,
+    prepared: Callable[[Any], Any] = lambda function: function,
 ) -> None:
     """Let the functions of these names report, and the constructors of classes; not those that are called millions of times.
 

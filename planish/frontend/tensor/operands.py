@@ -156,13 +156,14 @@ def as_dtype(dtype: DTypeLike) -> DType:
     except TypeError:
         if type(dtype).__module__ == "torch":
             return as_dtype(str(dtype).removeprefix("torch."))
-        is_size = type(dtype).__name__ == "int"
-        raise DTypeError.at_caller(
-            f"{dtype!r} is not a dtype",
+        given: object = dtype
+        is_size = isinstance(given, int)
+        remedy = (
             "several sizes are one tuple: (2, 3)"
             if is_size
-            else "use one of planish's, such as planish.float32",
-        ) from None
+            else "use one of planish's, such as planish.float32"
+        )
+        raise DTypeError.at_caller(f"{dtype!r} is not a dtype", remedy) from None
 
 
 def _by_text(text: str) -> DType:
