@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from planish.errors import GraphError
 from planish.frontend.expression import LazyValue, Node, Parameter
+from planish.ptir import ops
+from planish.ptir.function import Function
 
 if TYPE_CHECKING:
     from planish.frontend.tensor.array import Tensor
@@ -53,6 +55,27 @@ def unknown(parameter: LazyValue, what: str | None = None, wanted: Iterable[Lazy
         f"{_DOING.get(what or '', _COMPUTE)}; {_PER_EXAMPLE if each else _STATIC}",
         op=what,
     )
+
+
+def refuse_named_sizes(function: Function, what: str | None) -> None:
+    """Refuse to compute what depends on a named size that nothing here binds: it belongs to a function that is being traced."""
+    bound = {symbol.name for value in function.params for symbol in value.type.symbols()}
+    named: dict[str, None] = {}
+    for inst in function.walk():
+        for value in inst.results:
+            if not value.type.is_static:
+                names = [symbol.name for symbol in value.type.symbols()]
+                if inst.op is ops.bind_dim:
+                    bound.update(names)
+                named.update(dict.fromkeys(names))
+    unknown_sizes = [name for name in named if name not in bound]
+    if unknown_sizes:
+        raise GraphError.at_caller(
+            f"the value of a tensor is asked for while a function is traced: it depends on the named size {unknown_sizes[0]},"
+            " which is not known yet",
+            _DECIDE,
+            op=what,
+        )
 
 
 def escaped(value: LazyValue, inside: str) -> GraphError:

@@ -233,3 +233,24 @@ def test_a_size_beside_a_tensor_is_a_number(name: str) -> None:
             found = compiled(np.zeros(size, np.float32), given)
             for ours, theirs in zip(found, (made(size, given), made(given, size)), strict=True):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda x: int(pn.asarray(x.shape[0]) + 0),
+        lambda x: bool(pn.sqrt(x.shape[0]) > 2),
+        lambda x: pn.arange(x.shape[0]).numpy(),
+        lambda x: float(pn.sum(pn.ones((x.shape[0], 2)))),
+        lambda x: pn.repeat(x, x.shape[0]),
+    ],
+)
+def test_the_number_of_a_size_is_not_known_while_a_function_is_traced(look: Callable[[Any], Any]) -> None:
+    """It was taken for 0."""
+
+    def function(x: Any) -> Any:
+        look(x)
+        return x
+
+    with pytest.raises(pn.PlanishError, match="named size"):
+        pn.jit(function, dims={"x": (pn.Dim("n", 2, 40),)})(pn.ones(7))

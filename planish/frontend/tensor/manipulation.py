@@ -391,6 +391,8 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
     if axis is None:
         given, axis = reshaped(given, (given.size,)), 0
     place = axis_of("repeat", axis, given.ndim, given.shape)
+    if isinstance(cast("object", repeats), Dim):
+        raise ShapeError.of("repeat", f"a named size, {repeats}, is no count", "give a number")
     if isinstance(repeats, int):
         if repeats < 0:
             raise ShapeError.of("repeat", f"cannot repeat {repeats} times")
