@@ -19,11 +19,12 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -60,23 +61,34 @@ Schedule = tuple[Action, ...]
 
 def kernels(wanted: str, target: Target) -> Iterator[tuple[str, UOp]]:
     """The kernels of all programs that are named so, as they come to stage 7; each lives until the next is asked for."""
-    machine = pipeline.Machine(target, lambda sink: ())
     seen: set[bytes] = set()
     for name, function, arguments in programs():
-        if wanted not in name:
-            continue
-        captured = compiler.prepare(
-            pn.jit(function).lower(*arguments).function, compiler.PIPELINE, routines=target.routines
-        )
-        with Table() as table:
-            for number, kernel in enumerate(plan(captured, table, target=target).kernels):
-                sink = kernel.sink
-                for stage in pipeline.STAGES:
-                    if stage.number < FIRST:
-                        sink = stage.run(sink, machine)
-                if sink.key not in seen:
-                    seen.add(sink.key)
-                    yield f"{name} #{number}", sink
+        if wanted in name:
+            yield from kernels_of(name, function, arguments, target, seen)
+
+
+def kernels_of(
+    name: str,
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    target: Target,
+    seen: set[bytes] | None = None,
+) -> Iterator[tuple[str, UOp]]:
+    """The kernels of one program that were not seen before."""
+    machine = pipeline.Machine(target, lambda sink: ())
+    seen = set() if seen is None else seen
+    captured = compiler.prepare(
+        pn.jit(function).lower(*arguments).function, compiler.PIPELINE, routines=target.routines
+    )
+    with Table() as table:
+        for number, kernel in enumerate(plan(captured, table, target=target).kernels):
+            sink = kernel.sink
+            for stage in pipeline.STAGES:
+                if stage.number < FIRST:
+                    sink = stage.run(sink, machine)
+            if sink.key not in seen:
+                seen.add(sink.key)
+                yield f"{name} #{number}", sink
 
 
 @dataclass(slots=True)
@@ -117,10 +129,10 @@ class Walks:
             if len(self.found) >= count:
                 break
             start = self.rng.choice([first, first, (), *known])
-            self.add(self._changed(start) if start and self.rng.random() < 0.6 else self._walked(start))
+            self.add(self.changed(start) if start and self.rng.random() < 0.6 else self._walked(start))
         return self.found
 
-    def _changed(self, schedule: Schedule) -> Schedule:
+    def changed(self, schedule: Schedule) -> Schedule:
         """Without one action, or with another amount of it."""
         place = self.rng.randrange(len(schedule))
         if self.rng.random() < 0.3:

@@ -6,8 +6,7 @@ somebody reads the message of an `UnknownName`, and never before. An entry is wh
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from planish.errors import spelt_like
@@ -100,15 +99,14 @@ def _told(entry: str) -> str:
     return f"; {entry[:-1]}" if entry.endswith(".") else f"; write {entry}"
 
 
-def hint(module: str, name: str, valid: Iterable[str]) -> str:
-    """The end of a message about a name that a module does not have."""
-    package = sys.modules[__package__]  # whose attributes its modules are
+def hint(module: str, name: str, valid: Iterable[str], names_of: Callable[[str], Collection[str]]) -> str:
+    """The end of a message about a name that a module does not have; `names_of` a part of planish it may be one."""
     known = _MODULES.get(module, {}).get(name)
     if known is not None:
         return _told(known)
     for room in _ROOMS:
         place = f"planish.{room}"
-        if place != module and name in getattr(package, room).__all__:
+        if place != module and name in names_of(room):
             return f"; it is {place}.{name}"
     return spelt_like(name, valid)
 

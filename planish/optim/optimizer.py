@@ -14,7 +14,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from planish.dtypes import float32, float64, int64
 from planish.elsewhere import OPTIMIZER, hint_of_object
@@ -76,6 +76,9 @@ class Updates(Protocol):
 
 class Optimizer:
     """Something that moves parameters against their gradients."""
+
+    kept: ClassVar[tuple[str, ...]] = ()
+    """Names of the slots that begin as zeros like the parameter."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -162,7 +165,7 @@ class Optimizer:
 
     def _slots(self, param: Tensor) -> Slots:
         """What is kept for a parameter."""
-        return {}
+        return {name: zeros_for(param) for name in self.kept}
 
     @abstractmethod
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:

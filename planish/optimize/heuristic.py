@@ -62,10 +62,10 @@ def _as_of_fixed_sizes(draft: Draft, sink: UOp, named: Mapping[str, int]) -> tup
 
 
 def rivals(sink: UOp, target: Target, attempt: Attempt, threads: int | None = None) -> list[Rival]:
-    """All that templates offer for a kernel, the cheapest first; nothing for a GPU, where the first that fits is taken."""
+    """All that templates offer for a kernel, the cheapest first."""
     draft = Draft(sink, target, attempt, cores=target.parallel is Parallel.CORES)
     nest = Nest.of(sink)
-    if not nest.writes or target.is_gpu:
+    if not nest.writes:
         return []
     found = {
         trial.sink: Rival(name, tuple(trial.actions), estimate(trial.sink, target, threads=threads))

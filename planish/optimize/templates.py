@@ -22,6 +22,8 @@ class Candidate(NamedTuple):
     name: str
     make: Callable[[Draft], bool]
     """Schedules the kernel of a draft; false if it does not fit after all."""
+    settled: bool = False
+    """Whether none that comes later is made where it fits: what the model says of them is not sure enough."""
 
 
 Template = Callable[[Draft, Nest], Iterable[Candidate]]
@@ -34,9 +36,9 @@ _CLEARLY: Final = 0.9
 """What a schedule has to cost by that of a candidate before it: by less the model cannot tell two nests apart."""
 
 
-def only(name: str, schedule: Callable[[Draft, Nest], bool]) -> Template:
+def only(name: str, schedule: Callable[[Draft, Nest], bool], *, settled: bool = False) -> Template:
     """A template that offers one schedule, whatever the kernel."""
-    return lambda draft, nest: [Candidate(name, lambda trial: schedule(trial, nest))]
+    return lambda draft, nest: [Candidate(name, lambda trial: schedule(trial, nest), settled)]
 
 
 def _threads(draft: Draft) -> int:
@@ -55,10 +57,7 @@ def _has_room(draft: Draft) -> bool:
 def choose_best(
     draft: Draft, nest: Nest, templates: Sequence[Template], finish: Finish = lambda draft: None
 ) -> bool:
-    """The cheapest candidate by the model, and of those that cost about the same the first; false, and nothing done, if none fits.
-
-    On a GPU, of which the model knows too little, it is the first that fits.
-    """
+    """The cheapest candidate by the model, and of those that cost about the same the first; false, and nothing done, if none fits."""
     target, threads = draft.target, _threads(draft)
     offered = [each for template in templates for each in template(draft, nest)]
     best, least, enough = None, float("inf"), -1.0
@@ -70,7 +69,7 @@ def choose_best(
             continue
         finish(trial)
         trial.template = candidate.name
-        if target.is_gpu or (best is None and number == len(offered) - 1):
+        if best is None and (candidate.settled or number == len(offered) - 1):
             best = trial
             break
         cycles = estimate(trial.sink, target, threads=threads).cycles

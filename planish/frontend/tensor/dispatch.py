@@ -94,7 +94,7 @@ def binary(
         if isinstance(x1, WeakTensor) or isinstance(x2, WeakTensor):
             return stay_weak(made, x1, x2)
         ways = _way(x1, first), _way(x2, second)
-        if ways[0] is None or ways[1] is None:
+        if ways[0] is None or ways[1] is None or (x1.__class__ is not Tensor and x2.__class__ is not Tensor):
             return made
         if len(pairs) >= _LARGEST:
             pairs.clear()

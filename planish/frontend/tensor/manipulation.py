@@ -405,7 +405,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
             "give one for all, or one per element",
         )
     # how long the result is depends on the counts: they have to be known
-    known = np.broadcast_to(counts.numpy(), (given.shape[place],))
+    known = np.broadcast_to(counts.numpy().astype(np.int64), (given.shape[place],))
     index = np.repeat(np.arange(given.shape[place]), known)
     return take(given, from_data(index.astype(np.int64)), axis=place)
 

@@ -4,6 +4,7 @@ Functions check what people get wrong, one by one. What nobody thought of (a dic
 NumPy's somewhere inside. `reporting` functions catch those: the error that leaves them names the function, what each parameter was given, the user's
 line and how it is called, is still a TypeError, ValueError or IndexError, and keeps the first one as its cause. Errors of the user's own
 functions, called from inside, pass as they are; and so do those of functions that a reporting one called: the outermost reports.
+A fault of ours looks the same from here: so the error says both, and the cause is kept.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def report_all(
     for name in set(names) - set(hot):
         found = namespace[name]
         if isinstance(found, FunctionType) and found.__code__ not in _REPORTING:
-            made = namespace[name] = reporting(prepared(found), getattr(like, name, None))
+            made = namespace[name] = reporting(prepared(cast("Any", found)), getattr(like, name, None))
             home = sys.modules.get(found.__module__)
             if home is not None and getattr(home, name, None) is found:
                 setattr(home, name, made)  # pickles look for it there
@@ -147,7 +148,7 @@ def _report(
     return kind.of(
         name,
         f"nothing can be done with {given} ({error})",
-        f"it is called as {name}{_signature(function, is_method)}",
+        f"it is called as {name}{_signature(function, is_method)}; if that is how it was called, the fault is planish's, and the cause above tells where",
     )
 
 

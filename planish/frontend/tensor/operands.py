@@ -325,6 +325,11 @@ def axis_of(name: str, axis: int, ndim: int, shape: Shape | None = None) -> int:
     return number % ndim
 
 
+def line_of(name: str, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """A tensor and one of its axes; without one, all elements in a line."""
+    return (reshaped(x, (x.size,)), 0) if axis is None else (x, axis_of(name, axis, x.ndim, x.shape))
+
+
 def axes_of(name: str, axis: Axis | Sequence[int], x: Tensor) -> tuple[int, ...]:
     """Axes counted from the front, in ascending order; all for None."""
     if axis is None:

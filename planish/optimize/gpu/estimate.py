@@ -1,117 +1,134 @@
-"""What a scheduled kernel costs on a GPU, in cycles of the whole: it ranks candidates of a search before any is measured.
+"""What a scheduled kernel costs on a GPU, in cycles of the whole: it chooses among templates, and ranks the candidates of a search.
 
-Four bounds, of which the longest counts most: bytes of memory, each fetched once, in whole sectors; bytes that multiprocessors ask the
-second cache for; instructions; and how long a multiprocessor waits when too little is under way at once. Blocks come in rounds.
+What a kernel asks for is counted (`work.py`), what that costs is data of the target (`planish.target.gpu_rates`). Five bounds: arithmetic; lines that the accesses of
+warps touch; bytes of memory, each fetched once; products of tensor cores; and how long threads wait, one wait after the other, for memory, for each other, and for the steps of their loops.
+Blocks come in waves, as many at once as there are registers, LOCAL memory and threads for: waits are those of a wave, and the last round leaves some multiprocessors without work.
+Products on tensor cores that read LOCAL memory have a model of their own, in the same cycles (`core_tiles.py`, `planish.target.rounds`).
 """
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, log2
 from typing import Final, NamedTuple
 
-from planish.optimize.body import overlapped
+from planish.optimize.gpu.core_tiles import core_tile
+from planish.optimize.gpu.work import Work, work_of
 from planish.target import Target
-from planish.uop.nest import LANES, OUTPUT, SEQUENTIAL, THREADS, count
-from planish.uop.nest.access import Access
+from planish.target.gpu_rates import H200, GpuRates
+from planish.uop.nest import count
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
-from planish.uop.ops import ALU, Ops, TensorCore
-from planish.uop.ranges import kind_of
-from planish.uop.weights import weight
+from planish.uop.ops import Ops
 
-_SECTOR: Final = 32
-"""Bytes that memory moves at least."""
-_UNDER_WAY: Final = 32 << 10
-"""Bytes that a multiprocessor has to have asked for to be served at full speed: a microsecond's worth."""
-_RESIDENT: Final = (2048, 32)
-"""Threads and blocks of a multiprocessor, at most."""
-_AHEAD: Final = 4
-"""Iterations of a loop whose loads the compiler brings forward."""
-_TILED: Final = 4096
-"""Products of a tensor core per cycle and multiprocessor."""
+_WARP: Final = 32
+_ROOM: Final = 1024
+"""Bytes of LOCAL memory that a block takes beside what it asks for."""
+_MOST_REGISTERS: Final = 255
+_BUSY: Final = 8
+"""Warps that keep tensor cores busy."""
+_LAST: Final = 0.5
+"""Of the last of several rounds of blocks, how much is idle on the average."""
+_SOME: Final = 0.6
+"""Of all multiprocessors, how many are enough for memory to be read at full speed."""
 
 
 class GpuCost(NamedTuple):
-    """Cycles by what they are spent on, and bytes: those asked of the second cache, and those of memory."""
+    """Cycles by what they are spent on, and bytes: those that warps ask for, and those of memory."""
 
     parts: dict[str, float]
     asked: int
     memory: int
     blocks: int
+    rates: GpuRates
 
-    def cycles(self, target: Target) -> float:
+    def cycles(self) -> float:
         """The whole."""
-        return overlapped(*self.parts.values()) + target.launch
+        bound = max(self.parts.values())
+        return self.rates.begin + bound + self.rates.hidden * (sum(self.parts.values()) - bound)
 
 
 def gpu_cost(nest: Nest, target: Target) -> GpuCost:
-    """What a kernel takes if all multiprocessors share it evenly, but for the last round of blocks."""
-    threads = count(r for r in nest.ranges if kind_of(r) in THREADS)
-    blocks = max(count(r for r in nest.ranges if kind_of(r) in OUTPUT), 1)
-    resident = max(min(_RESIDENT[0] // max(threads, 32), _RESIDENT[1]), 1)
-    rounds = -(-blocks // (target.workers * resident)) * target.workers * resident / blocks
-    idle = max(min(rounds, 2.0), target.workers / blocks)
-    asked, accesses, wide = 0.0, 0.0, 1.0
-    seen: dict[UOp, float] = {}
-    for access in nest.accesses:
-        if not access.in_memory:
-            accesses += count(_all(access)) / _vector(access)
-            continue
-        vector = _vector(access)
-        moved = count(_all(access)) * access.dtype.itemsize / _efficiency(access, vector)
-        asked += moved
-        accesses += count(_all(access)) / vector
-        own = access.footprint((*access.loops, *access.lanes))
-        seen[access.memory] = max(seen.get(access.memory, 0.0), min(moved, own))
-        loops = [r for r in access.loops if kind_of(r) in SEQUENTIAL and kind_of(r) not in OUTPUT]
-        ahead = min(_AHEAD, count(loops[-1:]))
-        side = prod(r.vmax + 1 for r in access.lanes if kind_of(r) in LANES)
-        if not access.is_store:
-            wide = max(wide, side * ahead * access.dtype.itemsize)
-    memory = sum(seen.values())
-    second, first = target.bytes_per_cycle[0] * target.workers, target.bytes_per_cycle[-1] * target.workers
-    under_way = wide * threads * min(resident, -(-blocks // target.workers))
-    slow = max(_UNDER_WAY / under_way, 1.0)
-    issue = target.ports * target.workers
-    parts = {
-        "memory": memory / first * slow,
-        "L2": asked / second * idle,
-        "access": accesses / (target.loads * target.workers) * idle,
-        "compute": _operations(nest, issue, target.workers) * idle,
+    """What a kernel takes."""
+    rates, work = target.rates or H200, work_of(nest, target)
+    tile = core_tile(nest, work.local)
+    parts = _parts(work, rates, target)
+    if tile is not None:
+        cycles = tile.cycles(target)
+        if tile.fetched:
+            parts = {"tiles": cycles}
+        else:  # threads bring operands, and make them of what they read
+            late = rates.copied if tile.buffers > 1 else rates.copied_at_once
+            parts = {"tiles": cycles * late, "compute": parts["compute"], "access": parts["access"]}
+    return GpuCost(parts, int(work.sectors), int(work.unique), work.blocks, rates)
+
+
+def least_gpu_cycles(nest: Nest, target: Target) -> float:
+    """A bound, of a kernel before any action: what it reads and writes once, or what it computes, by all multiprocessors at full speed."""
+    rates, work = target.rates or H200, work_of(nest, target)
+    products = [n for n in nest.reductions if n.arg is Ops.ADD and n.src[0].op is Ops.MUL]
+    bits = [_multiplied(n, target) for n in products]
+    if products and all(bits):
+        terms = sum(count(n.src[0].ranges) * each for n, each in zip(products, bits, strict=True))
+        computed = terms / rates.walked
+    else:
+        computed = work.instructions / _WARP / rates.instructions
+    return rates.begin + max(_memory(work, rates, target), computed / target.workers)
+
+
+def _multiplied(product: UOp, target: Target) -> int:
+    """Bits of the factors of a sum of products, if tensor cores multiply such; else 0."""
+    kinds = {core.inputs for core in target.tensor_cores if not core.is_rough}
+    factors = [source.src[0] if source.op is Ops.CAST else source for source in product.src[0].src]
+    return max(each.dtype.bits for each in factors) if all(each.dtype in kinds for each in factors) else 0
+
+
+def _resident(work: Work, rates: GpuRates, target: Target) -> int:
+    """Blocks that a multiprocessor runs at once."""
+    each, of_sums, doubled, of_loads = rates.registers
+    registers = each + of_sums * work.sums + doubled * log2(1 + work.sums) + of_loads * work.held
+    threads = ceil(work.threads / _WARP) * _WARP
+    found = min(
+        rates.resident_threads // threads,
+        rates.resident_blocks,
+        int(target.block_registers / (min(registers, _MOST_REGISTERS) * threads)),
+        rates.shared_bytes // (work.local + _ROOM),
+    )
+    return max(found, 1)
+
+
+def _memory(work: Work, rates: GpuRates, target: Target) -> float:
+    return work.unique * _far(work, rates) / (rates.memory * target.workers)
+
+
+def _far(work: Work, rates: GpuRates) -> float:
+    """How much of what is read comes from memory: what is little was just written by the kernel before, and is in the second cache."""
+    least, most = rates.near_bytes
+    return min(max((work.unique - least) / (most - least), 0.0), 1.0)
+
+
+def _parts(work: Work, rates: GpuRates, target: Target) -> dict[str, float]:
+    workers, resident = target.workers, _resident(work, rates, target)
+    mine = ceil(work.blocks / workers)
+    together = min(resident, mine)
+    each = work.blocks / workers
+    idle = mine / each if mine <= resident else 1 + _LAST * resident / each
+    far = _far(work, rates)
+    warps = ceil(work.threads / _WARP) * together
+    computed = work.instructions / rates.instructions + work.loops * rates.loop + work.places * rates.place
+    touched = work.lines * rates.line + work.shared * rates.shared_line
+    hidden = 1 - 2 ** (-min(warps, _BUSY) / rates.warps)
+    waits = (
+        work.waits * (rates.far_wait if far > _LAST else rates.near_wait)
+        + work.ordered * rates.ordered_wait
+        + work.barriers * rates.barrier
+        + work.shuffles * rates.shuffle
+        + work.finish * rates.finish
+        + work.serial * rates.step
+    )
+    return {
+        "compute": computed / workers * idle,
+        "access": touched / workers * idle,
+        "memory": _memory(work, rates, target) * max(1.0, _SOME * workers / min(work.blocks, workers)),
+        "tensor cores": (work.tiled / (rates.tiled * hidden) + work.walked / rates.walked) / workers * idle,
+        "waiting": waits * max(mine / together, 1.0) + mine * rates.block,
     }
-    return GpuCost(parts, int(max(asked, memory)), int(memory), blocks)
-
-
-def _all(access: Access) -> tuple[UOp, ...]:
-    return (*access.loops, *access.lanes)
-
-
-def _vector(access: Access) -> int:
-    """Neighbours that one thread moves by one access."""
-    for r in access.lanes:
-        if kind_of(r) in LANES and access.steps.get(r) == 1:
-            return max(min(r.vmax + 1, 16 // access.dtype.itemsize), 1)
-    return 1
-
-
-def _efficiency(access: Access, vector: int) -> float:
-    """The bytes that threads asked for, by those of the sectors that they lie in."""
-    each = vector * access.dtype.itemsize
-    for r in access.lanes:
-        step = access.steps.get(r)
-        if kind_of(r) in THREADS and step is not None and 0 <= step <= vector:
-            return float(min(r.vmax + 1, 32)) if step == 0 else 1.0
-    return min(each / _SECTOR, 1.0)
-
-
-def _operations(nest: Nest, issue: float, workers: int) -> float:
-    """Cycles of arithmetic."""
-    total = 0.0
-    for node in nest.nodes:
-        if isinstance(node.arg, TensorCore) and node.op is Ops.WMMA:
-            total += prod(node.arg.dims) * count(node.ranges) / (_TILED * workers)
-        elif (node.op in ALU or node.op is Ops.CAST) and not node.dtype.is_index and not node.dtype.is_bool:
-            total += weight(node.op) * count(node.ranges) / issue
-        elif node.op is Ops.REDUCE:
-            total += count(node.src[0].ranges) / issue
-    return total

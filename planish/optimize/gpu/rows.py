@@ -6,7 +6,8 @@ through it once. Short rows share a block.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from math import prod
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import EACH, SHORT, WARP, at_once, fitted, is_little, shared
 from planish.optimize.gpu.products import is_product
 from planish.optimize.lanes import contiguous_reduced
+from planish.optimize.templates import Candidate
 from planish.uop.nest import closed_by, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -40,6 +42,9 @@ _SEVERAL: Final = (32, 16, 8, 4, 2)
 """Rows of a block."""
 _BUSY: Final = 256
 """Threads of each multiprocessor that keep memory busy."""
+_MANY: Final = 4
+"""How many times as many threads may be faster where sums are long and results are few: 16 x 300 x 777 halves, over the outer two, took 11.8 us by two
+teams for each sum, and 4.1 us by eight (H200)."""
 _FILLED: Final = 128
 """Threads of a block that short rows share."""
 _SHORT_MORE: Final = (1, 1)
@@ -61,7 +66,18 @@ class Team(NamedTuple):
     """Neighbours that each takes at a time."""
 
 
-def share_rows(draft: Draft, view: Nest) -> bool:
+def rows(draft: Draft, view: Nest) -> Iterator[Candidate]:
+    """Rows that share a block where they are short; or each has its own; or many threads, where there are few.
+
+    Rows that are kept and made longer do not share a block: only of one are the registers of its threads sure to be theirs (`own_registers.py`). (Variance of
+    5000 x 1700: 14.3 us two to a block, 9.4 us one; layer norm of 9000 x 900: 23.6 us four, 19.0 us one.)
+    """
+    yield Candidate("rows", partial(_share, view=view, alone=False))
+    yield Candidate("rows, each alone", partial(_share, view=view, alone=True))
+    yield Candidate("rows of many threads", partial(_share, view=view, alone=False, more=_MANY))
+
+
+def _share(draft: Draft, view: Nest, *, alone: bool, more: int = 1) -> bool:
     """Reductions along neighbours: a block for a row, or for a few short ones."""
     sums = _shared_sums(view)
     along = [_along(view, reduction) for reduction in sums]
@@ -70,11 +86,11 @@ def share_rows(draft: Draft, view: Nest) -> bool:
     if all(contiguous_reduced(view, each) is None for each in sums):
         return False
     reduced = list(dict.fromkeys(axis for axis in along if axis is not None))
+    usual, size = not alone and more == 1, size_of(reduced[0])
     if len({axis.src[0] for axis in reduced}) != 1:
-        return _several_lengths(draft, view, reduced)
-    size = size_of(reduced[0])
+        return usual and _several_lengths(draft, view, reduced)
     if not size:
-        return _masked_rows(draft, view, reduced)
+        return usual and _masked_rows(draft, view, reduced)
     if size < _SHORTEST:
         return False
     found = _team(draft, size, at_once(draft, view))
@@ -102,8 +118,17 @@ def share_rows(draft: Draft, view: Nest) -> bool:
     if not written:
         written = _spread(draft, view, sums, team)
     rows = prod(max(draft.left(r), 1) for r in view.outputs)
-    team *= _more(draft, view, sums, reduced, rows * team)
+    others = _more(draft, view, sums, reduced, rows * team // more)
+    if more > 1 and others <= max(_fair(rows * team, draft.target.workers), 1):
+        return False
+    team *= others
     several = min(max(_FILLED // team, 1), max(rows // draft.target.workers, WARP // team, 1))
+    padded = size % (wide * team // others) != 0
+    apart = several > 1 and team >= WARP
+    if alone and not apart:
+        return False
+    if apart and (alone or (view.rows and padded)):
+        several = 1
     _together(draft, [r for r in reversed(view.outputs) if r not in written], several)
     return True
 
@@ -161,9 +186,14 @@ def _spread(draft: Draft, view: Nest, sums: Sequence[UOp], team: int) -> list[UO
     return []
 
 
+def _fair(threads: int, workers: int) -> int:
+    """How many times as many threads keep memory busy."""
+    return EACH * workers * _BUSY // max(threads, 1)
+
+
 def _more(draft: Draft, view: Nest, sums: Sequence[UOp], reduced: Sequence[UOp], threads: int) -> int:
     """Threads that share another axis of all sums as well, where a GPU is idle otherwise: sums of channels over many pictures."""
-    most = EACH * draft.target.workers * _BUSY // threads
+    most = _fair(threads, draft.target.workers)
     others = [max(closed_by(each) - {*reduced}, key=size_of, default=reduced[0]) for each in sums]
     size = size_of(others[0])
     if view.rows or reduced[0] in others or any(size_of(axis) != size for axis in others):

@@ -37,14 +37,14 @@ _PIECES: Final = (8, 4, 2)
 """Accesses of each of them: none can begin before the index is there."""
 
 
-def stream_elements(draft: Draft, view: Nest, apart: Collection[UOp] = ()) -> None:
+def stream_elements(draft: Draft, view: Nest, apart: Collection[UOp] = (), most: int = _BLOCK) -> None:
     """Neighbours for each thread, and threads for the last axes: as many as there is LOCAL memory for, if they keep rows.
 
-    Axes that are told `apart` stay loops.
+    Axes that are told `apart` stay loops; a block has so many threads at `most`.
     """
     for wide, block in _WAYS:
         trial = draft.copy()
-        _stream(trial, view, block, at_once(draft, view) if wide else 1, apart)
+        _stream(trial, view, min(block, most), at_once(draft, view) if wide else 1, apart)
         if not view.rows or local_bytes(trial.sink, final=True) <= draft.target.local_bytes:
             draft.adopt(trial)
             return

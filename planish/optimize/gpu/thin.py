@@ -25,7 +25,9 @@ from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
 
 _FEW: Final = 4
-"""Rows whose products each thread adds up by itself: with more, it takes longer than the memory."""
+"""Rows whose products each thread adds up by itself: with more, it takes longer than the memory, so that others may do it faster."""
+_MOST: Final = 16
+"""Rows that a thread has registers for."""
 _LONG: Final = 64
 """Columns, at least."""
 _ACCESS: Final = 16
@@ -80,18 +82,22 @@ def thin_of(view: Nest) -> Thin | None:
     return Thin(matrix, rows, columns[-1], along, inside)
 
 
-def thin_product(draft: Draft, view: Nest, *, stored: bool) -> bool:
-    """Few rows against a long matrix; `stored`: one whose elements are narrower than what is computed with."""
+def thin_product(draft: Draft, view: Nest, *, stored: bool, several: bool = False) -> bool:
+    """Few rows against a long matrix, or `several`; `stored`: one whose elements are narrower than what is computed with."""
     found = thin_of(view)
     if found is None:
         return False
     rows = 1
     for r in found.rows:
-        rows *= size_of(r) or _FEW + 1
+        rows *= size_of(r) or _MOST + 1
     narrow = found.matrix.dtype.itemsize == 1
     wide = next((n for n in _widths(found) if size_of(found.along) % n == 0), 1)
     left = size_of(found.along) // wide
-    if rows > _FEW or narrow is not stored or (rows == 1 and not narrow and left not in _SHORT_TEAMS):
+    if (
+        not (_FEW < rows <= _MOST if several else rows <= _FEW)
+        or narrow is not stored
+        or (rows == 1 and not narrow and left not in _SHORT_TEAMS)
+    ):
         return False
     team = next((n for n in _TEAMS if left % n == 0 and (left >= EACH * n or n == WARP)), 0)
     team = left if left in _SHORT_TEAMS else team

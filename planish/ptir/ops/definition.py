@@ -10,8 +10,8 @@ The functions of an op:
 - `verify(inst)` yields the problems that inference cannot see.
 - `fold(inst, constants)` simplifies one instruction given the literals of its constant operands (None where
   an operand is not constant). Without it, an op whose operands are all constant is evaluated.
-- `evaluate(arrays, attrs, types, call)` computes on NumPy arrays; `types` are the result types with every
-  size known, `call(i, arguments)` runs region `i`.
+- `evaluate(arrays, attrs, types)` computes on NumPy arrays; `types` are the result types with every size
+  known. Of an op with regions it takes `call` too: `call(i, arguments)` runs region `i`.
 """
 
 from __future__ import annotations
@@ -203,7 +203,9 @@ RegionCall: TypeAlias = Callable[[int, Arrays], Results]
 InferFn: TypeAlias = Callable[[Types, A, Regions], ResultTypes]
 VerifyFn: TypeAlias = Callable[["Inst"], Iterable[str]]
 FoldFn: TypeAlias = Callable[["Inst", Sequence[Literal | None]], FoldResult]
-EvaluateFn: TypeAlias = Callable[[Arrays, A, Types, RegionCall], Results]
+EvaluateFn: TypeAlias = (
+    Callable[[Arrays, A, Types], Results] | Callable[[Arrays, A, Types, RegionCall], Results]
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -215,7 +217,7 @@ class OpDef:
     attrs_type: type[Attrs]
     arity: int | tuple[int, int | None]
     infer: InferFn[Attrs]
-    evaluate: EvaluateFn[Attrs] | None = None
+    evaluate: Callable[..., Results] | None = None
     fold: FoldFn | None = None
     fold_when: FoldWhen = FoldWhen.ALL_CONSTANT
     verify: VerifyFn | None = None
@@ -301,8 +303,7 @@ def define(
     """Register an op and return it; a family module binds it to a module attribute of the same name. `traits` are fields of `OpDef`."""
     if name in REGISTRY:
         raise GraphError(f"op {name} is defined twice", op=name)
-    functions = cast("InferFn[Attrs]", infer), cast("EvaluateFn[Attrs] | None", evaluate)
-    op = REGISTRY[name] = OpDef(name, key, attrs, arity, *functions, **traits)
+    op = REGISTRY[name] = OpDef(name, key, attrs, arity, cast("InferFn[Attrs]", infer), evaluate, **traits)
     return op
 
 
@@ -379,7 +380,7 @@ constant: Final = define(
     ConstantAttrs,
     arity=0,
     infer=_infer_constant,
-    evaluate=lambda arrays, attrs, types, call: (attrs.literal.array(),),
+    evaluate=lambda arrays, attrs, types: (attrs.literal.array(),),
     foldable=False,
     doc="Tensor data known at compile time.",
 )

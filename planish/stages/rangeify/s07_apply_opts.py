@@ -22,59 +22,23 @@ Holds afterwards: the same values are stored at the same places (float sums may 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Final, cast
 
 from planish.actions.base import Action, Refusal, apply_action
 from planish.target import TARGETS, Target
-from planish.uop.laws import memory_of
-from planish.uop.nest import closed_by
+from planish.uop.nest.grid import block_axes
 from planish.uop.nest.kernel import Nest
-from planish.uop.nest.memory import local_bytes, threads_of
+from planish.uop.nest.memory import local_bytes
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.ops import Axis, AxisType
 from planish.uop.rewrite import substitute
 
-_RECOMPUTED, _FREE = 64, 8
-"""The longest reductions that every block may compute anew, if it is idle otherwise, and in any case."""
-_RESIDENT: Final = 2048
-"""Threads that a multiprocessor has at once."""
 _SCALAR: Final = TARGETS["scalar"]
-
-
-def _terms(node: UOp) -> int:
-    return prod(r.vmax + 1 for r in closed_by(node))
-
-
-def _is_copy(node: UOp) -> bool:
-    """Whether it keeps what it reads of a parameter (STAGE): every block fetches its own piece."""
-    if node.op is not Ops.BUFFERIZE:
-        return False
-    computed = node.src[0].toposort(lambda n: n.op is not Ops.INDEX)
-    return not any(
-        n.op in {Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.WMMA}
-        or (n.op is Ops.INDEX and memory_of(n).op is Ops.DEFINE_REG)
-        for n in computed
-    )
 
 
 def to_grid(sink: UOp, workers: int = 1 << 62) -> UOp:
     """The kernel with its output loops as blocks of a grid, as far as that costs nothing, or short sums that idle threads make again."""
-    facts = Nest.of(sink)
-    kept = [n for n in facts.nodes if n.op in {Ops.REDUCE, Ops.BUFFERIZE} and not _is_copy(n)]
-    kept = [n for n in kept if _terms(n) > _FREE]
-    costly = [n for n in kept if _terms(n) > _RECOMPUTED]
-    free = [
-        r
-        for r in facts.axes(AxisType.LOOP)
-        if r not in facts.ordered
-        and all(closing.op is Ops.END for closing in facts.closers.get(r, ()))
-        and all(r in closed_by(end) for end in facts.outer_ends)
-        and all(r in node.ranges for node in costly)
-    ]
-    chosen = [r for r in free if all(r in node.ranges for node in kept)]
-    if prod(r.vmax + 1 for r in free) * threads_of(sink) <= _RESIDENT * workers:
-        chosen = free
+    chosen = block_axes(Nest.of(sink), workers)
     exchange = {r: r.replace(arg=cast("Axis", r.arg)._replace(kind=AxisType.GLOBAL)) for r in chosen}
     return substitute(sink, exchange)
 
