@@ -375,5 +375,5 @@ def test_two_numbers_of_pythons(name: str) -> None:
     for a, b in ((3, 2), (4.0, 0.5), (3, 2)):
         wanted = getattr(np, name)(a, b)
         compiled = pn.jit(lambda x, a=a, b=b: x + made(a, b))
-        np.testing.assert_allclose(compiled(pn.zeros(2)), np.float32([wanted, wanted]), rtol=1e-6)
+        np.testing.assert_allclose(compiled(pn.zeros(2)), np.array([wanted, wanted], np.float32), rtol=1e-6)
         np.testing.assert_allclose(made(a, b), wanted, rtol=1e-6)
