@@ -19,7 +19,7 @@ import multiprocessing
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import exp, log
 from pathlib import Path
@@ -58,7 +58,7 @@ _TRIED = 4
 """Kernels after which it is given up if nothing could be run."""
 _VARIED = ("other machine", "neighbour")
 """What schedules are called that no template offers."""
-_MACHINES = (
+_MACHINES: Sequence[Callable[[Target], Target]] = (
     lambda t: replace(t, workers=t.workers // 4),
     lambda t: replace(t, workers=t.workers * 4),
     lambda t: replace(t, block_threads=256),

@@ -21,7 +21,9 @@ def check(seed: int) -> None:
         return getattr(ones.at[at], program.kind)(y)
 
     m = pn.Dim("m", 1, 300)
-    dims: dict[str | int, Any] = {"x": (pn.Dim("n", 1, 40),), "y": (m, ...), "idx": (m,)} if program.named else {}
+    dims: dict[str | int, Any] = (
+        {"x": (pn.Dim("n", 1, 40),), "y": (m, ...), "idx": (m,)} if program.named else {}
+    )
     x, y, idx = program.given(seed)
     wanted = program.meant(y, idx)
     made = []

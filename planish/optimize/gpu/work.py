@@ -57,26 +57,18 @@ class Work(NamedTuple):
     """The same of what says where something is."""
     loops: float
     """Iterations of loops of a warp."""
-    requests: float
-    """Accesses of warps to memory."""
     lines: float
-    """Lines that they look for."""
+    """Lines of memory that warps look for."""
     shared: float
     """Lines of LOCAL memory that warps read or write."""
     sectors: float
     """Bytes of all sectors that warps ask for, however often."""
-    reach: float
-    """Bytes of sectors of every block, each counted once for a block."""
     unique: float
     """Bytes of parameters that are touched at all, each counted once."""
-    written: float
-    """Of these, bytes that are written."""
     waits: float
     """How often a thread waits for memory, one time after the other."""
     ordered: float
     """The same where it reads what it may just have written."""
-    under_way: float
-    """Bytes that a thread has asked for at once."""
     barriers: float
     """How often a block waits for all of its threads."""
     shuffles: float
@@ -174,10 +166,9 @@ class _Counting:
     def work(self) -> Work:
         nest, warp = self.nest, self.warp
         warps = self.blocks * warp.warps
-        requests = lines = shared = sectors = held = written = 0.0
+        lines = shared = sectors = held = 0.0
         unique: dict[UOp, int] = {}
-        reach: dict[UOp, float] = {}
-        chains: dict[tuple[UOp, ...], tuple[float, float]] = {}
+        chains: dict[tuple[UOp, ...], float] = {}
         in_order: dict[tuple[UOp, ...], float] = {}
         changed = {a.memory for a in nest.accesses if a.is_store} & {
             a.memory for a in nest.accesses if not a.is_store
@@ -194,42 +185,34 @@ class _Counting:
                     moved = seen.active * seen.vector * access.dtype.itemsize / LINE
                     shared += mine * each * max(moved, 1.0)
                 continue
-            requests += mine * each
             lines += mine * each / seen.accesses * seen.lines
             asked = mine * each / seen.accesses * seen.sectors * SECTOR
             sectors += asked
             own = self._own_loops(access)
             whole = access.footprint((*access.loops, *access.lanes))
-            a_block = access.footprint((*own, *access.lanes))
-            reach[access.memory] = max(reach.get(access.memory, 0.0), min(a_block, asked / self.blocks))
             unique[access.memory] = max(unique.get(access.memory, 0), int(min(whole, asked)))
             if access.is_store:
-                written += min(whole, asked)
                 continue
-            words = lanes * access.dtype.itemsize / _WORD
             if access.memory in changed and any(r in nest.ordered for r in own):
                 in_order[own] = self.times(own)  # the next read may be of what was just written
                 continue
             chain, ahead = self._chain(access, own)
-            old = chains.get(chain, (0.0, 1.0))
-            chains[chain] = old[0] + words * (ahead if access.place in self.rings else 1), max(old[1], ahead)
+            chains[chain] = max(chains.get(chain, 1.0), ahead)
             if access.place not in self.rings:
-                held = max(held, words)
+                held = max(held, lanes * access.dtype.itemsize / _WORD)
         for core in self.in_registers:
             for value, elements in zip(core.src[:2], _operands(core), strict=True):
                 nbytes = elements * value.dtype.scalar.itemsize
                 if any(n.op is Ops.BUFFERIZE for n in value.toposort()):
                     shared += warps * self._of(value) * max(nbytes / LINE, 1.0)
-        waits = sum(self.times(chain) / ahead for chain, (_, ahead) in chains.items())
-        under_way = max((words * _WORD * min(ahead, _AHEAD) for words, ahead in chains.values()), default=0.0)
+        waits = sum(self.times(chain) / ahead for chain, ahead in chains.items())
         at_once = _PASSED if warp.threads % WARP == 0 else 1
         passing = sum(trips(r) / at_once for r in self.claimed)
         barriers, shuffles, finish = self._together()
         return Work(
             self.blocks, warp.threads, max(local_bytes(nest.sink, final=True) - sum(self.private.values()), 0), self._sums(), held,
-            self._instructions(warps) + passing * _PASSING * warps, self._places(warps), self._iterations(warps), requests, lines, shared, sectors,
-            self.blocks * sum(reach.values()), sum(unique.values()), written, waits + passing,
-            sum(in_order.values()), under_way,
+            self._instructions(warps) + passing * _PASSING * warps, self._places(warps), self._iterations(warps), lines, shared, sectors,
+            sum(unique.values()), waits + passing, sum(in_order.values()),
             barriers, shuffles, finish, self._tiled(self.in_registers),
             self._tiled([n for n in self.cores if n not in self.in_registers]), self._serial(),
         )  # fmt: skip
@@ -244,9 +227,7 @@ class _Counting:
         if not own:
             return own, 1.0
         steps = count(own[-1:])
-        if (
-            access.is_gated
-        ):  # (what is left over by whole rounds of a loop is not brought forward, and keeps the rest from it)
+        if access.is_gated:  # (of a loop that is no whole number of rounds nothing is brought forward)
             return own, float(next(n for n in (_AHEAD, _AHEAD // 2, 1) if steps % n == 0))
         return own, float(min(steps, _AHEAD))
 
