@@ -9,7 +9,7 @@
 #   make bench     against the pinned peers   make clean      remove everything built
 #   make onnx      all of ONNX's own test cases, as machine code
 #   make docs      the site, into build/site   (strictly; offline; its search wants a server: python -m http.server -d build/site)
-#   make native    the C of planish/runtime/native again as LLVM IR and machine code (takes clang and opt of LLVM 14)
+#   make native    the C of planish/runtime/native again as LLVM IR and machine code (takes clang and opt of LLVM 14), and the routines as machine code
 #   make page      the page of `planish viz` again from web/ (takes Node and npm)
 #   make pictures  those of it in the documents (takes Chromium)
 #   make replay    what a change does to generated code; make replay UPDATE=1 accepts it
@@ -90,6 +90,7 @@ docs: $(DOCS)
 
 native: $(RUN)
 	PYTHONPATH=. $(BIN)/python tools/native.py
+	PYTHONPATH=. $(BIN)/python tools/routines.py
 
 # npm installs exactly what package-lock.json says; that is asked again only when it has changed.
 web/node_modules/.package-lock.json: web/package-lock.json

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from planish import forking as _forking
 from planish._version import __version__
+from planish.collector import collector_off as _collector_off
 from planish.config import settings
 from planish.dtypes import (
     bfloat16,
@@ -112,24 +113,35 @@ if not TYPE_CHECKING:
     # Hidden from the type checker, which would otherwise accept any misspelt attribute. What the Tensor API's
     # chapters export is asked of them, when somebody wants it: a list of it here would be a second one.
 
+    def _imported(name):
+        import importlib
+        import sys
+
+        if name in sys.modules:
+            return importlib.import_module(name)
+        with _collector_off():  # it would go over all that was imported before, again and again
+            return importlib.import_module(name)
+
     def __getattr__(name):
         import importlib.util
 
         if name in _MODULES:
-            return _suggesting(importlib.import_module(f"planish.{name}"))
+            return _suggesting(_imported(f"planish.{name}"))
         if name in _HOME:
-            found = getattr(importlib.import_module(f"planish.frontend.{_HOME[name]}"), name)
-        elif (name.startswith("_") and name not in ("__all__", "__array_namespace_info__")) or (
-            importlib.util.find_spec(f"planish.{name}") is not None
-        ):
-            # `from planish import module` asks for an attribute first: that must not import the Tensor API
+            found = getattr(_imported(f"planish.frontend.{_HOME[name]}"), name)
+        elif name.startswith("_") and name not in ("__all__", "__array_namespace_info__"):
             raise AttributeError(f"module 'planish' has no attribute {name!r}")
+        elif importlib.util.find_spec(f"planish.{name}") is not None:
+            # `from planish import module` asks for an attribute first: that must not import the Tensor API
+            raise UnknownName(
+                "module 'planish'", name, lambda name: f" yet; it comes with `import planish.{name}`"
+            )
         else:
-            tensor = importlib.import_module("planish.frontend.tensor")
+            tensor = _imported("planish.frontend.tensor")
             if name in tensor.__all__:
                 found = getattr(tensor, name)
             else:
-                names = importlib.import_module("planish.numpy_names")
+                names = _imported("planish.numpy_names")
                 if name == "__all__":
                     found = sorted((*_OWN, *tensor.__all__, *names.__all__))
                 elif name in names.__all__:
@@ -141,13 +153,20 @@ if not TYPE_CHECKING:
 
     def _unknown(name):
         """The error for a name that is not there, with those that look like it."""
-        return UnknownName("module 'planish'", name, lambda name: spelt_like(name, __getattr__("__all__")))
+        return UnknownName(
+            "module 'planish'", name, lambda name: _hint("planish", name, __getattr__("__all__"))
+        )
+
+    def _hint(module, name, valid):
+        from planish.elsewhere import hint
+
+        return hint(module, name, valid, lambda room: __getattr__(room).__all__)
 
     def _suggesting(module):
         """The module, which tells names that look like one that is not there."""
 
         def unknown(name):
-            hint = lambda name: spelt_like(name, getattr(module, "__all__", ()))  # noqa: E731
+            hint = lambda name: _hint(module.__name__, name, getattr(module, "__all__", ()))  # noqa: E731
             raise UnknownName(f"module {module.__name__!r}", name, hint)
 
         vars(module).setdefault("__getattr__", unknown)

@@ -22,11 +22,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
-from planish.errors import SettingsError, did_you_mean
+from planish.errors import Location, SettingsError, did_you_mean
 from planish.records import dataclass
 
 Check = Literal["none", "spec", "expensive", "all", "nan"]
-Debug = Literal["none", "ir", "kernels"]
+Debug = Literal["none", "ir", "kernels", "errors"]
 Devectorize = Literal[0, 1, 2]
 Value = str | int | bool | None
 P = ParamSpec("P")
@@ -90,7 +90,7 @@ class Settings:
     debug: Debug = field(
         default="none",
         metadata={
-            "doc": "'ir' prints the IR after every stage, 'kernels' a line for every kernel that runs: its time, rates and the user's line"
+            "doc": "'ir' prints the IR after every stage, 'kernels' a line for every kernel that runs: its time, rates and the user's line; 'errors' shows planish's own lines in tracebacks, as the others do"
         },
     )
     rewrite_budget: int = field(
@@ -265,13 +265,15 @@ def _read_field(name: str, hint: object, metadata: Mapping[str, str | int]) -> _
     )
 
 
-def _unknown(name: str, valid: list[str], what: str) -> NoReturn:
+def _unknown(name: str, valid: list[str], what: str, location: Location | None = None) -> NoReturn:
     # what all variables begin with makes none of them more alike
     stems = {word.removeprefix(_PREFIX): word for word in valid}
     found = did_you_mean(name.removeprefix(_PREFIX), list(stems))
     close = None if found is None else stems[found]
     hint = "" if close is None else f"did you mean {close!r}? "
-    raise SettingsError(f"unknown {what} {name!r}", remedy=f"{hint}valid: {', '.join(valid)}")
+    raise SettingsError(
+        f"unknown {what} {name!r}", location=location, remedy=f"{hint}valid: {', '.join(valid)}"
+    )
 
 
 def _check(values: Mapping[str, object]) -> None:
@@ -280,9 +282,9 @@ def _check(values: Mapping[str, object]) -> None:
     for name, value in values.items():
         item = known.get(name)
         if item is None:
-            _unknown(name, sorted(known), "setting")
+            _unknown(name, sorted(known), "setting", Location.caller())
         if not item.accepts(value):
-            raise SettingsError(f"setting {name} cannot be {value!r}", remedy=f"valid: {item.describe()}")
+            raise SettingsError.at_caller(f"setting {name} cannot be {value!r}", f"valid: {item.describe()}")
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:

@@ -51,10 +51,7 @@ class Location:
         frame = sys._getframe(1)
         if skip_package:
             while True:
-                file = frame.f_code.co_filename
-                # a dataclass's __init__ is nobody's line
-                made = file == "<string>" and frame.f_code.co_name == "__init__"
-                if not made and not file.startswith((_PACKAGE_PREFIX, "<frozen ")):
+                if not is_own(frame.f_code):
                     break
                 if frame.f_back is None:
                     return None
@@ -79,6 +76,14 @@ class Location:
         line = None if position is None else position[0]
         function = None if code.co_name == "<module>" else code.co_qualname
         return Location(code.co_filename, code.co_firstlineno if line is None else line, None, function)
+
+
+def is_own(code: CodeType) -> bool:
+    """Whether code is planish's, or nobody's: a dataclass's `__init__` and what imports modules have no lines that a user wrote."""
+    file = code.co_filename
+    return file.startswith((_PACKAGE_PREFIX, "<frozen ")) or (
+        file == "<string>" and code.co_name == "__init__"
+    )
 
 
 Site = tuple[CodeType, int]
@@ -122,7 +127,18 @@ class UnknownName(AttributeError):
 
 def spelt_like(name: str, valid: Iterable[str]) -> str:
     """The end of a message about a name: those that look like it."""
-    close = difflib.get_close_matches(name, list(valid), n=3)
+    spelt: dict[str, list[str]] = {}
+    for each in valid:
+        spelt.setdefault(each.casefold(), []).append(each)
+    # nearer than for options and axes: among hundreds of names something is always a little like another
+    near = difflib.get_close_matches(name.casefold(), list(spelt), n=3, cutoff=0.7)
+    likeness = difflib.SequenceMatcher(b=name)
+
+    def unlike(each: str) -> float:
+        likeness.set_seq1(each)
+        return -likeness.ratio()
+
+    close = [each for key in near for each in sorted(spelt[key], key=unlike)][:3]
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 

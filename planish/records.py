@@ -29,7 +29,7 @@ _MADE: Final = _Factory()
 
 
 def _init(cls: Any, fields: list[dataclasses.Field[Any]], frozen: bool, slots: bool) -> Callable[..., None]:
-    """`__init__`, compiled: a frozen record is filled past its own `__setattr__`."""
+    """`__init__`, compiled: a frozen record is filled past its own `__setattr__`, by its slots where it has them."""
     known: dict[str, Any] = {"_made": _MADE, "_set": object.__setattr__}
     parameters, lines = ["self"], []
     for field in fields:
@@ -49,7 +49,11 @@ def _init(cls: Any, fields: list[dataclasses.Field[Any]], frozen: bool, slots: b
             if field.default is MISSING or not slots:
                 continue  # nobody has a default, or the class has it
             value = f"_default_{name}"
-        lines.append(f" _set(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
+        if frozen and slots:
+            known[f"_set_{name}"] = cls.__dict__[name].__set__
+            lines.append(f" _set_{name}(self, {value})")
+        else:
+            lines.append(f" _set(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         lines.append(" self.__post_init__()")
     text = f"def __init__({', '.join(parameters)}):\n" + ("\n".join(lines) or " pass")

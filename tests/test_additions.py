@@ -133,7 +133,7 @@ class CycleAttrs(d.Attrs):
 
 @d.op(
     d.OpKey.OTHER,
-    evaluate=lambda arrays, attrs, types, call: (np.roll(arrays[0], attrs.by, attrs.axis),),
+    evaluate=lambda arrays, attrs, types: (np.roll(arrays[0], attrs.by, attrs.axis),),
     way=d.Way.COMPOSITE,
 )
 def cycle(types: d.Types, attrs: CycleAttrs, regions: d.Regions) -> d.ResultTypes:

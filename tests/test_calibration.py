@@ -25,7 +25,9 @@ def levels() -> int:
 
 
 def test_what_was_measured_are_fields_of_a_target() -> None:
-    assert {*calibration.RATES, calibration.LEVELS} <= {field.name for field in fields(Target)}
+    measured = {*calibration.RATES, calibration.LEVELS}
+    assert measured.isdisjoint(calibration.TIMED)
+    assert {*measured, *calibration.TIMED} <= {field.name for field in fields(Target)}
     seconds = {name: 1e-9 for name, _ in calibrate.probes(V4)}
     found = calibrate.numbers({**seconds, "launch": 1e-7})
     assert {*found} == {*calibration.RATES, calibration.LEVELS}

@@ -15,7 +15,7 @@ import pytest
 
 import planish
 from planish import config
-from planish.config import Settings, current, from_environment, settings
+from planish.config import Settings, current, from_environment, in_environment, settings
 from planish.errors import SettingsError
 
 DEFAULT = Settings()
@@ -184,7 +184,10 @@ def test_bad_values_are_refused_where_they_are_written(changes, valid: str):
     with pytest.raises(SettingsError) as caught:
         settings(**changes)
     ((name, value),) = changes.items()
-    assert str(caught.value) == f"setting {name} cannot be {value!r}; valid: {valid}"
+    location = caught.value.location
+    assert location is not None
+    assert location.file == __file__
+    assert str(caught.value) == f"setting {name} cannot be {value!r}; at {location}; valid: {valid}"
     with pytest.raises(SettingsError):
         Settings(**changes)
 
@@ -224,7 +227,11 @@ def test_environment_is_typed():
         ("PLANISH_BEAM", "1_0", "PLANISH_BEAM cannot be '1_0'; valid: an integer >= 0"),
         ("PLANISH_THREADS", "0", "PLANISH_THREADS cannot be '0'; valid: an integer >= 1 | none"),
         ("PLANISH_FASTMATH", "maybe", "PLANISH_FASTMATH cannot be 'maybe'; valid: true | false"),
-        ("PLANISH_DEBUG", "verbose", "PLANISH_DEBUG cannot be 'verbose'; valid: 'none' | 'ir' | 'kernels'"),
+        (
+            "PLANISH_DEBUG",
+            "verbose",
+            "PLANISH_DEBUG cannot be 'verbose'; valid: 'none' | 'ir' | 'kernels' | 'errors'",
+        ),
     ],
 )
 def test_bad_environment_values_name_the_variable(variable: str, text: str, message: str):
@@ -276,3 +283,13 @@ def test_every_setting_is_described_and_documented():
 def test_public_name_is_the_context_manager():
     with planish.settings(beam=9):
         assert current().beam == 9
+
+
+def test_settings_of_a_command_are_nobodys_line():
+    with pytest.raises(SettingsError) as caught, in_environment({"thread": "1"}):
+        pass
+    assert caught.value.location is None
+    with pytest.raises(SettingsError) as told:
+        settings(thread=1)  # type: ignore[call-arg]
+    assert told.value.location is not None
+    assert told.value.location.file == __file__

@@ -26,11 +26,13 @@ BASE = frozenset(
         "cursor",
         "dlpack",
         "dtypes",
+        "elsewhere",
         "errors",
         "filenames",
         "forking",
         "records",
         "scalars",
+        "tracebacks",
     }
 )
 PHASE = BASE | {"target"}
@@ -50,6 +52,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "config": frozenset({"errors", "records"}),
     "collector": frozenset(),
     "filenames": frozenset(),
+    "tracebacks": frozenset({"config", "errors"}),
+    "elsewhere": frozenset({"errors"}),  # what to write for names that people bring along
     "records": frozenset(),
     "dlpack": frozenset({"dtypes", "errors", "records"}),  # capsules, whichever memory they are about
     "forking": frozenset(),

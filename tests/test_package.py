@@ -78,11 +78,8 @@ def test_wheel_and_source_distribution_build_install_and_import(tmp_path: Path):
 
     modules = {str(path.relative_to(ROOT)) for path in (ROOT / "planish").rglob("*.py")}
     in_wheel = set(zipfile.ZipFile(wheel).namelist())
-    assert (
-        modules
-        | {"planish/py.typed", "planish/runtime/native/support.ll", "planish/runtime/native/support.o"}
-        <= in_wheel
-    )
+    beside = {"native/support.ll", "native/support.o", "routines/ready.bin"}
+    assert modules | {"planish/py.typed"} | {f"planish/runtime/{name}" for name in beside} <= in_wheel
     assert not [name for name in in_wheel if name.startswith(("tests/", "bench/"))]
     assert any(name.endswith("licenses/LICENSE") for name in in_wheel)
     with tarfile.open(source) as archive:

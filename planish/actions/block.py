@@ -19,14 +19,14 @@ from __future__ import annotations
 from typing import cast
 
 from planish.actions.base import OneAxis
+from planish.actions.passes import one_sum, start_of
 from planish.actions.splitting import pieces
 from planish.target import Target
-from planish.uop.nest import closed_by, stores_in
+from planish.uop.nest import closed_by
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import substitute
-from planish.uop.symbolic.reduce import identity
 
 
 class Block(OneAxis):
@@ -43,14 +43,7 @@ class Block(OneAxis):
         r = self.found(sink)
         amount, blocks = pieces(self, r, least=1)
         facts = Nest.of(sink)
-        stores = list(stores_in(sink))
-        if len(sink.src) != 1 or len(stores) != 1 or sink.src[0].op is not Ops.END or len(stores[0].src) != 2:
-            raise self.no("the kernel has not one loop nest with one store")
-        (end,), (store,) = sink.src, stores
-        closers = facts.closers.get(r, [])
-        if r in facts.ordered or facts.is_bound(r) or len(closers) != 1 or closers[0].op is not Ops.REDUCE:
-            raise self.no("the axis is not that of one reduction alone")
-        (total,) = closers
+        end, store, total = one_sum(self, sink, r)
         outputs = closed_by(end)
         if total.dtype is not store.src[1].dtype or not outputs <= total.ranges | closed_by(total):
             raise self.no("the outputs cannot hold what is reduced")
@@ -59,9 +52,7 @@ class Block(OneAxis):
         place, value = store.src
         if any(s in facts.ordered for s in outputs if s in place.ranges):
             raise self.no("the order of the outputs matters")
-        nothing = identity(cast("Ops", total.arg), total)
-        if nothing is None:
-            raise self.no(f"{cast('Ops', total.arg).name} of {total.dtype} has no value to start from")
+        nothing = start_of(self, total)
         table, axis = sink.table, cast("Axis", r.arg)
         pass_ = table.range(blocks, axis.part(0, AxisType.LOOP))
         inner = table.range(amount, axis.part(1)) if amount > 1 else None

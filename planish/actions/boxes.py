@@ -64,18 +64,18 @@ def _path(axis: UOp) -> tuple[int, ...]:
     return place.path if isinstance(place, Axis) else ()
 
 
-class Step(NamedTuple):
+class Stride(NamedTuple):
     """How far a read moves from one value of a loop to the next: a number of elements, or of rows whose length has only a name."""
 
     elements: int
     unit: UOp | None = None
 
 
-def step_of(index: UOp, axis: UOp) -> Step | None:
+def stride_of(index: UOp, axis: UOp) -> Stride | None:
     """The step of an index along a loop; None if it is not one and the same everywhere."""
     count = stride(index, axis)
     if count is not None:
-        return Step(count)
+        return Stride(count)
     sum_ = affine(index)
     moving = [] if sum_ is None else [term for term in sum_.terms if axis in term.ranges]
     if sum_ is None or len(moving) != 1 or moving[0].op is not Ops.MUL:
@@ -83,7 +83,7 @@ def step_of(index: UOp, axis: UOp) -> Step | None:
     (rows,) = moving
     (still, moved), times = sorted(rows.src, key=lambda part: axis in part.ranges), sum_.terms[rows]
     inner = None if axis in still.ranges else stride(moved, axis)
-    return None if inner is None else Step(inner * times, still)
+    return None if inner is None else Stride(inner * times, still)
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class _Group:
     """One axis of a box in the making."""
 
     axis: UOp
-    step: Step
+    step: Stride
     at: UOp
 
     @property
@@ -121,8 +121,8 @@ def boxed(read: UOp, inner: Sequence[UOp], lanes: UOp | None, fresh: Fresh, targ
     index = plain_index(read)
     if index is None:
         return Boxed(read, {axis: axis for axis in inner})
-    steps = {axis: step_of(index, axis) for axis in inner if axis.op is Ops.RANGE}
-    turned = lanes if lanes in steps and steps[lanes] not in {Step(0), Step(1), Step(-1)} else None
+    steps = {axis: stride_of(index, axis) for axis in inner if axis.op is Ops.RANGE}
+    turned = lanes if lanes in steps and steps[lanes] not in {Stride(0), Stride(1), Stride(-1)} else None
     found = Boxed(read, turned=turned)
     groups: list[_Group] = []
     moving: list[_Group] = []
@@ -138,7 +138,7 @@ def boxed(read: UOp, inner: Sequence[UOp], lanes: UOp | None, fresh: Fresh, targ
         if not any(_joined(found, group, one, fresh, turned is not None) for group in groups):
             groups.append(one)
     for group in groups:
-        if group.step == Step(1):
+        if group.step == Stride(1):
             _in_vectors(found, group, fresh, target)
         found.at[group.axis] = group.at
     return found
@@ -148,12 +148,12 @@ def _size(axis: UOp) -> int:
     return axis.vmax + 1
 
 
-def _backwards(found: Boxed, axis: UOp, step: Step, fresh: Fresh) -> _Group:
+def _backwards(found: Boxed, axis: UOp, step: Stride, fresh: Fresh) -> _Group:
     """A loop along which the read moves down, as an axis along which it moves up."""
     bound = axis.src[0]
     up, last = fresh(bound), simplify(bound + -1)
     found.read = _simplified(substitute(found.read, {axis: up * -1 + last}))
-    return _Group(up, Step(-step.elements, step.unit), axis * -1 + last)
+    return _Group(up, Stride(-step.elements, step.unit), axis * -1 + last)
 
 
 def _joined(found: Boxed, group: _Group, one: _Group, fresh: Fresh, neighbours: bool) -> bool:

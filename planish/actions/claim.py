@@ -14,7 +14,6 @@ thread stands for all of them, and `llir/leading.py` finds that any of them may 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce as fold_left
 from typing import cast
 
@@ -27,16 +26,9 @@ from planish.uop.nest.kernel import Nest
 from planish.uop.nest.memory import threads_of
 from planish.uop.node import UOp
 from planish.uop.ops import NUMBERED, Axis, AxisType, Ops
+from planish.uop.reached import joined_by
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
-
-
-def _terms(index: UOp) -> Iterator[UOp]:
-    if index.op is Ops.ADD:
-        for source in index.src:
-            yield from _terms(source)
-    else:
-        yield index
 
 
 def _is_read(node: UOp) -> bool:
@@ -99,7 +91,7 @@ class Claim(OneAxis):
         index = plain_index(place)
         if index is None or len(place.src) != 2:
             raise self.no("it is not known where is stored")
-        chosen = [term for term in _terms(index) if _is_read(term)]
+        chosen = [term for term in joined_by(Ops.ADD, index) if _is_read(term)]
         mine = [term for term in chosen if r in term.ranges]
         if len(mine) != 1:
             raise self.no(f"no row is chosen by data along axis {self.axis}")

@@ -57,7 +57,7 @@ def prepared(facts: Nest, read: UOp) -> UOp:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class ReadCopy:
     """What was copied for a read, and how it is read from there."""
 
     wanted: UOp

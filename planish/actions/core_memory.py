@@ -141,7 +141,7 @@ def operand_in_memory(split: CoreTiling, matrix: Matrix, value: UOp, k: UOp, out
     return table.make(Ops.INDEX, value.dtype, (kept, mine))
 
 
-class Results(NamedTuple):
+class CoreResults(NamedTuple):
     """Some of the results of a tile: what stands for its sums, and the row and column of each thread."""
 
     sums: dict[UOp, UOp]
@@ -149,7 +149,7 @@ class Results(NamedTuple):
     column: UOp
 
 
-def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, column: UOp) -> list[Results]:
+def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, column: UOp) -> list[CoreResults]:
     """What stands for sums that lie in registers by row and column: reads of LOCAL memory, at another row and column of each thread."""
     core, rows = split.core, split.core.m * split.groups
     narrow = {reduce: narrowed(split.nodes, reduce, split.m, split.n) for reduce in totals}
@@ -165,7 +165,7 @@ def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, colum
         number = _shared_out(split, rows * core.n, min(wide, run))
         across = along is split.m
         mine = [(number % rows, number // rows) if across else (number // core.n, number % core.n)]
-    found: list[Results] = [Results({}, *where) for where in mine]
+    found: list[CoreResults] = [CoreResults({}, *where) for where in mine]
     for reduce, total in totals.items():
         # (parts of a sum are no sum yet)
         made = narrow[reduce] if split.rank is None else None
@@ -186,7 +186,7 @@ def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, colum
     return found
 
 
-def with_results(sink: UOp, split: CoreTiling, parts: Sequence[Results]) -> UOp:
+def with_results(sink: UOp, split: CoreTiling, parts: Sequence[CoreResults]) -> UOp:
     """The kernel, its sums and the axes of its results exchanged; parts of results are side by side in what all of them close."""
     sinks = []
     for sums, row, column in parts:

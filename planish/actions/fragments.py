@@ -20,7 +20,7 @@ from typing import cast
 from planish import dtypes
 from planish.actions.shared_tiles import Digit, SharedTile
 from planish.uop.node import UOp
-from planish.uop.ops import Exchange, Lanes, Ops
+from planish.uop.ops import Exchange, Ops, UnrolledLanes
 from planish.uop.rewrite import substitute
 from planish.uop.tensor_cores import ROW, WARP
 
@@ -69,7 +69,7 @@ def dealt(
         mine[axis] = number % (axis.vmax + 1)
         number = number // (axis.vmax + 1)
     count = ROW // itemsize
-    lanes = Lanes((((fresh,), count),))
+    lanes = UnrolledLanes((((fresh,), count),))
     along = table.make(Ops.UNROLL, dtypes.index, (table.vconst(range(count)),), lanes)
     *slow, fast = (substitute(dim.coordinate(), mine) for dim in tile.dims)
     place = tile.place([*slow, fast + along])
@@ -81,6 +81,6 @@ def dealt(
 
 def lane_axes(contract: UOp, inner: list[UOp]) -> tuple[UOp, ...] | None:
     """The lanes that a CONTRACT gathers, as they are in an index; None if some of them are not."""
-    known = {cast("Lanes", axis.arg).axes[0]: axis for axis in inner if axis.op is Ops.UNROLL}
-    wanted = cast("Lanes", contract.arg).axes
+    known = {cast("UnrolledLanes", axis.arg).axes[0]: axis for axis in inner if axis.op is Ops.UNROLL}
+    wanted = cast("UnrolledLanes", contract.arg).axes
     return tuple(known[each] for each in wanted) if all(each in known for each in wanted) else None

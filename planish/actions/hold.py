@@ -22,16 +22,16 @@ from typing import cast
 
 from planish import dtypes
 from planish.actions.base import OneAxis, fitting
+from planish.actions.passes import one_sum, start_of
 from planish.actions.splitting import pieces
 from planish.dtypes import AddrSpace
 from planish.target import Target
-from planish.uop.nest import LANES, SEQUENTIAL, closed_by, stores_in
+from planish.uop.nest import LANES, SEQUENTIAL, closed_by
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import NUMBERED, Axis, AxisType, Ops
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
-from planish.uop.symbolic.reduce import identity
 
 
 class Hold(OneAxis):
@@ -56,17 +56,8 @@ class Hold(OneAxis):
     def held(self, sink: UOp, r: UOp, amount: int, blocks: UOp) -> UOp:
         """The kernel with one pass per block of the axis, sums held in LOCAL memory."""
         facts = Nest.of(sink)
-        stores = list(stores_in(sink))
-        if len(sink.src) != 1 or len(stores) != 1 or sink.src[0].op is not Ops.END or len(stores[0].src) != 2:
-            raise self.no("the kernel has not one loop nest with one store")
-        (end,) = sink.src
-        closers = facts.closers.get(r, [])
-        if r in facts.ordered or facts.is_bound(r) or len(closers) != 1 or closers[0].op is not Ops.REDUCE:
-            raise self.no("the axis is not that of one reduction alone")
-        (total,) = closers
-        nothing = identity(cast("Ops", total.arg), total)
-        if nothing is None:
-            raise self.no(f"{cast('Ops', total.arg).name} of {total.dtype} has no value to start from")
+        end, _, total = one_sum(self, sink, r)
+        nothing = start_of(self, total)
         rows = [
             n for n in _own(total) if n.op is Ops.INDEX and n.src[0].op is Ops.BUFFERIZE and r in n.ranges
         ]

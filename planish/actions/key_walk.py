@@ -10,10 +10,10 @@ from typing import ClassVar, Final, Generic, Protocol, Self, TypeVar
 from planish.actions.base import Action, AxisName, CoreName, fitting
 from planish.actions.walk import second_core
 from planish.target import Target
-from planish.uop.nest import name_of
+from planish.uop.nest import name_of, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
-from planish.uop.products import Product, axis_size
+from planish.uop.products import Product
 from planish.uop.ranges import kind_of
 from planish.uop.tensor_cores import CORES, Core
 
@@ -113,11 +113,11 @@ class KeyWalk(Action, Generic[T]):
     def check(self, core: Core, found: T) -> None:
         """Refuse sizes that do not fit, and sums that are no products."""
         outer, rows = found.outer, core.m * self.groups
-        if not all(axis_size(r) for r in (outer.m, outer.n, outer.k, *(each.k for each in found.inner))):
+        if not all(size_of(r) for r in (outer.m, outer.n, outer.k, *(each.k for each in found.inner))):
             raise self.no("sizes are not known")
-        if axis_size(outer.m) % rows or second_core(core, outer) not in CORES:
+        if size_of(outer.m) % rows or second_core(core, outer) not in CORES:
             raise self.no(
-                f"{axis_size(outer.m)} queries and {axis_size(outer.n)} columns are no multiple of {rows} and no width of a tile",
+                f"{size_of(outer.m)} queries and {size_of(outer.n)} columns are no multiple of {rows} and no width of a tile",
                 remedy="pad_to makes them so",
             )
         known = {each.reduce for each in found.inner}

@@ -27,7 +27,6 @@ neither row is written, and neither is read but to be left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import cast
 
 from planish import dtypes
@@ -39,6 +38,7 @@ from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
+from planish.uop.reached import joined_by
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
@@ -161,7 +161,7 @@ def _seen(total: UOp, r: UOp) -> tuple[UOp, UOp] | None:
     masked, nothing = total.src[0], identity(cast("Ops", total.arg), total)
     if masked.op is not Ops.WHERE or masked.src[2].op is not Ops.CONST or masked.src[2].arg != nothing:
         return None
-    for condition in _conjuncts(masked.src[0]):
+    for condition in joined_by(Ops.AND, masked.src[0]):
         if condition.op not in {Ops.CMPLE, Ops.CMPLT}:
             continue
         at, last = condition.src
@@ -188,13 +188,3 @@ def _largest(value: UOp, lane: UOp) -> UOp:
     for number in range(1, lane.vmax + 1):
         found = found.alu(Ops.MAX, substitute(value, {lane: lane.const_like(number)}))
     return found
-
-
-def _conjuncts(condition: UOp) -> Iterator[UOp]:
-    stack = [condition]
-    while stack:
-        each = stack.pop()
-        if each.op is Ops.AND:
-            stack.extend(each.src)
-        else:
-            yield each

@@ -19,6 +19,7 @@ from planish.records import dataclass
 from planish.uop.nest import without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
+from planish.uop.reached import joined_by
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
 
@@ -65,12 +66,9 @@ def _apart(read: UOp, same: Collection[UOp], in_part: Collection[UOp]) -> tuple[
         conditions.append(index.src[0])
         index = index.src[1]
     found: list[UOp] = []
-    while conditions:
-        condition = conditions.pop()
+    for condition in joined_by(Ops.AND, *conditions):
         leaves = {n for n in condition.toposort() if n.op is Ops.RANGE or n.op is Ops.UNROLL}
-        if condition.op is Ops.AND:
-            conditions.extend(condition.src)
-        elif not leaves.isdisjoint(in_part):
+        if not leaves.isdisjoint(in_part):
             return None
         elif leaves.isdisjoint(same):
             kept.append(condition)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import cast
 
 from planish.actions.base import OneAxis
+from planish.actions.passes import start_of
 from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import rewrite
-from planish.uop.symbolic.reduce import identity
 
 
 def scans_along(action: OneAxis, facts: Nest, r: UOp, remedy: str) -> list[UOp]:
@@ -21,8 +21,7 @@ def scans_along(action: OneAxis, facts: Nest, r: UOp, remedy: str) -> list[UOp]:
     if r in facts.otherwise:
         raise action.no(f"the order of the axis matters: {facts.otherwise[r]}")
     for scan in scans:
-        if identity(cast("Ops", scan.arg), scan) is None:
-            raise action.no(f"{cast('Ops', scan.arg).name} of {scan.dtype} has no value to start from")
+        start_of(action, scan)
     if any(closing.op is not Ops.END for closing in facts.closers.get(r, ())):
         raise action.no("the axis is reduced or kept as well")
     action.check_reuse(facts, r)

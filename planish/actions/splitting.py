@@ -34,7 +34,10 @@ def parts(action: OneAxis, r: UOp, *, least: int = 2, most: int | None = None) -
         whole = cast("int", size.arg)
         amount = amount or whole
         if amount < least or whole % amount:
-            raise action.no(f"{amount} does not divide the {whole} of axis {action.axis}")
+            remedy = (
+                f"pad_to({action.axis}, {amount}) first, or a divisor of {whole}" if amount >= 2 else None
+            )
+            raise action.no(f"{amount} does not divide the {whole} of axis {action.axis}", remedy)
         rest = None if amount == whole else r.table.const(whole // amount)
     else:
         quotient = divides(size, amount) if amount >= 2 else None

@@ -28,7 +28,7 @@ from typing import Final, cast
 
 from planish.actions.base import Action, AxisName, Param, fitting
 from planish.actions.boxes import Boxed, boxed, lanes_of
-from planish.actions.copies import Copy, prepared, reads_of_copies
+from planish.actions.copies import ReadCopy, prepared, reads_of_copies
 from planish.actions.fragments import dealt, lane_axes
 from planish.actions.layouts import SWIZZLES
 from planish.actions.padding import gated
@@ -49,7 +49,7 @@ from planish.uop.nest import (
 )
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
-from planish.uop.ops import AxisType, Bufferize, Lanes, Ops
+from planish.uop.ops import AxisType, Bufferize, Ops, UnrolledLanes
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
@@ -69,7 +69,7 @@ _OWN_DRAWN: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class _Tile:
+class _CopiedTile:
     """What is copied for one read: its axes (slowest first), their sizes, and the distance of neighbours along each."""
 
     axes: tuple[UOp, ...]
@@ -121,7 +121,7 @@ def _tile(
     turned: UOp | None = None,
     outer: Collection[UOp] = (),
     threads: Collection[UOp] = (),
-) -> _Tile:
+) -> _CopiedTile:
     index = plain_index(read)
     steps = {axis: (None if index is None else stride(index, axis)) for axis in inner}
     # what has no one stride comes first: nothing is known about its order, but mostly it is rows that run over their end
@@ -151,7 +151,7 @@ def _tile(
                 ) % banks  # neighbouring threads find theirs in neighbouring banks
         elif k < len(order) - 2 and not fragment and turned is None and pitches[k] % (2 * line) == 0:
             pitches[k] += line  # planes an odd number of lines apart: all sets of a cache hold some of them
-    return _Tile(tuple(order), sizes, tuple(pitches))
+    return _CopiedTile(tuple(order), sizes, tuple(pitches))
 
 
 def _panels(box: Boxed) -> set[UOp]:
@@ -165,10 +165,10 @@ def _panels(box: Boxed) -> set[UOp]:
 def _fragment(axes: Sequence[UOp]) -> list[UOp]:
     """The lanes of a tensor core's operand, slowest first: they lie in LOCAL memory as the core wants them, together."""
     found = [axis for axis in axes if _is_lane_axis(axis)]
-    return sorted(found, key=lambda axis: cast("Lanes", axis.arg).axes[0][0])
+    return sorted(found, key=lambda axis: cast("UnrolledLanes", axis.arg).axes[0][0])
 
 
-def _together(tile: _Tile, read: UOp, target: Target) -> dict[UOp, int]:
+def _together(tile: _CopiedTile, read: UOp, target: Target) -> dict[UOp, int]:
     """How many of the lanes of an operand are copied at once: the last ones, as many as make a vector.
 
     If they are neighbours in memory, too, and too few, those of the next steps join them.
@@ -214,7 +214,9 @@ def _vector(size: int, contiguous: bool, read: UOp, target: Target) -> int:
     return max((width for width in range(1, most + 1) if size % width == 0), default=1)
 
 
-def _copy_alone(read: UOp, tile: _Tile, twins: _Twins, target: Target, turned: UOp | None = None) -> UOp:
+def _copy_alone(
+    read: UOp, tile: _CopiedTile, twins: _Twins, target: Target, turned: UOp | None = None
+) -> UOp:
     """The tile, filled by loops: on a CPU, and for a kernel without threads. What is turned is copied in squares of lanes."""
     index = plain_index(read)
     last = tile.axes[-1:]
@@ -236,7 +238,7 @@ def _copy_alone(read: UOp, tile: _Tile, twins: _Twins, target: Target, turned: U
     return _kept(substitute(read, exchange), tile.place(at, read.table.const(0)))
 
 
-def _as_read(tile: _Tile, read: UOp, turned: UOp | None) -> list[UOp]:
+def _as_read(tile: _CopiedTile, read: UOp, turned: UOp | None) -> list[UOp]:
     """The axes of a tile in the order in which a copy runs over them: as they lie in memory, so that lines are read once.
 
     What lies in the tile in another order is written here and there, to fewer lines than are read. A tensor core's operands
@@ -252,7 +254,7 @@ def _as_read(tile: _Tile, read: UOp, turned: UOp | None) -> list[UOp]:
 
 
 def _copy_together(
-    read: UOp, tile: _Tile, threads: list[UOp], twins: _Twins, target: Target, buffers: int
+    read: UOp, tile: _CopiedTile, threads: list[UOp], twins: _Twins, target: Target, buffers: int
 ) -> UOp:
     """The tile, filled by all threads of a block: each takes every so manieth vector of it."""
     table, count = read.table, prod(_size(r) for r in threads)
@@ -281,7 +283,7 @@ def _copy_together(
     return _kept(copied, simplify(place), buffers)
 
 
-def _gaps(tile: _Tile) -> list[bool]:
+def _gaps(tile: _CopiedTile) -> list[bool]:
     dense = 1
     found = []
     for size, pitch in zip(reversed(tile.sizes), reversed(tile.pitches), strict=True):
@@ -383,7 +385,7 @@ class Stage(Action):
         if (special or self.own) and not threads:
             raise self.no("no threads share it yet", remedy="local(…) first")
         exchange: dict[UOp, UOp] = {}
-        copies: list[Copy] = []
+        copies: list[ReadCopy] = []
         several: dict[UOp, UOp] = {}
         insides = {read: _inner(facts, read, loop) for read in reads}
         for read in sorted(reads, key=lambda read: -len(insides[read])):
@@ -417,7 +419,7 @@ class Stage(Action):
                     continue
             if threads:
                 exchange |= self.shared(facts, read, inner, threads, twins, target)
-                copies.append(Copy(read, exchange[read]))
+                copies.append(ReadCopy(read, exchange[read]))
                 continue
             box = boxed(read, inner, lanes_of(facts, read), twins.range, target)
             tile = _tile(box.read, list(box.at), pad, box.turned, _panels(box))
@@ -426,7 +428,7 @@ class Stage(Action):
             if wanted is not read:
                 kept = _kept(substitute(wanted, {read: kept.src[0]}), kept.src[1])
             exchange[wanted] = read.table.make(Ops.INDEX, wanted.dtype, (kept, at))
-            copies.append(Copy(wanted, exchange[wanted]))
+            copies.append(ReadCopy(wanted, exchange[wanted]))
         if not exchange:
             raise self.no(f"nothing of arg{slot} is read again inside of that loop")
         return substitute(sink, exchange)

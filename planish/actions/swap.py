@@ -25,7 +25,9 @@ class Swap(Action):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         a, b = self.axis_of(sink, self.a), self.axis_of(sink, self.b)
-        if a is b or kind_of(a) is not kind_of(b):
+        if a is b:
+            raise self.no(f"{self.a} and {self.b} are one axis")
+        if kind_of(a) is not kind_of(b):
             raise self.no(f"axes {self.a} and {self.b} are {kind_of(a).name} and {kind_of(b).name}")
         if kind_of(a) in LANES:
             raise self.no("lanes have no order")

@@ -32,7 +32,7 @@ from typing import Final, cast
 from planish import dtypes
 from planish.actions.base import Action, AxisName, CoreName, fitting
 from planish.actions.core_memory import (
-    Results,
+    CoreResults,
     operand_in_memory,
     results_in_memory,
     rounded,
@@ -40,10 +40,10 @@ from planish.actions.core_memory import (
 )
 from planish.config import current
 from planish.target import Target
-from planish.uop.nest import name_of, next_root
+from planish.uop.nest import name_of, next_root, size_of
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Lanes, Ops
-from planish.uop.products import Product, axis_size, products, why_not
+from planish.uop.ops import Axis, AxisType, Ops, UnrolledLanes
+from planish.uop.products import Product, products, why_not
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
@@ -94,7 +94,7 @@ class CoreTiling:
         self.rank = self.fresh(parts, AxisType.CLUSTER) if parts > 1 else None
         """The part of the sum that a block has."""
 
-    def spread(self, matrix: Matrix, path: tuple[int, ...]) -> tuple[UOp, UOp, Lanes]:
+    def spread(self, matrix: Matrix, path: tuple[int, ...]) -> tuple[UOp, UOp, UnrolledLanes]:
         """Row and column of the element that a thread holds in a lane, and the axes that the lanes are."""
         table = self.m.table
         place = [table.const(0), table.const(0)]
@@ -105,14 +105,14 @@ class CoreTiling:
                 size = min(size, self.core.lanes(matrix) >> part.start)
                 axes.append(((*path, len(axes)), size))
                 counted = table.make(
-                    Ops.UNROLL, dtypes.index, (table.vconst(range(size)),), Lanes((axes[-1],))
+                    Ops.UNROLL, dtypes.index, (table.vconst(range(size)),), UnrolledLanes((axes[-1],))
                 )
             else:
                 counted = cast("UOp", self.thread) // (1 << part.start) % size
             place[not part.row] = place[not part.row] + counted * (1 << part.to)
         if self.group is not None and matrix != "b":
             place[0] = place[0] + self.group * self.core.m
-        return place[0], place[1], Lanes(tuple(axes))
+        return place[0], place[1], UnrolledLanes(tuple(axes))
 
     def fragment(self, matrix: Matrix, product: Product, outer_k: UOp) -> UOp:
         """What a thread holds of an operand, as a vector."""
@@ -162,13 +162,13 @@ class CoreTiling:
         self.next += 1
         return self.m.table.range(size, self.next - 1, kind)
 
-    def tile(self, product: Product, lanes: Lanes) -> UOp:
+    def tile(self, product: Product, lanes: UnrolledLanes) -> UOp:
         """The reduction, done by the core."""
         core, reduce = self.core, product.reduce
         table = reduce.table
         outer_k = _outer(product.k, core.k * self.parts)
         if self.rank is not None:  # what a block has of the sum lies together
-            steps = axis_size(product.k) // core.k // self.parts
+            steps = size_of(product.k) // core.k // self.parts
             outer_k = simplify(outer_k // self.parts) + self.rank * (steps * core.k)
         a, b = (self.fragment(matrix, product, outer_k) for matrix in ("a", "b"))
         start = table.const(core.output.const(0), core.dtype("c"))
@@ -181,7 +181,7 @@ class CoreTiling:
         total = reduce.replace(src=(value, *left)) if left else value
         return total if product.offset is None else total - self.summed(b, left, lanes) * product.offset
 
-    def summed(self, b: UOp, loops: Sequence[UOp], lanes: Lanes) -> UOp:
+    def summed(self, b: UOp, loops: Sequence[UOp], lanes: UnrolledLanes) -> UOp:
         """The sums of the right operand, which an offset of the left one adds that many times.
 
         Over axes of their own: they are the same for all rows, and are not made again for each of them.
@@ -210,9 +210,9 @@ def _path(axis: UOp) -> tuple[int, ...]:
 def _outer(axis: UOp, size: int) -> UOp:
     """The first element of the tile that an axis is in, as an expression of a shorter axis, or of one whose size has a name."""
     outer = cast("Axis", axis.arg).part(0)
-    if size == 1 and not axis_size(axis):
+    if size == 1 and not size_of(axis):
         return axis.table.range(axis.src[0], outer)
-    count = axis_size(axis) // size
+    count = size_of(axis) // size
     return axis.table.const(0) if count == 1 else axis.table.range(count, outer) * size
 
 
@@ -327,21 +327,19 @@ class TensorCore(Action):
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
             if tuple(name_of(axis) for axis in (product.m, product.n, product.k)) == (self.m, self.n, self.k):
-                rows = axis_size(product.m)
+                rows = size_of(product.m)
                 if rows % (core.m * self.groups):
                     raise self.no(
                         f"{rows} rows are no multiple of {self.groups} times {core.m}",
                         remedy="pad_to makes it one",
                     )
-                if axis_size(product.k) % (core.k * self.parts):
+                if size_of(product.k) % (core.k * self.parts):
                     raise self.no(
-                        f"{axis_size(product.k)} terms are no multiple of {self.parts} times {core.k}",
+                        f"{size_of(product.k)} terms are no multiple of {self.parts} times {core.k}",
                         remedy="pad_to makes it one",
                     )
-                if axis_size(product.k) // core.k % self.run:
-                    raise self.no(
-                        f"{axis_size(product.k)} terms are no multiple of {self.run} times {core.k}"
-                    )
+                if size_of(product.k) // core.k % self.run:
+                    raise self.no(f"{size_of(product.k)} terms are no multiple of {self.run} times {core.k}")
                 if core.threads > 1 and any(
                     n.op is Ops.BUFFERIZE and not {product.m, product.n}.isdisjoint(n.src[0].ranges)
                     for n in sink.toposort()
@@ -375,6 +373,6 @@ class TensorCore(Action):
                 one = product if each.reduce is product.reduce else each
                 totals[each.reduce] = split.tile(one, lanes)
         if not core.reads_memory:
-            return with_results(sink, split, [Results(totals, row, column)])
+            return with_results(sink, split, [CoreResults(totals, row, column)])
         made = with_results(sink, split, results_in_memory(split, totals, row, column))
         return fitting(sink, made, self, target)

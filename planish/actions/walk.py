@@ -21,9 +21,10 @@ from planish.actions.padding import gated
 from planish.actions.tensor_core import CoreTiling
 from planish.actions.tensor_maps import fetched
 from planish.dtypes import AddrSpace, DType
+from planish.uop.nest import size_of
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Box, Bufferize, Combine, Lanes, Ops
-from planish.uop.products import Product, axis_size
+from planish.uop.ops import Axis, AxisType, Box, Bufferize, Combine, Ops, UnrolledLanes
+from planish.uop.products import Product
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
 from planish.uop.symbolic.conditions import conjuncts
@@ -46,10 +47,10 @@ class Fragment(NamedTuple):
 
     row: UOp
     column: UOp
-    lanes: Lanes
-    columns: Lanes
+    lanes: UnrolledLanes
+    columns: UnrolledLanes
     """Those of its lane axes that are columns."""
-    rows: Lanes
+    rows: UnrolledLanes
 
 
 class WalkRegister(NamedTuple):
@@ -79,7 +80,7 @@ class Walk:
         """The core of the sums."""
         self.split = CoreTiling(sink, self.second, values, groups)
         self.table = sink.table
-        self.size = axis_size(values.k)
+        self.size = size_of(values.k)
         """How many keys there are."""
         axis = cast("Axis", values.k.arg).part(0, AxisType.REDUCE)
         if seen.period % core.n:
@@ -100,7 +101,7 @@ class Walk:
         count = self.table.const(-(-(seen.period or self.size) // size))
         if seen.last is not None:
             # those who see most begin first: what is left to do in the end is short
-            split.outer_m = axis_size(split.m) - rows - split.outer_m
+            split.outer_m = size_of(split.m) - rows - split.outer_m
             below = substitute(seen.last, {split.m: split.outer_m + (rows - 1)})
             number = simplify(below // size + 1)
             count = number.alu(Ops.MIN, count) if number.vmax > count.vmax else number
@@ -132,20 +133,22 @@ class Walk:
                 own = (*path, _ROWS, part.to) if part.row else (*path, tag, len(axes))
                 axes.append((own, size))
                 of_rows += [axes[-1]] * part.row
-                counted = self.lanes(Lanes((axes[-1],)))
+                counted = self.lanes(UnrolledLanes((axes[-1],)))
             else:
                 counted = cast("UOp", self.split.thread) // (1 << part.start) % size
             place[not part.row] = place[not part.row] + counted * (1 << part.to)
         if self.split.group is not None:
             place[0] = place[0] + self.split.group * core.m
-        columns = Lanes(tuple(axis for axis in axes if axis not in of_rows))
-        return Fragment(place[0], place[1], Lanes(tuple(axes)), columns, Lanes(tuple(of_rows)))
+        columns = UnrolledLanes(tuple(axis for axis in axes if axis not in of_rows))
+        return Fragment(
+            place[0], place[1], UnrolledLanes(tuple(axes)), columns, UnrolledLanes(tuple(of_rows))
+        )
 
-    def lanes(self, axes: Lanes) -> UOp:
+    def lanes(self, axes: UnrolledLanes) -> UOp:
         """The number of a lane."""
         return self.table.make(Ops.UNROLL, dtypes.index, (self.table.vconst(range(axes.total)),), axes)
 
-    def register(self, axes: Lanes) -> WalkRegister:
+    def register(self, axes: UnrolledLanes) -> WalkRegister:
         kind = dtypes.float32.ptr(axes.total, AddrSpace.REG)
         self.registers += 1
         memory = self.table.make(Ops.DEFINE_REG, kind, (), self.registers - 1)
@@ -212,7 +215,7 @@ class Walk:
     def product(self, product: Product) -> UOp:
         """A product for a block of keys, as a thread holds it."""
         core, split = self.core, self.split
-        depth = -(-axis_size(product.k) // core.k) * core.k
+        depth = -(-size_of(product.k) // core.k) * core.k
         rows, zero = core.m * split.groups, self.table.const(0)
         q = self.tile(product.a, (product.m, split.outer_m, rows), (product.k, zero, depth), core.a[0], 0)
         keys, layout = (product.n, self.start, core.n), core.b[0]
@@ -251,7 +254,7 @@ class Walk:
             moved = simplify(substitute(first.b, {first.k: product.n}))
             if (
                 self.core.n == core.k
-                and axis_size(first.k) == axis_size(product.n) == core.n
+                and size_of(first.k) == size_of(product.n) == core.n
                 and (self.core.b, core.b) == (("@k",), ("@mn",))
                 and moved is simplify(product.b)
             ):
@@ -260,7 +263,7 @@ class Walk:
 
     # -- the walk ----------------------------------------------------------------------------------------------------
 
-    def gathered(self, value: UOp, axes: Lanes) -> UOp:
+    def gathered(self, value: UOp, axes: UnrolledLanes) -> UOp:
         wide = value.dtype.scalar.vec(axes.total)
         return self.table.make(Ops.CONTRACT, wide, (value,), axes)
 
@@ -376,4 +379,4 @@ def second_core(core: Core, product: Product) -> str:
     """The core of the second product: as wide as its result, reading values as they lie."""
     along_k = neighbours(product.b, product.n, product.k) is product.k
     kind = core.name.split("_")[2]
-    return f"wgmma_m64n{axis_size(product.n)}_{kind}_f32_r{'k' if along_k else 'm'}"
+    return f"wgmma_m64n{size_of(product.n)}_{kind}_f32_r{'k' if along_k else 'm'}"

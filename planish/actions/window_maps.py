@@ -26,6 +26,7 @@ from planish.records import dataclass
 from planish.uop.nest import next_root, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import Box, Ops
+from planish.uop.reached import joined_by
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
 from planish.uop.symbolic.affine import Affine, affine
@@ -135,13 +136,7 @@ def conditions_of(index: UOp) -> tuple[UOp, list[UOp]]:
     """An index as it is where it is somewhere, and all that has to hold for that."""
     found: list[UOp] = []
     while index.op is Ops.WHERE and index.src[2].op is Ops.INVALID:
-        gates = [index.src[0]]
-        while gates:
-            gate = gates.pop()
-            if gate.op is Ops.AND:
-                gates.extend(gate.src)
-            else:
-                found.append(gate)
+        found += joined_by(Ops.AND, index.src[0])
         index = index.src[1]
     return index, found
 

@@ -132,7 +132,10 @@ class CommandParser(argparse.ArgumentParser, _Declaring):
             self.error(f"unrecognized argument: {unknown[0]}{hint}")
         console.verbose = console.verbose or values.verbose
         console.json = values.json
-        console.open.enter_context(in_environment(_settings(values.set_)))
+        chosen = _settings(values.set_)
+        if console.verbose and "PLANISH_DEBUG" not in os.environ:
+            chosen.setdefault("debug", "errors")
+        console.open.enter_context(in_environment(chosen))
         return values
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -280,7 +283,7 @@ class Console:
     def wants_traceback(self) -> bool:
         """Whether the user asked for tracebacks, by `-v` or by the setting `debug`."""
         with contextlib.suppress(SettingsError):
-            return self.verbose or current().debug == "ir"
+            return self.verbose or current().debug in ("ir", "errors")
         return self.verbose
 
     def complain(

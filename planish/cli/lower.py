@@ -22,6 +22,7 @@ from planish.cli.files import add_file_arguments, write_output
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.pipeline import adjust, read_passes, reproducer_directory
 from planish.cli.sources import SOURCE_HELP, add_source_arguments, read_program
+from planish.compiler.device_kinds import KINDS
 from planish.compiler.layouts import lower as lower_in_layout
 from planish.compiler.levels import Levels
 from planish.compiler.progress import ProgressLine, report
@@ -202,7 +203,6 @@ def _target(args: argparse.Namespace) -> Target:
 
 def _dump(lowered: compiler.Lowered, directory: Path, first: int) -> None:
     """Write what the stages do not, numbered on from the passes; each kernel has a folder with its stages."""
-    levels = ("plan", "llir", "cuda", "ptx") if lowered.target.is_gpu else ("plan", "llir", "llvm", "asm")
-    for number, level in enumerate(levels, first):
+    for number, level in enumerate(("plan", "llir", *KINDS[lowered.target.device].dumped), first):
         path = directory / f"{number:03}_{level}{LEVELS[level]}"
         path.write_text(lowered.as_text(level).rstrip("\n") + "\n", encoding="utf-8")

@@ -22,7 +22,7 @@ from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.instruction import handlers
 from planish.llir.layout import pack
-from planish.llir.program import MIN_ALIGNMENT, Buffer, Function, Program, Register
+from planish.llir.program import MIN_ALIGNMENT, Buffer, OpFunction, Program, Register
 
 _QUIET: Final = "\n".join(
     f'#pragma GCC diagnostic ignored "-W{word}"'
@@ -90,7 +90,7 @@ class _CWriter(OneThread, CValues):
         parts.append(f"void {symbols.kernel(program.name)}({', '.join(params) or 'void'}) {{\n{body}\n}}")
         return "\n\n".join(parts) + "\n"
 
-    def function(self, called: Function) -> str:
+    def function(self, called: OpFunction) -> str:
         """A function: its parameters are memory of its own."""
         inner = _CWriter(called.body, False)
         inner.types, inner.helpers = self.types, self.helpers

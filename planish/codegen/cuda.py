@@ -127,7 +127,7 @@ class _Writer(VoteWriter):
             raise LoweringError(f"{instruction.mnemonic} has no CUDA form", op=instruction.mnemonic)
         write(self, instruction)
 
-    def called(self, function: ir.Function) -> str:
+    def called(self, function: ir.OpFunction) -> str:
         """A function that the kernel calls: its parameters are memory of its own."""
         inner = _Writer(function.body, (), 1)
         inner.helpers = self.helpers

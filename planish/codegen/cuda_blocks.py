@@ -12,6 +12,7 @@ from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.layout import pack
+from planish.llir.makers import owners_of
 from planish.llir.program import Buffer, Immediate, Program
 from planish.target.rounds import BESIDE, FETCHER, fetched_registers
 
@@ -81,14 +82,10 @@ def launched_threads(program: Program) -> int:
 
 def _branched(program: Program) -> frozenset[Buffer]:
     """Registers that a branch may change: they hold what was computed right before it, which is counted already."""
-    held: dict[ir.Register, Buffer] = {}
+    held = owners_of(program, AddrSpace.REG)
     found: set[Buffer] = set()
     depth = 0
     for i in program.body:
-        if isinstance(i, ir.Address):
-            base = i.base if isinstance(i.base, Buffer) else held.get(i.base)
-            if base is not None and base.space is AddrSpace.REG:
-                held[i.result] = base
         depth += isinstance(i, ir.If) - isinstance(i, ir.EndIf)
         if depth and isinstance(i, ir.Store) and i.address in held:
             found.add(held[i.address])

@@ -12,6 +12,7 @@ from typing import Final, cast
 
 from planish.codegen.cuda_values import CudaValues
 from planish.llir import program as ir
+from planish.llir.makers import makers_of
 from planish.llir.program import GROUP, Box, Buffer, Ops, Program
 
 MAPS: Final = "maps"
@@ -161,7 +162,7 @@ class FetchWriter(CudaValues):
 
     def _makers(self) -> dict[ir.Register, ir.Instruction]:
         if self.makers is None:
-            self.makers = {i.target: i for i in self.program.body if i.target is not None}
+            self.makers = makers_of(self.program.body)
         return self.makers
 
     def acquire(self, i: ir.Acquire) -> None:

@@ -14,7 +14,7 @@ from planish.codegen.c_table import is_narrow, literal, scalar_type
 from planish.codegen.c_values import CValues
 from planish.dtypes import DType
 from planish.llir import program as ir
-from planish.llir.program import COMPARISONS, ESTIMATES, Function, Immediate, Operand, Ops, Register
+from planish.llir.program import COMPARISONS, ESTIMATES, Immediate, Operand, OpFunction, Ops, Register
 
 _NANS: Final = {
     'nanf("")': "__int_as_float(0x7fc00000)",
@@ -25,7 +25,7 @@ _NANS: Final = {
 class CudaValues(CValues):
     """What is computed of registers."""
 
-    def __init__(self, functions: Sequence[Function]) -> None:
+    def __init__(self, functions: Sequence[OpFunction]) -> None:
         super().__init__()
         self.functions = {(each.op, each.dtype) for each in functions}
         self.split: dict[Register, tuple[str, ...]] = {}

@@ -139,7 +139,7 @@ class _LlvmWriter(OneThread, LaneMoves):
         body = "\n".join(inner.lines)
         return f"{head} {{\nentry:\n{body}\n}}\n"
 
-    def function(self, called: ir.Function) -> str:
+    def function(self, called: ir.OpFunction) -> str:
         """A function: its parameters are memory of its own, which LLVM then does without."""
         inner = _LlvmWriter(called.body, spans_of(called.body), (), False, self.avx512)
         inner.declared, inner.metadata = self.declared, self.metadata

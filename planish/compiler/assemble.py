@@ -134,7 +134,7 @@ class _Assembler:
         size = self.size(self.plan.buffers[step.target].size)
         self.body.append(flat.CopyBuffer(step.source, step.target, size))
 
-    def swap(self, step: planned.Swap) -> None:
+    def swap(self, step: planned.SwapPointers) -> None:
         self.body.append(flat.SwapBuffers(step.first, step.second))
 
     def view(self, step: planned.View) -> None:
@@ -250,7 +250,7 @@ class _Assembler:
 _STEP: Final[dict[type[planned.Step], Callable[[_Assembler, Any], None]]] = {
     planned.Launch: _Assembler.launch,
     planned.Copy: _Assembler.copy,
-    planned.Swap: _Assembler.swap,
+    planned.SwapPointers: _Assembler.swap,
     planned.View: _Assembler.view,
     planned.Bind: _Assembler.bind,
     planned.Branch: _Assembler.branch,
@@ -269,16 +269,11 @@ def _host_call(step: planned.Host, known: Sequence[str], decided: Sequence[str])
     if isinstance(step.attrs, CustomCallAttrs):
         find_custom_call(step.attrs)  # an unknown one is an error before anything runs
 
-    def no_regions(index: int, arguments: Sequence[Array]) -> tuple[Array, ...]:
-        raise InternalError(f"host op {op.name} has no regions")
-
     def call(arrays: Sequence[Array], values: Sequence[int]) -> tuple[Sequence[Array], Sequence[int]]:
         sizes = dict(zip(known, values, strict=True))
         types = [type.substitute(sizes) for type in step.output_types]
         try:
-            results = [
-                np.asarray(r) for r in evaluate(arrays, resolve_attrs(step.attrs, sizes), types, no_regions)
-            ]
+            results = [np.asarray(r) for r in evaluate(arrays, resolve_attrs(step.attrs, sizes), types)]
             _check_results(op.name, results, step.output_types, sizes)
         except PlanishError as error:
             error.op = error.op or op.name

@@ -24,7 +24,7 @@ from planish.compiler.scheduling import choose
 from planish.dtypes import PtrDType
 from planish.llir.interpret import interpret as interpret_llir
 from planish.llir.lower import lower as lower_to_llir
-from planish.llir.program import Buffer, Program, Register, Variable
+from planish.llir.program import Buffer, LaunchVariable, Program, Register
 from planish.ptir.passes.bisect import PassCulprit, bisect_passes
 from planish.runtime.plan import KernelCall
 from planish.schedule.plan import Kernel
@@ -35,8 +35,7 @@ from planish.stages.bisection import Finding, close, difference, first_wrong, wr
 from planish.stages.symptoms import CODE, LLIR, SCHEDULE, row_for, row_text
 from planish.target import Target, host
 from planish.uop.node import Table
-from planish.uop.ops import Ops
-from planish.uop.ops import Variable as Named
+from planish.uop.ops import Ops, Variable
 
 if TYPE_CHECKING:
     from planish.ptir.passes import Passes
@@ -60,11 +59,11 @@ def _signature(kernel: Kernel) -> Program:
     for node in buffers:
         dtype = cast("PtrDType", node.dtype)
         params.append(Buffer(f"arg{node.arg}", dtype.base, dtype.size, dtype.space))
-    found = {cast("Named", n.arg).name: n for n in nodes if n.op is Ops.DEFINE_VAR}
+    found = {cast("Variable", n.arg).name: n for n in nodes if n.op is Ops.DEFINE_VAR}
     variables = []
     for number, name in enumerate(kernel.variables):
-        _, low, high = cast("Named", found[name].arg) if name in found else (name, 0, 0)
-        variables.append(Variable(Register(number, ptir.tensor("i64", ()).dtype), name, low, high))
+        _, low, high = cast("Variable", found[name].arg) if name in found else (name, 0, 0)
+        variables.append(LaunchVariable(Register(number, ptir.tensor("i64", ()).dtype), name, low, high))
     return Program(kernel.name, tuple(params), (), (), tuple(variables))
 
 

@@ -170,16 +170,17 @@ class KindRow:
     module: str
     levels: tuple[str, ...]
     """What its code can be read as, behind LLIR."""
+    dumped: tuple[str, ...]
+    """Those of them that a dump of a function has."""
     dlpack: tuple[int, ...]
     """DLPack's names for its memory; arrays of ours have the first."""
 
 
 HOST: Final = "cpu"
 KINDS: Final = {
-    HOST: KindRow("planish.compiler.cpu_device", ("llvm", "c", "asm"), (1,)),
-    "cuda": KindRow(
-        "planish.compiler.cuda", ("cuda", "ptx", "sass"), (2, 13)
-    ),  # 13: memory that the host shares
+    HOST: KindRow("planish.compiler.cpu_device", ("llvm", "c", "asm"), ("llvm", "asm"), (1,)),
+    # 13: memory that the host shares
+    "cuda": KindRow("planish.compiler.cuda", ("cuda", "ptx", "sass"), ("cuda", "ptx"), (2, 13)),
 }
 
 

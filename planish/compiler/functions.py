@@ -8,7 +8,7 @@ from functools import cache
 from planish.config import current
 from planish.dtypes import DType
 from planish.llir.lower import lower
-from planish.llir.program import Compute, Function, Program
+from planish.llir.program import Compute, OpFunction, Program
 from planish.stages import pipeline
 from planish.stages.linearizer.decompositions.functions import FUNCTIONS
 from planish.target import Target
@@ -27,7 +27,7 @@ def with_functions(program: Program, target: Target) -> Program:
 
 
 @cache
-def _function(op: Ops, dtype: DType, target: Target, _contract: bool) -> Function:
+def _function(op: Ops, dtype: DType, target: Target, _contract: bool) -> OpFunction:
     with Table() as table:
         lines = pipeline.function_lines(op, dtype, table, target)
-        return Function(op, dtype, lower(op.name.lower(), lines))
+        return OpFunction(op, dtype, lower(op.name.lower(), lines))

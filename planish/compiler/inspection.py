@@ -16,7 +16,7 @@ from planish.actions.text import print_schedule
 from planish.compiler import Lowered
 from planish.compiler.device_kinds import kind_of_level
 from planish.compiler.lowering import donated_parameters
-from planish.compiler.scheduling import FIRST, ScheduleChoice
+from planish.compiler.scheduling import FIRST, ScheduleChoice, parameter_names
 from planish.config import settings
 from planish.errors import PlanishError
 from planish.llir.text import print_program
@@ -106,9 +106,11 @@ def schedules_of(lowered: Lowered) -> str:
     """The schedules of a function's kernels, each step with its reason: what `--schedule` and `jit(schedule=…)` read."""
     lines: list[str] = []
     with Table() as table:
-        kernels = make_plan(lowered.function, table, target=lowered.target).kernels
-        for kernel, choice in zip(kernels, lowered.choices, strict=True):
-            lines.append(f"[{kernel.name}]  # {choice.origin}")
+        plan = make_plan(lowered.function, table, target=lowered.target)
+        names = parameter_names(plan, [each.name for each in lowered.function.params])
+        for kernel, choice, called in zip(plan.kernels, lowered.choices, names, strict=True):
+            told = [f"{name} is arg{next(iter(slots))}" for name, slots in called.items() if len(slots) == 1]
+            lines.append(f"[{kernel.name}]  # {'; '.join([choice.origin, *told])}")
             for number, action in enumerate(choice.actions):
                 reason = choice.reasons[number] if number < len(choice.reasons) else ""
                 lines.append(f"{action}  # {reason}" if reason else str(action))

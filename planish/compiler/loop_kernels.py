@@ -16,7 +16,7 @@ from planish.llir.program import Address, Buffer, Immediate, Load, Operand, Ops,
 from planish.ptir.dims import DimLike, Symbol, bounds
 from planish.schedule.memory import elements
 from planish.schedule.overwriting import element_by_element, written
-from planish.schedule.plan import Branch, Copy, For, Launch, Step, Steps, Swap, View, renamed, walk
+from planish.schedule.plan import Branch, Copy, For, Launch, Step, Steps, SwapPointers, View, renamed, walk
 
 if TYPE_CHECKING:
     from planish.compiler.loops import Rolling, TurnPrice
@@ -35,7 +35,7 @@ class LoopKernel:
         self.integers: dict[str, Operand] = {}
         self.bases: dict[int, int] = {}
         self.sizes: dict[int, Operand] = {}
-        self.swaps = [s for s in loop.body if isinstance(s, Swap) and s.first != s.second]
+        self.swaps = [s for s in loop.body if isinstance(s, SwapPointers) and s.first != s.second]
         keys = [rolling.program(launch.kernel).name for launch in self.launches]
         digest = sha256(repr((keys, loop.count, loop.reverse, len(rolling.made))).encode()).hexdigest()[:6]
         self.into = Builder(f"loop_{loop.count if isinstance(loop.count, int) else 'n'}_{digest}")
@@ -255,7 +255,7 @@ class LoopKernel:
         ):
             return False
         for step in self.loop.body:
-            if isinstance(step, View | Swap):
+            if isinstance(step, View | SwapPointers):
                 continue
             if isinstance(step, Launch):
                 buffers = self.slots(step)
@@ -342,7 +342,7 @@ class LoopKernel:
                 return self.slots(step)
             case Copy(source, target):
                 return [source, target]
-            case Swap(old, new):
+            case SwapPointers(old, new):
                 return [old, new] if old != new else []
             case Branch(predicate):
                 return [predicate]

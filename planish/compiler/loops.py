@@ -36,7 +36,7 @@ from planish.schedule.plan import (
     Rolled,
     Step,
     Steps,
-    Swap,
+    SwapPointers,
     View,
     While,
     renamed,
@@ -45,12 +45,6 @@ from planish.schedule.plan import (
 from planish.schedule.sharing import blocks_of
 from planish.target import Target
 
-LAUNCH_NS: Final = 25
-"""What a launch takes on one thread, besides what it does."""
-COPY_NS: Final = 10
-"""What a copy of a few bytes takes."""
-SHARED_NS: Final = 2500
-"""What it takes to divide a launch among cores."""
 _WORTH: Final = 0.02
 """The part of its time that a loop has to spend on launches for a kernel to be made of it."""
 _LONG_NS: Final = 20_000_000
@@ -138,7 +132,7 @@ class Rolling:
         launches = [step for step in steps if isinstance(step, Launch)]
         if loop.stride > 1 or len(launches) > _MOST or not any(isinstance(s, Launch | Copy) for s in steps):
             return loop
-        if any(not isinstance(step, Launch | View | Copy | Swap | Branch) for step in steps):
+        if any(not isinstance(step, Launch | View | Copy | SwapPointers | Branch) for step in steps):
             return loop
         if any(isinstance(step, View) and step.counter != loop.counter for step in steps):
             return loop
@@ -147,7 +141,7 @@ class Rolling:
             inlining.is_simple(each) and not scratch_of(each) for each in programs
         ):
             return loop
-        price = TurnPrice(loop, programs, self.cores)
+        price = TurnPrice(loop, programs, self.target, self.cores)
         if price.registers(self.plan, [step.buffer for step in steps if isinstance(step, View)]):
             try:
                 return self.in_registers(loop, price)
@@ -209,6 +203,7 @@ class TurnPrice:
 
     loop: For
     programs: Sequence[Program]
+    target: Target
     cores: int
     works: list[int] = field(init=False)
     shared: list[bool] = field(init=False)
@@ -227,7 +222,10 @@ class TurnPrice:
     def launches(self) -> float:
         """What launches (and calls that copy) take in a turn."""
         copies = sum(isinstance(step, Copy) for step in walk(self.loop.body))
-        return COPY_NS * copies + sum(SHARED_NS if shared else LAUNCH_NS for shared in self.shared)
+        target = self.target
+        return target.copy_ns * copies + sum(
+            target.share_ns if shared else target.launch_ns for shared in self.shared
+        )
 
     @property
     def apart(self) -> float:

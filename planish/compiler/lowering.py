@@ -12,6 +12,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from planish import ptir
+from planish.actions.text import ParameterNames
 from planish.collector import collector_off
 from planish.compiler import Lowered, prepare
 from planish.compiler.arguments import Arguments
@@ -23,7 +24,7 @@ from planish.compiler.object_code import object_key, object_of
 from planish.compiler.observer import NOBODY, CompilationObserver, observer, observing
 from planish.compiler.parallel import Beside, is_worth_sharing, shared
 from planish.compiler.progress import report
-from planish.compiler.scheduling import ScheduleChoice, check_given, program_of, scheduled
+from planish.compiler.scheduling import ScheduleChoice, check_given, parameter_names, program_of, scheduled
 from planish.config import current
 from planish.errors import InternalError, ShapeError
 from planish.llir.program import Program
@@ -92,7 +93,8 @@ def _lowered(
             verify(plan, sharing)
         plan = settled(plan, sharing)
         watching.planned(prepared, plan, sharing)
-        made, images, rolling = _make_kernels(plan, sharing, target, compiled_for, loops)
+        names = [each.name for each in prepared.params]
+        made, images, rolling = _make_kernels(plan, sharing, target, compiled_for, loops, names=names)
     arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
     plan, sharing, numbers = _renumbered(plan, sharing, rolling, [each.program for each in made])
     used = [made[number] for number in numbers]
@@ -197,13 +199,17 @@ def _make_kernels(
     *,
     choices: Sequence[ScheduleChoice] | None = None,
     cores: int | None = None,
+    names: Sequence[str | None] = (),
 ) -> tuple[list[_LoweredKernel], dict[int, Callable[[], bytes]] | None, Rolling]:
     """The kernels of a plan, then those of its loops, and if they are wanted their objects: perhaps still in the making.
 
-    What may become part of a loop waits to be compiled until that is known. `choices` are schedules that were chosen before.
+    What may become part of a loop waits to be compiled until that is known. `choices` are schedules that were chosen before, `names`
+    those of the function's parameters, which schedules that are given may use.
     """
-    if choices is None:
+    called: Sequence[ParameterNames] = [{}] * len(plan.kernels)
+    if choices is None and current().schedule is not None:
         check_given([kernel.name for kernel in plan.kernels])
+        called = parameter_names(plan, names)
     streams = streamed(plan, sharing, target)
 
     def lowered(number: int) -> _LoweredKernel:
@@ -216,6 +222,7 @@ def _make_kernels(
                 in_place=bool(sharing.aliased[number]),
                 streams=bool(streams[number]),
                 choice=None if choices is None else choices[number],
+                names=called[number],
             )
             program = program_of(kernel.name, made, target, streams[number])
             watching.scheduled(made.choice, program)

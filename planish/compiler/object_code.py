@@ -78,11 +78,14 @@ def glue_of(source: str, processor: Processor | None = None) -> bytes:
 
 def routine_image(name: str, processor: Processor) -> bytes | None:
     """The object code of a routine; None if there is none of that name."""
-    from planish.runtime import routines
+    from planish.runtime import ready_routines, routines
 
     routine = routines.routine_named(name)
     if routine is None:
         return None
+    if (made := ready_routines.ready(name, processor)) is not None:
+        counters.loaded += 1
+        return made
 
     def make() -> bytes:
         from planish.runtime import cpu

@@ -9,7 +9,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
-from planish.llir.program import FORMS, Buffer, Immediate, Program, Register, Variable
+from planish.llir.program import FORMS, Buffer, Immediate, LaunchVariable, Program, Register
 
 Reduced = tuple[type, tuple[object, ...]]
 
@@ -23,7 +23,7 @@ def _by_fields(kind: Any) -> Callable[[object], Reduced]:
 
 
 _REDUCED: Final = {
-    kind: _by_fields(kind) for kind in (*FORMS, Buffer, Immediate, Program, Register, Variable)
+    kind: _by_fields(kind) for kind in (*FORMS, Buffer, Immediate, Program, Register, LaunchVariable)
 }
 
 

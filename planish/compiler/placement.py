@@ -87,7 +87,7 @@ class Placement:
         return "\n".join(lines)
 
 
-class _Places:
+class _ValuePlacement:
     """Where every value lies, and how many copies lie before it."""
 
     def __init__(self, function: Function, home: str, given: Sequence[str | None]) -> None:
@@ -153,7 +153,7 @@ def placed(function: Function, home: str, given: Sequence[str | None] = ()) -> P
             location=function.loc or Location.caller(),
             remedy="compile the parts on each side of to_device by themselves, or pass arrays of known sizes",
         )
-    places = _Places(function, home, given)
+    places = _ValuePlacement(function, home, given)
     device = places.device
     parts: dict[tuple[int, str], list[Inst]] = {}
     copies: dict[int, list[DeviceCopy]] = {}

@@ -30,7 +30,7 @@ _ERASE: Final = "\r\033[K"
 def is_watched() -> bool:
     """Whether somebody sits at standard error and wants to know."""
     settings = current()
-    if not settings.progress or settings.debug != "none":
+    if not settings.progress or settings.debug in ("ir", "kernels"):
         return False
     try:
         return os.isatty(sys.stderr.fileno())

@@ -10,12 +10,13 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planish.actions.base import Action, Refusal, apply_action
 from planish.actions.block import Block
 from planish.actions.shift_inwards import ShiftInwards
-from planish.actions.text import parse_schedule, print_schedule, sections
+from planish.actions.text import ParameterNames, parse_schedule, print_schedule, sections
 from planish.compiler.functions import with_functions
 from planish.compiler.observer import observer
 from planish.config import current
@@ -27,6 +28,7 @@ from planish.llir.versions import SizedProgram, with_versions
 from planish.optimize.heuristic import drafted
 from planish.optimize.versions import Bounds, Version, names_of, versions, within
 from planish.records import dataclass
+from planish.schedule.plan import Plan, Role
 from planish.stages import pipeline
 from planish.stages.rangeify.attempts import attempts
 from planish.target import Target
@@ -75,10 +77,12 @@ def scheduled(
     in_place: bool = False,
     streams: bool = True,
     choice: ScheduleChoice | None = None,
+    names: ParameterNames = MappingProxyType({}),
 ) -> Scheduled:
     """A kernel through the stages; whether it writes over what it reads, and past the caches.
 
-    Its schedule is chosen when it comes to stage 7, unless that is left out, or it was chosen before.
+    Its schedule is chosen when it comes to stage 7, unless that is left out, or it was chosen before. One that is given may call
+    parameters by their `names`.
     """
     made = choice or ScheduleChoice(origin=f"stage {FIRST} is disabled")
 
@@ -90,7 +94,7 @@ def scheduled(
         before = kernel
         made = (
             choice
-            or given(kernel, name, target, in_place=in_place)
+            or given(kernel, name, target, names, in_place=in_place)
             or choose(kernel, target, in_place=in_place, streams=streams)
         )
         return made.actions
@@ -139,7 +143,21 @@ def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool =
 # -- schedules that are given -------------------------------------------------------------------------------------------
 
 
-def given(sink: UOp, name: str, target: Target, *, in_place: bool = False) -> ScheduleChoice | None:
+def parameter_names(plan: Plan, names: Sequence[str | None]) -> list[dict[str, set[int]]]:
+    """By kernel of a plan: which of its parameters are those of the function, by the names that these have there."""
+    found: list[dict[str, set[int]]] = [{} for _ in plan.kernels]
+    for launch in plan.launches:
+        for slot, number in enumerate(launch.buffers):
+            buffer = plan.buffers[number]
+            name = names[buffer.position] if buffer.role is Role.PARAMETER else None
+            if name is not None:
+                found[launch.kernel].setdefault(name, set()).add(slot)
+    return found
+
+
+def given(
+    sink: UOp, name: str, target: Target, names: ParameterNames, *, in_place: bool = False
+) -> ScheduleChoice | None:
     """The schedule that the settings say for a kernel of a name; None if they say nothing of it.
 
     Each step is tried; one that does not fit is an error that says why, and which axes there are.
@@ -151,7 +169,7 @@ def given(sink: UOp, name: str, target: Target, *, in_place: bool = False) -> Sc
     part = next((part for known, part in parts.items() if not known or fnmatchcase(name, known)), None)
     if part is None:
         return None
-    actions = parse_schedule(part)
+    actions = parse_schedule(part, names=names)
     for number, action in enumerate(actions):
         try:
             if in_place and isinstance(action, Block | ShiftInwards):

@@ -17,6 +17,7 @@ from planish.frontend.session import current_scope, evaluate
 from planish.frontend.tensor.array import Tensor
 from planish.ptir.dims import Dim as NamedDim
 from planish.ptir.types import TensorType
+from planish.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     from planish.compiler import Program
@@ -107,6 +108,7 @@ class Compiled:
         captured = self._entry.captured if arrays else []
         return self._exe.profile(*arrays, *captured, repeat=repeat, function=self._levels.prepared)
 
+    @short_tracebacks
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results; other arguments than those it was lowered for are an error that says what differs."""
         entry = self._entry

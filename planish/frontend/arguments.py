@@ -159,6 +159,14 @@ class CallSignature:
                 f"{self.name}: {self.label(next(iter(both)))} is both static and donated"
             )
 
+    def takes(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether the function can be called so, as far as it tells."""
+        try:
+            inspect.Signature(self.parameters).bind(*args, **kwargs)
+        except TypeError:
+            return not self.parameters
+        return True
+
     def label(self, which: int | str) -> str:
         """What an argument is called."""
         if isinstance(which, int) and which < len(self.positional):
@@ -261,9 +269,16 @@ class CallSignature:
         try:
             hash(value)
         except TypeError:
+            is_array = isinstance(value, Tensor | np.ndarray)
+            shown = f"an array of shape {value.shape}" if is_array else repr(value)
             raise DTypeError.at_caller(
-                f"{self.name}: static argument {self.label(which)} cannot be hashed: {value!r}",
-                "pass a tuple instead of a list, or make it a dynamic argument",
+                f"{self.name}: static argument {self.label(which)} cannot be hashed: {shown}",
+                (
+                    "take int(x) or tuple(x.tolist())"
+                    if is_array
+                    else "pass a tuple instead of a list, of pairs instead of a dict"
+                )
+                + ", or make it a dynamic argument",
             ) from None
         found: Hashable = value
         return found

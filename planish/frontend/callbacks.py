@@ -21,7 +21,7 @@ from planish.frontend import tree
 from planish.frontend.arguments import TensorSpec
 from planish.frontend.custom import stop_gradient
 from planish.frontend.effects import EFFECT, TOKEN, all_known, incoming
-from planish.frontend.flat import is_data
+from planish.frontend.flat import is_data, name_of
 from planish.frontend.session import current_scope, tensor_type
 from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
@@ -107,11 +107,6 @@ def _type(op: str, spec: Any) -> TensorType:
     )  # fmt: skip
 
 
-def _name(function: object) -> str:
-    found: str = getattr(function, "__name__", type(function).__name__)
-    return found
-
-
 def registered(key: Hashable, name: str, function: Callable[[Sequence[Array]], tuple[Array, ...]]) -> str:
     """The name under which programs call a function. What does the same has the same name."""
     with _lock:
@@ -158,7 +153,7 @@ def _called(
     effect: bool,
 ) -> Tree:
     leaves, structure = tree.flatten((tuple(args), kwargs))
-    given, wanted = _Arguments(leaves, structure), _Results(op, _name(function), result)
+    given, wanted = _Arguments(leaves, structure), _Results(op, name_of(function), result)
     tensors = [as_tensor(op, leaves[place]) for place in given.places]
     has_results = bool(wanted.types)
 

@@ -17,7 +17,7 @@ from planish.frontend import stepping, tree
 from planish.frontend.arguments import paths
 from planish.frontend.effects import incoming, tied
 from planish.frontend.expression import LazyValue, Parameter, TracedBody
-from planish.frontend.flat import is_data, own
+from planish.frontend.flat import is_data, name_of, own
 from planish.frontend.session import current_scope, reopened, tensor_type, tracing
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Scalar, Tensor
@@ -51,11 +51,6 @@ def _leaves(op: str, what: str, given: Tree) -> tuple[list[Tensor], Structure, l
     return tensors, structure, [isinstance(leaf, bool | int | float | complex) for leaf in leaves]
 
 
-def _name(function: Callable[..., object]) -> str:
-    found: str = getattr(function, "__name__", type(function).__name__)
-    return found
-
-
 class _TracedRegion:
     """A function of trees as a body: what it takes, what it gives."""
 
@@ -67,7 +62,7 @@ class _TracedRegion:
         arguments: Callable[[Sequence[Tensor]], Sequence[Tree]],
         repeats: bool = True,
     ) -> None:
-        self.name = _name(function)
+        self.name = name_of(function)
         with tracing(op) as scope:
             scope.repeats = repeats
             params = [Parameter.new(type, scope, f"what {op} gives to {self.name}") for type in types]

@@ -25,6 +25,7 @@ from planish.frontend.tensor.operands import cast_to, constant
 from planish.ptir import ops
 from planish.ptir.ops.definition import OpDef
 from planish.ptir.types import TensorType
+from planish.tracebacks import short_tracebacks
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,6 +67,7 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @functools.wraps(function)
+    @short_tracebacks
     def checkpointed(*args: P.args, **kwargs: P.kwargs) -> R:
         if current_scope() is None:
             return _called(function, args, kwargs)
@@ -108,6 +110,7 @@ class _Custom(ABC, Generic[P, R]):
     def name(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
+    @short_tracebacks
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs:
             raise PlanishError.of(self.name, f"a function with {self.what} takes no keyword arguments",

@@ -26,6 +26,12 @@ Tree: TypeAlias = Any
 """Nested containers of tensors, of any type."""
 
 
+def name_of(function: object) -> str:
+    """What a function is called in errors and programs."""
+    found: str = getattr(function, "__name__", type(function).__name__)
+    return found
+
+
 def is_data(leaf: object) -> bool:
     """Whether a leaf is a tensor, or something that is taken for one: arrays and numbers."""
     return isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex) or is_foreign(

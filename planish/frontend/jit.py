@@ -35,6 +35,7 @@ from planish.frontend.session import SESSION, current_scope, evaluate
 from planish.frontend.tensor.array import Tensor
 from planish.ptir.dims import Dim as NamedDim
 from planish.records import dataclass
+from planish.tracebacks import short_tracebacks, shorten
 
 if TYPE_CHECKING:
     from planish.frontend.sharding.mesh import Mesh
@@ -138,22 +139,26 @@ class Jitted(Generic[P, R]):
         return self._function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if current_scope() is None:
-            settings = current()
-            for entry in self._recent:
-                if entry.settings is settings:
-                    short = entry.short
-                    if short is None:
-                        short = entry.attempt
-                    try:
-                        made = short(args, kwargs, settings)
-                    except BaseException:
-                        self._hits += 1  # it had its code
-                        raise
-                    if made is not MISSED:
-                        self._hits += 1
-                        return made  # type: ignore[no-any-return] # what the function returns
-        return self._long_way(args, kwargs)
+        try:
+            if current_scope() is None:
+                settings = current()
+                for entry in self._recent:
+                    if entry.settings is settings:
+                        short = entry.short
+                        if short is None:
+                            short = entry.attempt
+                        try:
+                            made = short(args, kwargs, settings)
+                        except BaseException:
+                            self._hits += 1  # it had its code
+                            raise
+                        if made is not MISSED:
+                            self._hits += 1
+                            return made  # type: ignore[no-any-return] # what the function returns
+            return self._long_way(args, kwargs)
+        except Exception as error:
+            shorten(error, error.__class__ is TypeError and not self._signature.takes(args, kwargs))
+            raise
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -267,6 +272,7 @@ class Jitted(Generic[P, R]):
             self._blamed.clear()
             self._hits = 0
 
+    @short_tracebacks
     def lower(self, *args: Any, **kwargs: Any) -> LoweredCall:
         """The function captured and lowered for such arguments, which may be specs; nothing is run."""
         call = self._signature.apart(args, kwargs, SESSION.plans.settings_number(current()))
@@ -353,6 +359,7 @@ class JitOptions(TypedDict, total=False):
 def jit(function: None = None, **options: Unpack[JitOptions]) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @overload
 def jit(function: Callable[P, R], **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
+@short_tracebacks
 def jit(
     function: Callable[P, R] | None = None,
     *,
@@ -393,6 +400,7 @@ def jit(
 
         steps = schedule_text(schedule)
 
+    @short_tracebacks
     def made(function: Callable[P, R]) -> Jitted[P, R]:
         if not callable(function):
             raise PlanishError.at_caller(

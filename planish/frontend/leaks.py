@@ -13,18 +13,23 @@ from typing import TYPE_CHECKING, Final
 
 from planish.errors import GraphError
 from planish.frontend.expression import LazyValue, Node, Parameter
+from planish.ptir import ops
+from planish.ptir.function import Function
 
 if TYPE_CHECKING:
     from planish.frontend.tensor.array import Tensor
 
 _KEEP: Final = "return it from the function, and use what that returns"
-_DECIDE: Final = (
-    "decide with planish.where or planish.cond, loop with planish.while_loop, make the argument static,"
-    " or return the tensor and look at it outside"
+_DECIDE: Final = "decide with planish.where or planish.cond, loop with planish.while_loop"
+_COMPUTE: Final = (
+    "compute with the tensor itself (planish.where or planish.cond decide), look with planish.debug.print"
 )
+_COUNT: Final = "range(n) is planish.fori_loop, x[i : i + 8] is planish.dynamic_slice, and what decides a shape is a static argument"
+_DOING: Final = {"bool": _DECIDE, "index": _COUNT}
+"""What to do instead, by what asked."""
+_STATIC: Final = "make the argument static, or return the tensor and look at it outside"
 _PER_EXAMPLE: Final = (
-    "decide with planish.where or planish.cond, give what is the same for all examples with in_axes=None,"
-    " look with planish.debug.print, or return the tensor and look at it outside"
+    "give what is the same for all examples with in_axes=None, or return the tensor and look at it outside"
 )
 _MOST: Final = 10_000
 """Nodes that are looked through for one that leaked."""
@@ -47,9 +52,30 @@ def unknown(parameter: LazyValue, what: str | None = None, wanted: Iterable[Lazy
     return GraphError.at_caller(
         f"the value of a tensor is asked for while {tracer} traces the function: it depends on {which},"
         + (" of which every example has its own" if each else " which is not known yet"),
-        _PER_EXAMPLE if each else _DECIDE,
+        f"{_DOING.get(what or '', _COMPUTE)}; {_PER_EXAMPLE if each else _STATIC}",
         op=what,
     )
+
+
+def refuse_named_sizes(function: Function, what: str | None) -> None:
+    """Refuse to compute what depends on a named size that nothing here binds: it belongs to a function that is being traced."""
+    bound = {symbol.name for value in function.params for symbol in value.type.symbols()}
+    named: dict[str, None] = {}
+    for inst in function.walk():
+        for value in inst.results:
+            if not value.type.is_static:
+                names = [symbol.name for symbol in value.type.symbols()]
+                if inst.op is ops.bind_dim:
+                    bound.update(names)
+                named.update(dict.fromkeys(names))
+    unknown_sizes = [name for name in named if name not in bound]
+    if unknown_sizes:
+        raise GraphError.at_caller(
+            f"the value of a tensor is asked for while a function is traced: it depends on the named size {unknown_sizes[0]},"
+            " which is not known yet",
+            _DECIDE,
+            op=what,
+        )
 
 
 def escaped(value: LazyValue, inside: str) -> GraphError:

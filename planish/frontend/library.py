@@ -49,7 +49,7 @@ def activation(name: str, x: Tensor, **options: Hashable) -> Tensor:
 
 def loss(name: str, *tensors: Tensor | None, **options: Hashable) -> Tensor:
     """A function of `planish.ptir.library.losses`, element by element."""
-    return composite(getattr(losses, name), *tensors, reduction="none", **options)
+    return composite(getattr(losses, name), *tensors, **options)
 
 
 def cosine_similarity(x: Tensor, y: Tensor, axis: int, epsilon: float) -> Tensor:
@@ -178,6 +178,8 @@ def convolution(
 
 
 max_pool = on_tensors(pooling.max_pool)
+max_pool_places = on_tensors(pooling.max_pool_places)
+adaptive_max_pool = on_tensors(pooling.adaptive_max_pool)
 average_pool = on_tensors(pooling.average_pool)
 adaptive_average_pool = on_tensors(pooling.adaptive_average_pool)
 interpolate = on_tensors(resize.interpolate)

@@ -19,6 +19,7 @@ from planish.frontend.trace import inline
 from planish.frontend.vmap import batch
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
+from planish.tracebacks import short_tracebacks
 
 Function = Callable[..., Any]
 
@@ -42,6 +43,7 @@ def vmap(function: Function, in_axes: Tree = 0, out_axes: Tree = 0) -> Function:
     """
 
     @functools.wraps(function, updated=())
+    @short_tracebacks
     def mapped(*args: Tree, **kwargs: Tree) -> Tree:
         what = "vmap"
         given = Flat((args, kwargs), None)

@@ -26,7 +26,7 @@ from planish.frontend.capture import capture
 from planish.frontend.devices import CPU, Device, Runnable
 from planish.frontend.direct import DirectRuns
 from planish.frontend.expression import LazyValue, Node, Settled, TracedBody
-from planish.frontend.leaks import unknown
+from planish.frontend.leaks import refuse_named_sizes, unknown
 from planish.frontend.storage import Storage
 from planish.ptir import ops
 from planish.ptir.ops.definition import ConstantAttrs
@@ -162,6 +162,7 @@ class Plans:
             self.counters.captured += 1
             nodes = [reading.constants[number] for number in lifted]
             function, _ = capture(roots, params=reading.leaves, lifted=nodes)
+            refuse_named_sizes(function, reading.what)
             return ExpressionPlan(device.compile(function, PIPELINE, ()), literals, lifted)
 
         try:

@@ -27,6 +27,7 @@ from planish.frontend.vmap import batch
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, product
 from planish.ptir.types import TensorType
+from planish.tracebacks import short_tracebacks
 
 Function = Callable[..., Any]
 Argnums = int | Sequence[int]
@@ -154,7 +155,7 @@ def _checked(what: str, function: Function) -> None:
 
 
 def _wraps(function: Function) -> Callable[[Function], Function]:
-    return functools.wraps(function, updated=())
+    return lambda made: functools.wraps(function, updated=())(short_tracebacks(made))
 
 
 def _gradient(

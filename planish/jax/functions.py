@@ -13,7 +13,7 @@ import numpy as np
 
 from planish.errors import PlanishError
 from planish.frontend.tensor.array import Tensor
-from planish.stablehlo import Program, load
+from planish.stablehlo import StableHLOProgram, load
 
 try:
     import jax
@@ -25,7 +25,7 @@ class _Lowered:
     """A program with the trees of its arguments and results."""
 
     def __init__(self, source: Any, device: str) -> None:
-        self.program: Program = load(source, device=device)
+        self.program: StableHLOProgram = load(source, device=device)
         self.in_tree = source.in_tree
         self.out_tree = source.out_tree
         self.kept = _kept(source)
@@ -76,7 +76,7 @@ class JaxFunction:
         return f"<jax function run by planish: {len(self._variants) or bool(self._only)} compiled>"
 
     @property
-    def programs(self) -> list[Program]:
+    def programs(self) -> list[StableHLOProgram]:
         """What was compiled so far."""
         made = [self._only] if self._only is not None else list(self._variants.values())
         return [one.program for one in made]

@@ -17,7 +17,6 @@ from planish.frontend.tensor import factorizations as lapack
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import eye, iota, zeros
 from planish.frontend.tensor.elementwise import abs, conj, real, sign, square, where
-from planish.frontend.tensor.indexing import take_along_axis
 from planish.frontend.tensor.linear_algebra import (
     diagonal_of,
     inner,
@@ -204,10 +203,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 def _solved(a: Tensor, b: Tensor) -> Tensor:
     if 0 in a.shape or 0 in b.shape:
         return zeros(b.shape, dtype=b.dtype)
-    packed, order = lapack.lu(a)
-    rows = take_along_axis(b, reshaped(order, (*order.shape, 1)), axis=-2)
-    forward = lapack.triangular_solve(packed, rows, lower=True, unit=True)
-    return lapack.triangular_solve(packed, forward, lower=False)
+    return lapack.solve(a, b)
 
 
 def solve_triangular(
@@ -309,22 +305,12 @@ def cond(x: Tensor, /, p: Order | None = None) -> Tensor:
 # --- determinants -----------------------------------------------------------------------------------------
 
 
-def _factors(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The diagonal of U, and the sign of the order of the rows."""
-    packed, order = lapack.lu(x)
-    size = x.shape[-1]
-    later = iota((size, size), 0) < iota((size, size), 1)
-    swapped = reshaped(order, (*order.shape, 1)) > reshaped(order, (*order.shape[:-1], 1, size))
-    swaps = sum(cast_to(later & swapped, dtypes.int64), axis=(-2, -1))
-    return diagonal(packed), where(swaps % 2 == 0, 1.0, -1.0)
-
-
 def det(x: Tensor, /) -> Tensor:
     """The determinant."""
     a = lapack.matrices("det", x, square=True)
     if a.shape[-1] == 0:
         return zeros(a.shape[:-2], dtype=a.dtype) + 1
-    values, parity = _factors(a)
+    values, parity = lapack.factors_of_determinant(a)
     return prod(values, axis=-1) * cast_to(parity, a.dtype)
 
 
@@ -334,7 +320,7 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
     if a.shape[-1] == 0:
         nothing = zeros(a.shape[:-2], dtype=lapack.part_dtype(a.dtype))
         return SlogdetResult(cast_to(nothing + 1, a.dtype), nothing)
-    values, parity = _factors(a)
+    values, parity = lapack.factors_of_determinant(a)
     return SlogdetResult(
         prod(sign(values), axis=-1) * cast_to(parity, a.dtype), sum(log(abs(values)), axis=-1)
     )

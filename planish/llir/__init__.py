@@ -16,7 +16,7 @@ from planish.llir.front import LoweredFunction
 from planish.llir.interpret import interpret
 from planish.llir.layout import MemoryLayout, TensorPlace, byte_size, element_count, strides
 from planish.llir.lower import lower as lower_lines
-from planish.llir.program import Buffer, Immediate, Instruction, Program, Register, Variable
+from planish.llir.program import Buffer, Immediate, Instruction, LaunchVariable, Program, Register
 from planish.llir.regalloc import Allocation, Pressure, allocate, pressure
 from planish.llir.text import parse, parse_programs
 from planish.llir.text import print_program as print
@@ -27,8 +27,34 @@ from planish.llir.verify import INVARIANTS, Problem, problems, verify
 from planish.llir.front import lower  # isort: skip
 
 __all__ = [
-    "INVARIANTS", "Allocation", "Buffer", "Builder", "Counters", "Immediate", "Instruction",
-    "LoweredFunction", "MemoryLayout", "Pressure", "Problem", "Program", "Register", "TensorPlace", "TileOp",
-    "Traffic", "Variable", "allocate", "byte_size", "element_count", "interpret", "lower", "lower_lines",
-    "parse", "parse_programs", "pressure", "print", "problems", "strides", "verify",
+    "INVARIANTS",
+    "Allocation",
+    "Buffer",
+    "Builder",
+    "Counters",
+    "Immediate",
+    "Instruction",
+    "LaunchVariable",
+    "LoweredFunction",
+    "MemoryLayout",
+    "Pressure",
+    "Problem",
+    "Program",
+    "Register",
+    "TensorPlace",
+    "TileOp",
+    "Traffic",
+    "allocate",
+    "byte_size",
+    "element_count",
+    "interpret",
+    "lower",
+    "lower_lines",
+    "parse",
+    "parse_programs",
+    "pressure",
+    "print",
+    "problems",
+    "strides",
+    "verify",
 ]  # fmt: skip

@@ -40,8 +40,8 @@ class Builder:
         self.body: list[ir.Instruction] = []
         self._params: list[ir.Buffer] = []
         self._locals: list[ir.Buffer] = []
-        self._variables: list[ir.Variable] = []
-        self.functions: dict[ir.Function, None] = {}
+        self._variables: list[ir.LaunchVariable] = []
+        self.functions: dict[ir.OpFunction, None] = {}
         """Of kernels that were written into this one."""
         self._count = 0
 
@@ -88,7 +88,7 @@ class Builder:
 
     def variable(self, name: str, low: int, high: int, dtype: DType = dtypes.int32) -> ir.Register:
         """An integer given at launch."""
-        self._variables.append(ir.Variable(self.fresh(dtype), name, low, high))
+        self._variables.append(ir.LaunchVariable(self.fresh(dtype), name, low, high))
         return self._variables[-1].result
 
     # -- memory ----------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from dataclasses import replace
 from planish import dtypes
 from planish.dtypes import AddrSpace
 from planish.llir import program as ir
+from planish.llir.makers import owners_of
 
 
 def fetched(program: ir.Program) -> ir.Program:
@@ -65,13 +66,7 @@ def _is_all(program: ir.Program, boxes: Sequence[ir.CopyBox]) -> bool:
 
 def memories(program: ir.Program) -> dict[ir.Register, ir.Buffer]:
     """The LOCAL buffer that each address is in."""
-    held: dict[ir.Register, ir.Buffer] = {}
-    for i in program.body:
-        if isinstance(i, ir.Address):
-            base = i.base if isinstance(i.base, ir.Buffer) else held.get(i.base)
-            if base is not None and base.space is AddrSpace.LOCAL:
-                held[i.result] = base
-    return held
+    return owners_of(program, AddrSpace.LOCAL)
 
 
 def _split(program: ir.Program, boxes: Sequence[ir.CopyBox], loop: tuple[int, int]) -> ir.Program:

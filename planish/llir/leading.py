@@ -12,28 +12,25 @@ for an entry of its own; where entries have the same place, they take turns, in 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from planish.dtypes import AddrSpace
+from planish.llir.makers import makers_of, needed, owners_of
 from planish.llir.program import (
     Buffer,
     Compute,
     Convert,
-    EndIf,
-    EndLoop,
-    If,
     Immediate,
     Instruction,
     Load,
-    Loop,
     Ops,
     Program,
     Register,
     Special,
     Store,
 )
-from planish.llir.voting import PURE, makers_of, owners_of, terms_of, unlike
+from planish.llir.warps import PURE, inner_loops, terms_of, unlike
 
 _WARP: Final = 32
 
@@ -62,17 +59,11 @@ def leads_of(program: Program, aliased: Container[str] = ()) -> dict[int, Lead]:
     threads = [i for i in program.specials if i.is_thread and _number(i.bound) != 1]
     if len(threads) != 1 or _number(threads[0].bound) != _WARP:
         return {}
-    body, found, alone = program.body, dict[int, Lead](), 0
-    differ = unlike(program, aliased)
-    for at, i in enumerate(body):
-        alone += isinstance(i, If) - isinstance(i, EndIf)
-        alone += isinstance(i, Loop) and i.counter in differ
-        alone -= isinstance(i, EndLoop) and i.counter in differ
-        if isinstance(i, Loop) and not alone:
-            end = next(k for k in range(at + 1, len(body)) if isinstance(body[k], Loop | EndLoop))
-            lead = _lead(program, at, end, threads[0], aliased) if isinstance(body[end], EndLoop) else None
-            if lead is not None:
-                found[at] = lead
+    found: dict[int, Lead] = {}
+    for at, end in inner_loops(program, unlike(program, aliased)):
+        lead = _lead(program, at, end, threads[0], aliased)
+        if lead is not None:
+            found[at] = lead
     return found
 
 
@@ -87,7 +78,7 @@ def _lead(program: Program, at: int, end: int, special: Special, aliased: Contai
     if len(stores) != 1 or not all(isinstance(i, (*PURE, Store)) for i in inside):
         return None
     (store,) = stores
-    gate, makers = store.gate, makers_of(program)
+    gate, makers = store.gate, makers_of(program.body)
     if (
         not isinstance(gate, Register)
         or store.value.dtype.lanes > 1
@@ -103,8 +94,7 @@ def _lead(program: Program, at: int, end: int, special: Special, aliased: Contai
     first = _before(body[:at], inside, thread, unlike(program, aliased))
     if first is None:
         return None
-    here = {i.target: i for i in inside if i.target is not None}
-    voted = _needed([gate], here)
+    voted = needed([gate], makers_of(inside))
     return Lead(
         end,
         thread,
@@ -170,26 +160,7 @@ def _before(
 ) -> tuple[Instruction, ...] | None:
     """What the loop uses that follows from the number of a thread; None if threads differ in anything else that it uses."""
     here = {i.target for i in inside}
-    makers = {i.target: i for i in body if i.target is not None}
     used = {each for i in inside for each in i.registers if each not in here and each in differ}
-    needed = _needed(used - {thread}, makers, {thread})
-    found = tuple(i for i in body if i in needed)
-    for i in found:
-        if not isinstance(i, Compute | Convert):
-            return None
-    return found
-
-
-def _needed(
-    registers: Iterable[Register], makers: Mapping[Register, Instruction], known: Iterable[Register] = ()
-) -> set[Instruction]:
-    """The instructions that registers are computed by."""
-    stack, seen, found = [*registers], {*registers, *known}, set[Instruction]()
-    while stack:
-        made = makers.get(stack.pop())
-        if made is not None:
-            found.add(made)
-            new = [each for each in made.registers if each not in seen]
-            seen.update(new)
-            stack.extend(new)
-    return found
+    before = needed(used - {thread}, makers_of(body), {thread})
+    found = tuple(i for i in body if i in before)
+    return found if all(isinstance(i, Compute | Convert) for i in found) else None

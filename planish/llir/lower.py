@@ -24,8 +24,7 @@ from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.llir.under_way import under_way
 from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
-from planish.uop.ops import ALU, CLUSTER, Axis, Box, Combine, Exchange, Ops, TensorCore
-from planish.uop.ops import Variable as UOpVariable
+from planish.uop.ops import ALU, CLUSTER, Axis, Box, Combine, Exchange, Ops, TensorCoreOp, Variable
 from planish.uop.tensor_cores import CORES
 
 _PREFIX: Final = {AddrSpace.GLOBAL: "arg", AddrSpace.LOCAL: "local", AddrSpace.REG: "acc"}
@@ -34,9 +33,9 @@ _TILES: Final[Mapping[str, TileOp]] = {
     for core in CORES.values()
 }
 ASYNC: Final = "async"
+"""The hint of a STORE that is seen after a WAIT."""
 _OWN: Final = "own"
 """Of a store to memory that no other thread reads."""
-"""The hint of a STORE that is seen after a WAIT."""
 _NO_UNROLL: Final[Mapping[Axis, int]] = {}
 
 
@@ -47,7 +46,7 @@ class _Lowering:
         self.tiles = tiles
         self.unroll = unroll
         self.body: list[ir.Instruction] = []
-        self.variables: list[ir.Variable] = []
+        self.variables: list[ir.LaunchVariable] = []
         self.buffers: dict[UOp, ir.Buffer] = {}
         self.operands: dict[UOp, ir.Operand] = {}
         self.gates: dict[UOp, ir.Operand] = {}
@@ -97,8 +96,8 @@ class _Lowering:
         self.operands[node] = ir.Immediate(cast("Number | tuple[Number, ...]", node.arg), node.dtype)
 
     def variable(self, node: UOp) -> None:
-        name, low, high = cast("UOpVariable", node.arg)
-        self.variables.append(ir.Variable(self.fresh(node), name, low, high))
+        name, low, high = cast("Variable", node.arg)
+        self.variables.append(ir.LaunchVariable(self.fresh(node), name, low, high))
 
     def special(self, node: UOp) -> None:
         bound = self.operands[node.src[0]]
@@ -255,7 +254,7 @@ class _Lowering:
 
     def tile(self, node: UOp) -> None:
         a, b, c = self.sources(node)
-        core = cast("TensorCore", node.arg)
+        core = cast("TensorCoreOp", node.arg)
         tile = self.tiles.get(core.name, TileOp(core.name, *core.dims))
         if (tile.m, tile.n, tile.k) != core.dims:
             raise LoweringError(
@@ -320,7 +319,7 @@ def _operand_memory(lines: Sequence[UOp], tiles: Mapping[str, TileOp]) -> frozen
     for node in lines:
         if node.op is not _WMMA:
             continue
-        tile = tiles.get(cast("TensorCore", node.arg).name)
+        tile = tiles.get(cast("TensorCoreOp", node.arg).name)
         for matrix, source in zip("ab", node.src, strict=False):
             if tile is not None and tile.in_memory(matrix):
                 found.add(memory_of(source))

@@ -6,13 +6,14 @@ the sum by itself. So how far an address moves with a counter, and what another 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
-from planish.dtypes import DType
+from planish.dtypes import AddrSpace, DType
 from planish.llir import program as ir
 from planish.records import dataclass
+from planish.uop.reached import reached
 
 _ARITHMETIC: Final = (ir.Compute, ir.Convert)
 
@@ -147,3 +148,36 @@ def _constant(operand: ir.Immediate) -> Sum:
 
 def _is_count(dtype: DType) -> bool:
     return dtype.lanes == 1 and (dtype.is_int or dtype.is_index)
+
+
+# -- without looking at what integers are made of ------------------------------------------------------------------
+
+
+def makers_of(body: Sequence[ir.Instruction]) -> dict[ir.Register, ir.Instruction]:
+    """The instruction that assigns each register."""
+    return {i.target: i for i in body if i.target is not None}
+
+
+def owners_of(program: ir.Program, space: AddrSpace | None = None) -> dict[ir.Register, ir.Buffer]:
+    """The memory that each address lies in; of one kind of memory alone, if that is given."""
+    owners: dict[ir.Register, ir.Buffer] = {}
+    for i in program.body:
+        if isinstance(i, ir.Address):
+            owner = i.base if isinstance(i.base, ir.Buffer) else owners.get(i.base)
+            if owner is not None and space in {None, owner.space}:
+                owners[i.result] = owner
+    return owners
+
+
+def needed(
+    registers: Iterable[ir.Register],
+    makers: Mapping[ir.Register, ir.Instruction],
+    known: Iterable[ir.Register] = (),
+) -> set[ir.Instruction]:
+    """The instructions that registers are computed by, as far as makers go; `known` ones need none."""
+    kept = frozenset(known)
+
+    def inputs(register: ir.Register) -> list[ir.Register]:
+        return [each for each in makers[register].registers if each not in kept] if register in makers else []
+
+    return {makers[register] for register in reached(registers, inputs) if register in makers}

@@ -55,7 +55,7 @@ class LlirParser(Reader):
         self.buffers: dict[str, ir.Buffer] = {}
         self.tiles: dict[str, TileOp] = {}
         self.registers: dict[str, ir.Register] = {}
-        self.variables: list[ir.Variable] = []
+        self.variables: list[ir.LaunchVariable] = []
         self.body: list[ir.Instruction] = []
         self.loops: list[tuple[ir.Register, ir.Operand] | None] = []
 
@@ -327,7 +327,9 @@ class LlirParser(Reader):
         if not self.take_word("in"):
             self.unexpected("in <low>..<high>")
         low, high = self.bounds()
-        self.variables.append(ir.Variable(self.assign(result, self._dtype_after_colon()), name, low, high))
+        self.variables.append(
+            ir.LaunchVariable(self.assign(result, self._dtype_after_colon()), name, low, high)
+        )
 
     def _compute(self, result: re.Match[str], op: ir.Ops) -> None:
         values = self._list(self._value)

@@ -44,13 +44,13 @@ from planish.llir.tiles import TileOp
 from planish.llir.value_forms import *  # noqa: F403
 from planish.llir.value_forms import Tile
 from planish.llir.values import *  # noqa: F403
-from planish.llir.values import Buffer, Variable
+from planish.llir.values import Buffer, LaunchVariable
 from planish.records import dataclass
 from planish.uop.ops import COMPARISONS, ESTIMATES, Ops  # noqa: F401
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class OpFunction:
     """How an op on values of a dtype is computed, said once for all instructions of a kernel that are such.
 
     The body is a kernel of its own: it stores its result in its first parameter and reads its operands from the others.
@@ -69,8 +69,8 @@ class Program:
     params: tuple[Buffer, ...]
     locals: tuple[Buffer, ...]
     body: tuple[Instruction, ...]
-    variables: tuple[Variable, ...] = ()
-    functions: tuple[Function, ...] = field(default=(), compare=False)
+    variables: tuple[LaunchVariable, ...] = ()
+    functions: tuple[OpFunction, ...] = field(default=(), compare=False)
     """What code generation calls. The op says what it means, so that neither text nor interpreter need them."""
 
     def __repr__(self) -> str:

@@ -19,6 +19,7 @@ from typing import Final
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.errors import LoweringError
 from planish.llir import program as ir
+from planish.llir.makers import owners_of
 from planish.records import dataclass
 
 SCALAR: Final = "s"
@@ -144,7 +145,7 @@ def _register_memory(program: ir.Program) -> Iterator[tuple[ir.Buffer, int, int,
     """Each REG buffer with its first and last use (through the loops around them) and its widest access."""
     ends = _ends(program.body)
     places: dict[ir.Buffer, list[int]] = {}
-    bases: dict[ir.Register, ir.Buffer] = {}
+    bases = owners_of(program, AddrSpace.REG)
     opened: list[int] = []
     first_loops: dict[ir.Buffer, tuple[int, ...]] = {}
     for position, instruction in enumerate(program.body):
@@ -152,12 +153,6 @@ def _register_memory(program: ir.Program) -> Iterator[tuple[ir.Buffer, int, int,
             opened.append(position)
         elif isinstance(instruction, ir.EndLoop):
             opened.pop()
-        if isinstance(instruction, ir.Address):
-            base = (
-                instruction.base if isinstance(instruction.base, ir.Buffer) else bases.get(instruction.base)
-            )
-            if base is not None and base.space is AddrSpace.REG:
-                bases[instruction.result] = base
         elif isinstance(instruction, ir.Load | ir.Store) and instruction.address in bases:
             buffer = bases[instruction.address]
             dtype = instruction.result.dtype if isinstance(instruction, ir.Load) else instruction.value.dtype

@@ -18,6 +18,7 @@ from typing import Final
 
 from planish.dtypes import AddrSpace
 from planish.llir import program as ir
+from planish.llir.makers import owners_of
 
 _Stretch = tuple[int, int]
 _OPENING: Final = (*ir.OPENING, ir.Fetcher)
@@ -44,14 +45,10 @@ def _outermost(body: Sequence[ir.Instruction]) -> list[_Stretch]:
 def _stretches(program: ir.Program) -> dict[ir.Buffer, _Stretch]:
     """Where each LOCAL buffer is accessed first and last."""
     around = _outermost(program.body)
-    held: dict[ir.Register, ir.Buffer] = {}
+    held = owners_of(program, AddrSpace.LOCAL)
     found: dict[ir.Buffer, _Stretch] = {}
     for position, i in enumerate(program.body):
-        if isinstance(i, ir.Address):
-            base = i.base if isinstance(i.base, ir.Buffer) else held.get(i.base)
-            if base is not None and base.space is AddrSpace.LOCAL:
-                held[i.result] = base
-        elif isinstance(i, _READING):
+        if isinstance(i, _READING):
             for register in i.registers:
                 if register in held:
                     first, last = around[position]

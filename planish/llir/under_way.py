@@ -22,6 +22,7 @@ from typing import Final
 
 from planish.dtypes import AddrSpace, PtrDType
 from planish.llir import program as ir
+from planish.llir.makers import makers_of, needed
 from planish.llir.verify import is_kept
 
 _LEAST: Final = 2
@@ -91,20 +92,15 @@ def _depths(inside: Sequence[ir.Instruction]) -> list[int]:
 
 def _begun_first(inside: list[ir.Instruction]) -> list[ir.Instruction]:
     """Products of operands in LOCAL memory, and the places these are at, right behind the first."""
-    makers = {i.target: i for i in inside if i.target is not None}
-    early: dict[int, ir.Instruction] = {}
+    makers = makers_of(inside)
+    early: set[ir.Instruction] = set()
     for product in [i for i in inside if isinstance(i, ir.Tile) and i.tile.in_memory("a")]:
-        wanted: dict[int, ir.Instruction] = {}
-        stack: list[ir.Instruction] = [product]
-        while stack:
-            i = stack.pop()
-            wanted[id(i)] = i
-            stack += [makers[r] for r in i.registers if r in makers and id(makers[r]) not in wanted]
-        if all(map(_may_be_early, wanted.values())):
+        wanted = {product, *needed(product.registers, makers)}
+        if all(map(_may_be_early, wanted)):
             early.update(wanted)
     start = next(position for position, i in enumerate(inside) if isinstance(i, ir.Tile))
     head, rest = inside[:start], inside[start:]
-    return [*head, *(i for i in rest if id(i) in early), *(i for i in rest if id(i) not in early)]
+    return [*head, *(i for i in rest if i in early), *(i for i in rest if i not in early)]
 
 
 def _asked_ahead(inside: list[ir.Instruction]) -> list[ir.Instruction]:

@@ -117,7 +117,7 @@ Operand = Register | Immediate
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class LaunchVariable:
     """An integer given at launch, within bounds (both included), and the register it arrives in."""
 
     result: Register
@@ -126,4 +126,4 @@ class Variable:
     high: int
 
 
-__all__ = ["MIN_ALIGNMENT", "Buffer", "Immediate", "Number", "Operand", "Register", "Variable"]
+__all__ = ["MIN_ALIGNMENT", "Buffer", "Immediate", "LaunchVariable", "Number", "Operand", "Register"]

@@ -12,35 +12,13 @@ entries that were voted for, in their order (`codegen/cuda_votes.py`); what the 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from planish.dtypes import AddrSpace
-from planish.llir.program import (
-    Address,
-    AnyLane,
-    Bitcast,
-    Buffer,
-    Build,
-    Compute,
-    Concat,
-    Convert,
-    EndIf,
-    EndLoop,
-    If,
-    Instruction,
-    Load,
-    Loop,
-    Ops,
-    Program,
-    Register,
-    SelectLanes,
-    Special,
-    Store,
-)
+from planish.llir.makers import makers_of, needed
+from planish.llir.program import EndIf, If, Instruction, Load, Loop, Program, Register, Special, Store
+from planish.llir.warps import PURE, inner_loops, terms_of, unlike
 
-PURE: Final = (Address, AnyLane, Bitcast, Build, Compute, Concat, Convert, SelectLanes, Load)
-"""What may be left out where nobody needs it."""
 _FREE: Final = (*PURE, Store, If, EndIf)
 """What such a loop consists of."""
 
@@ -54,23 +32,15 @@ class Vote(NamedTuple):
 
 def votes_of(program: Program, aliased: Container[str] = ()) -> dict[Register, Vote]:
     """The loops of a kernel whose iterations can be voted on, by their counters; `aliased`: parameters that may share memory."""
-    body = program.body
-    makers = makers_of(program)
+    body, makers = program.body, makers_of(program.body)
     apart, chosen = unlike(program, aliased), _by_block(program)
     found: dict[Register, Vote] = {}
-    alone = 0
-    """Open branches and loops that only some threads of a warp may be in."""
-    for at, i in enumerate(body):
-        alone += isinstance(i, If) - isinstance(i, EndIf)
-        alone += isinstance(i, Loop) and i.counter in apart
-        alone -= isinstance(i, EndLoop) and i.counter in apart
-        if isinstance(i, Loop) and not alone:
-            end = next(k for k in range(at + 1, len(body)) if isinstance(body[k], Loop | EndLoop))
-            inside = body[at + 1 : end]
-            if isinstance(body[end], EndLoop) and all(isinstance(each, _FREE) for each in inside):
-                vote = _vote(i.counter, inside, makers, chosen - apart)
-                if vote is not None:
-                    found[i.counter] = vote
+    for at, end in inner_loops(program, apart):
+        loop, inside = body[at], body[at + 1 : end]
+        if isinstance(loop, Loop) and all(isinstance(each, _FREE) for each in inside):
+            vote = _vote(loop.counter, inside, makers, chosen - apart)
+            if vote is not None:
+                found[loop.counter] = vote
     return found
 
 
@@ -91,36 +61,14 @@ def _vote(
         elif isinstance(i, Store):
             gates = frozenset().union(*branches, terms_of(i.gate, makers))
             common = gates if common is None else common & gates
-    here = {i.target: i for i in inside if i.target is not None}
+    here = makers_of(inside)
     found: list[Vote] = []
     for gate in (common or frozenset()) & agreed:
-        made_by = [*_made_by(gate, here)]
+        made_by = needed([gate], here)
         reads = {each for i in made_by for each in i.registers}
         if counter in reads and any(isinstance(i, Load) for i in made_by):
             found.append(Vote(gate, tuple(i for i in inside if i in made_by)))
     return max(found, key=lambda vote: (len(vote.made_by), vote.gate.number), default=None)
-
-
-def terms_of(gate: object, makers: Mapping[Register, Instruction]) -> frozenset[Register]:
-    """A gate, and all that has to hold for it to hold."""
-    if not isinstance(gate, Register) or gate.dtype.lanes > 1:
-        return frozenset()
-    made = makers.get(gate)
-    if isinstance(made, Compute) and made.op is Ops.AND:
-        return frozenset({gate}).union(*(terms_of(each, makers) for each in made.inputs))
-    return frozenset({gate})
-
-
-def _made_by(gate: Register, here: Mapping[Register, Instruction]) -> Iterator[Instruction]:
-    """The instructions of a loop that a register is computed by."""
-    stack, seen = [gate], {gate}
-    while stack:
-        made = here.get(stack.pop())
-        if made is not None:
-            yield made
-            new = [each for each in made.registers if each not in seen]
-            seen.update(new)
-            stack.extend(new)
 
 
 def _by_block(program: Program) -> frozenset[Register]:
@@ -131,42 +79,4 @@ def _by_block(program: Program) -> frozenset[Register]:
             is_number = isinstance(i, Special) and not i.is_thread
             if is_number or not found.isdisjoint(i.registers):
                 found.add(i.target)
-    return frozenset(found)
-
-
-def makers_of(program: Program) -> dict[Register, Instruction]:
-    """The instruction that assigns each register."""
-    return {i.target: i for i in program.body if i.target is not None}
-
-
-def owners_of(program: Program) -> dict[Register, Buffer]:
-    """The memory that addresses lie in."""
-    owners: dict[Register, Buffer] = {}
-    for i in program.body:
-        if isinstance(i, Address):
-            owner = i.base if isinstance(i.base, Buffer) else owners.get(i.base)
-            if owner is not None:
-                owners[i.result] = owner
-    return owners
-
-
-def unlike(program: Program, aliased: Container[str]) -> frozenset[Register]:
-    """Registers that may differ between the threads of a warp: what follows from their numbers, or from memory that the kernel writes."""
-    owners = owners_of(program)
-    written = {owners.get(i.address) for i in program.body if isinstance(i, Store)}
-    found: set[Register] = set()
-    for i in program.body:
-        if i.target is None:
-            continue
-        is_same = isinstance(i, (*PURE, Loop)) or (isinstance(i, Special) and not i.is_thread)
-        if isinstance(i, Load):
-            memory = owners.get(i.address)
-            is_same = (
-                memory is not None
-                and memory.space is AddrSpace.GLOBAL
-                and memory not in written
-                and memory.name not in aliased
-            )
-        if not is_same or not found.isdisjoint(i.registers):
-            found.add(i.target)
     return frozenset(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from planish import random
+from planish.dtypes import int64
 from planish.errors import DTypeError, GraphError, ShapeError
 from planish.frontend.custom import stop_gradient
 from planish.frontend.tensor import functions as fn
@@ -94,10 +95,7 @@ def embedding_bag(
 
 def one_hot(indices: Tensor, num_classes: int) -> Tensor:
     """int64: 1 at the index along a new last axis, 0 elsewhere."""
-    if not indices.dtype.is_int:
-        raise DTypeError.of("one_hot", f"the indices are {indices.dtype.name}", "they have to be integers")
-    count = fn.arange(num_classes, dtype=indices.dtype)
-    return (fn.expand_dims(indices, axis=-1) == count).astype(fn.asarray(0).dtype)
+    return fn.one_hot(indices, num_classes, int64)
 
 
 def _kept(

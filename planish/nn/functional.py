@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from types import FunctionType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from planish.frontend.tensor.foreign import accepting, other_names
 from planish.frontend.tensor.mistaken import reporting
+from planish.frontend.tensor.spelling import PYTORCH
 from planish.nn import (
     activations,
     attention,
@@ -32,11 +33,6 @@ from planish.nn.sampling import *  # noqa: F403
 from planish.nn.spatial import *  # noqa: F403
 from planish.nn.windows import *  # noqa: F403
 
-_PYTORCH: Final = {
-    "input": "x", "input1": "x1", "input2": "x2", "dim": "axis", "keepdim": "keepdims", "eps": "epsilon", "var": "variance",
-}  # fmt: skip
-"""PyTorch's names of parameters, and ours: both are taken."""
-
 if not TYPE_CHECKING:
     # a type checker takes no list but a literal one, and without one what is imported
     __all__ = []
@@ -47,5 +43,5 @@ if not TYPE_CHECKING:
     for _name in __all__:
         if isinstance(globals()[_name], FunctionType):
             globals()[_name] = reporting(
-                accepting(globals()[_name], lists=True, names=other_names(globals()[_name], _PYTORCH))
+                accepting(globals()[_name], lists=True, names=other_names(globals()[_name], PYTORCH))
             )

@@ -15,10 +15,11 @@ import functools
 import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from planish.dtypes import DType
-from planish.errors import DTypeError, GraphError, PlanishError, ShapeError, did_you_mean
+from planish.elsewhere import MODULE, hint_of_object
+from planish.errors import DTypeError, GraphError, PlanishError, ShapeError, UnknownName, did_you_mean
 from planish.frontend import tree
 from planish.frontend.session import current_scope
 from planish.frontend.tensor import functions as fn
@@ -124,7 +125,20 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
-        raise PlanishError.at_caller(f"{type(self).__name__} does not define __call__")
+        raise PlanishError.at_caller(
+            f"{type(self).__name__} does not define __call__",
+            "what PyTorch calls forward is __call__ here" if "forward" in dir(type(self)) else None,
+        )
+
+    if not TYPE_CHECKING:
+        # hidden from the type checker, which would otherwise accept any misspelt attribute
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self)
+            if name.startswith("_"):
+                raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
+            valid = [each for each in dir(self) if not each.startswith("_")]
+            raise UnknownName(f"a {kind.__name__}", name, lambda name: hint_of_object(MODULE, name, valid))
 
     def __setattr__(self, name: str, value: object) -> None:
         now = current_scope()

@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
-import numpy as np
-
 from planish.dtypes import float64
 from planish.errors import ShapeError
 from planish.frontend import library
@@ -175,10 +173,10 @@ def _max_pool(
     x, alone = batched(op, x, space, integers=True)
     window, strides, ends, gaps = pooling_windows(op, space, kernel_size, stride, padding, dilation)
     made = library.max_pool(x, window, strides, ends, gaps, ceil_mode)
-    return unbatched(_fitting(op, made, x, window), alone)
+    return unbatched(fitting(op, made, x, window), alone)
 
 
-def _fitting(op: str, made: Tensor, x: Tensor, window: Sequence[int]) -> Tensor:
+def fitting(op: str, made: Tensor, x: Tensor, window: Sequence[int]) -> Tensor:
     """What was made of windows, if there are any."""
     if 0 in made.shape[2:] and 0 not in x.shape[2:]:
         raise ShapeError.of(op, f"a window of {tuple(window)} does not fit the input {x.shape}")
@@ -205,15 +203,10 @@ def _avg_pool(
     given = x if x.dtype.is_float else x.astype(float64)
     if divisor_override is not None and not divisor_override:
         raise ShapeError.of(op, f"divisor_override is {divisor_override}: nothing is divided by it")
-    counted = count_include_pad and divisor_override is None
-    made = library.average_pool(given, window, strides, ends, ceil=ceil_mode, count_padding=counted)
-    made = _fitting(op, made, x, window)
-    if divisor_override is not None:
-        for axis, (size, step, (end, _)) in enumerate(zip(window, strides, ends, strict=True), start=2):
-            starts = np.arange(made.shape[axis]) * step - end
-            inside = np.minimum(starts + size, x.shape[axis]) - np.maximum(starts, 0)
-            made = made * fn.asarray(inside.reshape([-1] + [1] * (made.ndim - axis - 1))).astype(made.dtype)
-        made = made / divisor_override
+    made = library.average_pool(
+        given, window, strides, ends, None, ceil_mode, count_include_pad, divisor_override
+    )
+    made = fitting(op, made, x, window)
     # means of integers are cut off, as PyTorch's
     return unbatched(made if x.dtype.is_float else fn.trunc(made).astype(x.dtype), alone)
 

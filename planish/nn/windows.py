@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planish.dtypes import float32
 from planish.errors import DTypeError, ShapeError
+from planish.frontend import library
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.transforms import vjp
 from planish.nn.arguments import Sizes, batched, floating, per_axis, unbatched
-from planish.nn.spatial import adaptive_sizes, avg_pool1d, avg_pool2d, avg_pool3d, per_space, pooling_windows
-
-Lines: TypeAlias = Sequence[NDArray[np.int64]]
-"""Per spatial axis the elements of each window: (windows, elements)."""
-
-
-def _lines(
-    counts: Sequence[int], window: Sequence[int], strides: Sequence[int], gaps: Sequence[int]
-) -> Lines:
-    """Windows of one size, evenly apart."""
-    return [
-        np.arange(count)[:, None] * step + np.arange(size) * gap
-        for count, size, step, gap in zip(counts, window, strides, gaps, strict=True)
-    ]
-
-
-def _spread(x: Tensor, lines: Lines) -> Tensor:
-    """(N, C, …) as (N, C, windows, elements of a window)."""
-    space = len(lines)
-    for at, line in reversed(list(enumerate(lines, start=2))):
-        x = fn.take(x, fn.asarray(line.reshape(-1)), axis=at)
-        x = x.reshape((*x.shape[:at], *line.shape, *x.shape[at + 1 :]))
-    order = (0, 1, *range(2, 2 + 2 * space, 2), *range(3, 2 + 2 * space, 2))
-    counts, sizes = zip(*[line.shape for line in lines], strict=True)
-    return fn.permute_dims(x, order).reshape((*x.shape[:2], math.prod(counts), math.prod(sizes)))
+from planish.nn.spatial import (
+    adaptive_sizes,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    fitting,
+    per_space,
+    pooling_windows,
+)
 
 
 def _counts(
@@ -50,12 +33,6 @@ def _counts(
     if any(span > size for span, size in zip(spans, sizes, strict=True)):
         raise ShapeError.of(op, f"a window of {tuple(spans)} does not fit sizes {tuple(sizes)}")
     return tuple((size - span) // step + 1 for size, span, step in zip(sizes, spans, strides, strict=True))
-
-
-def _padded(x: Tensor, ends: Sequence[tuple[int, int]], value: float | int) -> Tensor:
-    if not any(low or high for low, high in ends):
-        return x
-    return fn.pad(x, [(0, 0), (0, 0), *ends], constant_values=value)
 
 
 # --- unfold and fold --------------------------------------------------------------------------------------
@@ -72,9 +49,15 @@ def unfold(
         per_axis(op, n, v, space) for n, v in (("kernel_size", kernel_size), ("dilation", dilation))
     )
     steps, ends = per_axis(op, "stride", stride, space), per_axis(op, "padding", padding, space, least=0)
-    x = _padded(x, [(end, end) for end in ends], 0)
+    x = fn.pad(x, [(0, 0), (0, 0), *[(end, end) for end in ends]]) if any(ends) else x
     counts = _counts(op, x.shape[2:], window, steps, gaps)
-    made = fn.permute_dims(_spread(x, _lines(counts, window, steps, gaps)), (0, 1, 3, 2))
+    for at, (count, size, step, gap) in enumerate(zip(counts, window, steps, gaps, strict=True)):
+        line, axis = np.arange(count) * step + np.arange(size)[:, None] * gap, 2 + 2 * at
+        x = fn.take(x, fn.asarray(line.reshape(-1)), axis=axis)
+        x = x.reshape((*x.shape[:axis], *line.shape, *x.shape[axis + 1 :]))
+    # (N, C, elements and windows of each axis): elements first
+    order = (0, 1, *range(2, 2 + 2 * space, 2), *range(3, 2 + 2 * space, 2))
+    made = fn.permute_dims(x, order)
     return unbatched(made.reshape((x.shape[0], -1, math.prod(counts))), alone)
 
 
@@ -127,41 +110,15 @@ def max_pool(
     op = f"max_pool{space}d_with_indices"
     x, alone = batched(op, x, space, integers=True)
     window, steps, ends, gaps = pooling_windows(op, space, kernel_size, stride, padding, dilation)
-    sizes = x.shape[2:]
-    counts, room = [], []
-    for axis, (low, high) in enumerate(ends):
-        span, whole = gaps[axis] * (window[axis] - 1) + 1, sizes[axis] + low + high
-        if not ceil_mode or whole - span <= -steps[axis]:
-            count = _counts(op, [whole], [window[axis]], [steps[axis]], [gaps[axis]])[0]
-        else:
-            count = -(-(whole - span) // steps[axis]) + 1
-            # a window that begins in the padding at the end has nothing
-            count -= (count - 1) * steps[axis] >= sizes[axis] + low
-        counts.append(count)
-        room.append((low, max((count - 1) * steps[axis] + span - sizes[axis] - low, 0)))
-    least = -math.inf if x.dtype.is_float else int(x.dtype.min or 0)
-    lines = _lines(counts, window, steps, gaps)
-    # padding never wins, wherever it is said to lie
-    places = [
-        np.clip(line - low, 0, size - 1) for line, (low, _), size in zip(lines, room, sizes, strict=True)
-    ]
-    return _largest(x, _spread(_padded(x, room, least), lines), places, alone)
+    places = library.max_pool_places(x, window, steps, ends, gaps, ceil_mode)
+    return _chosen(x, fitting(op, places, x, window), alone)
 
 
-def _largest(x: Tensor, windows: Tensor, places: Lines, alone: bool) -> tuple[Tensor, Tensor]:
-    """The largest of each window, and where it lies in the flattened axes."""
-    space, sizes = len(places), x.shape[2:]
-    total = np.zeros((*[line.shape[0] for line in places], *[line.shape[1] for line in places]), np.int64)
-    for axis, line in enumerate(places):
-        shape = [1] * (2 * space)
-        shape[axis], shape[space + axis] = line.shape
-        total += line.reshape(shape) * math.prod(sizes[axis + 1 :])
-    table = fn.broadcast_to(fn.asarray(total.reshape(windows.shape[2:])), windows.shape)
-    flat = fn.take_along_axis(table, fn.argmax(windows, axis=-1, keepdims=True), axis=-1)
-    flat = flat.reshape((*x.shape[:2], -1))
+def _chosen(x: Tensor, places: Tensor, alone: bool) -> tuple[Tensor, Tensor]:
+    """The elements at places of the flattened axes, and the places."""
+    flat = places.reshape((*x.shape[:2], -1))
     values = fn.take_along_axis(x.reshape((*x.shape[:2], -1)), flat, axis=2)
-    made = (*x.shape[:2], *[line.shape[0] for line in places])
-    return unbatched(values.reshape(made), alone), unbatched(flat.reshape(made), alone)
+    return unbatched(values.reshape(places.shape), alone), unbatched(places, alone)
 
 
 def _adaptive_max_pool(
@@ -169,14 +126,7 @@ def _adaptive_max_pool(
 ) -> tuple[Tensor, Tensor]:
     op = f"adaptive_max_pool{space}d_with_indices"
     x, alone = batched(op, x, space, integers=True)
-    lines: list[NDArray[np.int64]] = []
-    for size, count in zip(x.shape[2:], adaptive_sizes(op, x, space, output_size), strict=True):
-        starts = np.arange(count) * size // count
-        stops = -(-(np.arange(1, count + 1) * size) // count)
-        # windows that are shorter say their last element again
-        longest = np.arange(int((stops - starts).max(initial=1)))
-        lines.append(np.minimum(starts[:, None] + longest, stops[:, None] - 1))
-    return _largest(x, _spread(x, lines), lines, alone)
+    return _chosen(x, library.adaptive_max_pool(x, adaptive_sizes(op, x, space, output_size))[1], alone)
 
 
 def _max_unpool(

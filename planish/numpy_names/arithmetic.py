@@ -6,7 +6,7 @@ import builtins
 import math
 
 from planish import dtypes
-from planish.errors import DTypeError
+from planish.errors import DTypeError, ShapeError
 from planish.frontend.control import while_loop
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Tensor
@@ -131,8 +131,12 @@ def rint(x: Operand, /) -> Tensor:
 def spacing(x: Operand, /) -> Tensor:
     """The distance to the next float away from zero."""
     given = real_floating("spacing", default_float(tensor("spacing", x)))
-    magnitude = api.abs(given)
-    return api.copysign(api.nextafter(magnitude, float("inf")) - magnitude, given)
+    magnitude, largest = api.abs(given), dtypes.float_format(given.dtype).largest
+    if given.dtype is dtypes.float8_e4m3fn:  # above its largest number is NaN
+        return api.copysign(
+            api.where(magnitude < largest, api.nextafter(magnitude, largest) - magnitude, math.nan), given
+        )
+    return api.copysign(api.nextafter(magnitude, math.inf) - magnitude, given)
 
 
 def isneginf(x: Operand, /) -> Tensor:
@@ -199,7 +203,13 @@ def unpackbits(
     shifts = api.asarray(list(_bits(bitorder)), dtype=dtypes.uint8)
     bits = api.bitwise_and(api.bitwise_right_shift(line[..., None], shifts), 1)
     bits = api.reshape(bits, (*line.shape[:-1], line.shape[-1] * 8))
-    bits = bits if count is None else bits[..., :count]
+    if count is not None:
+        missing = count - bits.shape[-1]
+        if -count > bits.shape[-1]:
+            raise ShapeError.of("unpackbits", f"there are no {-count} of {bits.shape[-1]} bits to leave out")
+        bits = (
+            api.pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, missing)]) if missing > 0 else bits[..., :count]
+        )
     return bits if axis is None else api.moveaxis(bits, -1, axis)
 
 

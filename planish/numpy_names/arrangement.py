@@ -12,7 +12,16 @@ from planish import dtypes, linalg
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import DTypeLike, Operand, Sizes, as_shape, axis_of, promoted, tensor
+from planish.frontend.tensor.operands import (
+    DTypeLike,
+    Operand,
+    Sizes,
+    as_shape,
+    axis_of,
+    line_of,
+    promoted,
+    tensor,
+)
 
 
 def array(
@@ -136,10 +145,7 @@ def insert(
     x: Tensor, indices: int | Sequence[int] | slice, values: Operand, /, axis: int | None = None
 ) -> Tensor:
     """Values put before positions of an axis."""
-    given = tensor("insert", x)
-    line, along = (
-        (api.ravel(given), 0) if axis is None else (given, axis_of("insert", axis, given.ndim, given.shape))
-    )
+    line, along = line_of("insert", tensor("insert", x), axis)
     size = line.shape[along]
     one = isinstance(indices, int | np.integer)
     at = (
@@ -171,10 +177,7 @@ def insert(
 
 def delete(x: Tensor, indices: int | Sequence[int] | slice | Tensor, /, axis: int | None = None) -> Tensor:
     """Without positions of an axis."""
-    given = tensor("delete", x)
-    line, along = (
-        (api.ravel(given), 0) if axis is None else (given, axis_of("delete", axis, given.ndim, given.shape))
-    )
+    line, along = line_of("delete", tensor("delete", x), axis)
     where = indices if isinstance(indices, slice | int) else np.asarray(indices)
     try:
         kept = np.delete(np.arange(line.shape[along]), where)

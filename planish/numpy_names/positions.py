@@ -12,7 +12,7 @@ from planish import dtypes
 from planish.errors import DTypeError, ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Scalar, Tensor
-from planish.frontend.tensor.operands import DTypeLike, Operand, Sizes, as_shape, axis_of, promoted, tensor
+from planish.frontend.tensor.operands import DTypeLike, Operand, Sizes, as_shape, line_of, promoted, tensor
 
 
 def _constants(arrays: Sequence[np.ndarray[Any, Any]]) -> tuple[Tensor, ...]:
@@ -82,18 +82,33 @@ def flatnonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -
     return api.nonzero(api.ravel(tensor("flatnonzero", x)), size=size, fill_value=fill_value)[0]
 
 
+def _wide(name: str, positions: Operand) -> Tensor:
+    """Positions that can be compared with any size and added up."""
+    given = tensor(name, positions)
+    if given.dtype.is_bool or given.dtype.is_int:
+        return api.astype(given, dtypes.int64)
+    raise DTypeError.of(name, f"positions are integers, not {given.dtype.name}")
+
+
 def unravel_index(flat: Operand, shape: Sizes, /, order: str = "C") -> tuple[Tensor, ...]:
     """The index along each axis of positions in row-major order, or column-major with `order="F"`."""
     if order == "F":
         return unravel_index(flat, as_shape("unravel_index", shape)[::-1])[::-1]
-    rest = tensor("unravel_index", flat)
-    if not rest.dtype.is_int:
-        raise DTypeError.of("unravel_index", f"positions are integers, not {rest.dtype.name}")
+    rest = _wide("unravel_index", flat)
     found = []
     for size in reversed(as_shape("unravel_index", shape)):
         found.append(api.remainder(rest, size))
         rest = api.floor_divide(rest, size)
     return tuple(reversed(found))
+
+
+def _brought(index: Tensor, size: int, mode: str) -> Tensor | None:
+    """Indices brought inside (`wrap` or `clip`), or as they are, if all are inside; None if one is not."""
+    if mode == "wrap":
+        return api.remainder(index, size)
+    if mode == "clip":
+        return api.clip(index, 0, size - 1)
+    return None if bool(api.any(api.logical_or(index < 0, index >= size))) else index
 
 
 def ravel_multi_index(
@@ -103,17 +118,13 @@ def ravel_multi_index(
     shape = as_shape("ravel_multi_index", dims)
     if order == "F":
         return ravel_multi_index(list(multi)[::-1], shape[::-1], mode)
-    given = [tensor("ravel_multi_index", one) for one in multi]
+    given = [_wide("ravel_multi_index", one) for one in multi]
     if len(given) != len(shape):
         raise ShapeError.of("ravel_multi_index", f"{len(given)} indices for {len(shape)} axes")
     flat: Tensor | int = 0
     for size, one in zip(shape, given, strict=True):
-        place = one
-        if mode == "wrap":
-            place = api.remainder(one, size)
-        elif mode == "clip":
-            place = api.clip(one, 0, size - 1)
-        elif bool(api.any(api.logical_or(one < 0, one >= size))):
+        place = _brought(one, size, mode)
+        if place is None:
             raise ShapeError.of("ravel_multi_index", f"an index is outside of an axis of {size}")
         flat = place + flat * size
     return tensor("ravel_multi_index", flat)
@@ -209,22 +220,16 @@ def select(conditions: Sequence[Tensor], choices: Sequence[Operand], default: Op
 
 def choose(x: Tensor, choices: Sequence[Operand], /, mode: str = "raise") -> Tensor:
     """From each of several arrays the elements whose number x names. Outside: `wrap` or `clip`; `raise` looks at the data."""
-    index, number = tensor("choose", x), len(choices)
-    if mode == "wrap":
-        index = api.remainder(index, number)
-    elif mode == "clip":
-        index = api.clip(index, 0, number - 1)
-    elif bool(api.any(api.logical_or(index < 0, index >= number))):
+    number = len(choices)
+    index = _brought(_wide("choose", x), number, mode)
+    if index is None:
         raise ShapeError.of("choose", f"x names a choice that is not among {number}")
     return select([index == at for at in range(number)], list(choices))
 
 
 def compress(condition: Tensor, x: Tensor, /, axis: int | None = None) -> Tensor:
     """Slices along an axis where a vector of conditions holds. How many there are depends on the data."""
-    given = tensor("compress", x)
-    line, along = (
-        (api.ravel(given), 0) if axis is None else (given, axis_of("compress", axis, given.ndim, given.shape))
-    )
+    line, along = line_of("compress", tensor("compress", x), axis)
     return api.take(line, flatnonzero(condition), axis=along)
 
 
@@ -251,7 +256,7 @@ def piecewise(
 
 def put(x: Tensor, at: Operand, values: Operand, /, mode: str = "raise") -> None:
     """Assign to positions in row-major order."""
-    place = api.ravel(tensor("put", at))
+    place = api.ravel(_wide("put", at))
     if mode == "wrap":
         place = api.remainder(place, x.size)
     elif mode == "clip":
@@ -276,7 +281,7 @@ def place(x: Tensor, mask: Tensor, values: Operand, /) -> None:
 
 def put_along_axis(x: Tensor, at: Tensor, values: Operand, /, axis: int | None) -> None:
     """Assign to positions along an axis, one per line."""
-    line, along = (api.ravel(x), 0) if axis is None else (x, axis)
+    line, along = line_of("put_along_axis", x, axis)
     index = tensor("put_along_axis", at)
     new = api.broadcast_to(api.astype(tensor("put_along_axis", values), x.dtype), index.shape)
     x[...] = api.reshape(api.scatter(line, index, new, axis=along), x.shape)

@@ -10,24 +10,20 @@ from planish import dtypes
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
-from planish.frontend.tensor.operands import DTypeLike, axes_of, default_float, reshaped, size_of, tensor
+from planish.frontend.tensor.operands import DTypeLike, axes_of, default_float, line_of, size_of, tensor
 from planish.frontend.tensor.quantiles import Share, quantiles
 from planish.frontend.tensor.spelling import arguments_of
 
 
-def _flat(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
-    return (reshaped(x, (x.size,)), 0) if axis is None else (x, axis)
-
-
 def cumsum(x: Tensor, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Running sums along an axis, or of all elements in row-major order."""
-    line, along = _flat(tensor("cumsum", x), axis)
+    line, along = line_of("cumsum", tensor("cumsum", x), axis)
     return api.cumulative_sum(line, axis=along, dtype=dtype)
 
 
 def cumprod(x: Tensor, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Running products along an axis, or of all elements in row-major order."""
-    line, along = _flat(tensor("cumprod", x), axis)
+    line, along = line_of("cumprod", tensor("cumprod", x), axis)
     return api.cumulative_prod(line, axis=along, dtype=dtype)
 
 
@@ -109,7 +105,9 @@ def nanvar(
     """The variance over axes of what is not NaN."""
     given, counts = _counted("nanvar", x, dtype, where)
     middle = nanmean(given, axis, keepdims=True, where=where) if mean is None else mean
-    squares = api.where(counts, api.square(api.abs(given - middle)), 0)
+    squares = api.square(
+        api.abs(api.where(counts, given - middle, 0))
+    )  # no NaN under the square has a gradient
     count = api.sum(api.astype(counts, _real(given)), axis, keepdims=True)
     total = api.sum(squares, axis, keepdims=True)
     less = ddof if correction is None else correction

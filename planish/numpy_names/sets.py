@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from planish.errors import ShapeError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Tensor
@@ -52,7 +54,7 @@ def _both(name: str, x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
 
 def union1d(x1: Tensor, x2: Tensor, /, *, size: int | None = None) -> Tensor:
     """Values that are in one or the other."""
-    return api.unique_values(api.concat(_both("union1d", x1, x2)), size=size)
+    return cast("Tensor", unique(api.concat(_both("union1d", x1, x2)), size=size))
 
 
 def intersect1d(
@@ -72,14 +74,15 @@ def intersect1d(
 def setdiff1d(x1: Tensor, x2: Tensor, /, assume_unique: bool = False) -> Tensor:
     """Values of the first that are not in the second."""
     left, right = _both("setdiff1d", x1, x2)
-    values = left if assume_unique else api.unique_values(left)
+    values = left if assume_unique else cast("Tensor", unique(left))
     return values[api.isin(values, right, invert=True)]
 
 
 def setxor1d(x1: Tensor, x2: Tensor, /, assume_unique: bool = False) -> Tensor:
     """Values that are in one and not in the other."""
     left, right = _both("setxor1d", x1, x2)
-    values, counts = api.unique_counts(api.concat([api.unique_values(left), api.unique_values(right)]))
+    each = [cast("Tensor", unique(one)) for one in (left, right)]
+    values, counts = api.unique_counts(api.concat(each))
     return values[counts == 1]
 
 

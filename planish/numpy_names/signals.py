@@ -18,6 +18,7 @@ from planish.frontend.tensor.operands import (
     promoted,
     tensor,
 )
+from planish.frontend.tensor.pointwise import real_floating
 
 # --- convolution ------------------------------------------------------------------------------------------
 
@@ -63,6 +64,8 @@ def gradient(
     """Slopes by central differences, by differences of one side at the ends."""
     given = default_float(tensor("gradient", f))
     axes = axes_of("gradient", axis if axis is None or isinstance(axis, int) else tuple(axis), given)
+    if axis is not None and not isinstance(axis, int):  # slopes and spacings come in the order of the call
+        axes = tuple([axis_of("gradient", one, given.ndim, given.shape) for one in axis])
     if len(spacing) not in (0, 1, len(axes)):
         raise ShapeError.of("gradient", f"{len(spacing)} spacings for {len(axes)} axes")
     if edge_order not in (1, 2):
@@ -198,7 +201,7 @@ def kaiser(size: int, beta: float, /) -> Tensor:
 
 def i0(x: Operand, /) -> Tensor:
     """The modified Bessel function of order 0: its power series near zero, its asymptotic one beyond."""
-    given = api.abs(default_float(tensor("i0", x)))
+    given = api.abs(real_floating("i0", default_float(tensor("i0", x))))
     wide = api.astype(given, dtypes.float64)
     near = api.minimum(wide, 30.0)
     quarter, series, far = near * near * 0.25, constant(1.0, dtypes.float64), api.maximum(wide, 30.0)
@@ -207,7 +210,7 @@ def i0(x: Operand, /) -> Tensor:
     tail = constant(1.0, dtypes.float64)
     for number in range(24, 0, -1):
         tail = 1.0 + tail * ((2 * number - 1) ** 2 / (8.0 * number)) / far
-    beyond = api.exp(far * 0.5) * (tail / api.sqrt(2 * math.pi * far)) * api.exp(far * 0.5)
+    beyond = api.exp(far * 0.5) * (tail / (api.sqrt(far) * math.sqrt(2 * math.pi))) * api.exp(far * 0.5)
     return api.astype(api.where(wide <= 30.0, series, beyond), given.dtype)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import onnx
@@ -11,13 +11,16 @@ from onnx import AttributeProto, GraphProto, NodeProto
 from planish.errors import PlanishError
 from planish.onnx.tensors import Array, dense, to_array
 
+_HINTS: Final = ("consumed_inputs",)
+"""What the first opset said of memory: nobody has to read it."""
+
 
 class Attributes:
     """What a node says besides its inputs."""
 
     def __init__(self, node: NodeProto, outer: Attributes | None = None, folder: str | None = None) -> None:
         self._found: dict[str, Any] = {}
-        self._read: set[str] = set()
+        self._read = set(_HINTS)
         self.memory: dict[str, Any] = {}
         """What a handler has made of them, for the next call."""
         self.node = node

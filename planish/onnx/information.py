@@ -112,6 +112,13 @@ def checked(info: PortInfo, value: Any, sizes: DimSizes) -> Any:
         array = array.astype(object)
     if isinstance(array, np.ndarray) and not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
+    if (
+        info.kind == "tensor"
+        and info.dtype != "unknown"
+        and (array.dtype == object) is not (info.dtype == "string")
+    ):
+        what = "text" if array.dtype == object else array.dtype
+        raise InvalidArgument(f"input {info} is given {what}{list(array.shape)}")
     if info.dtype not in ("string", "unknown") and array.dtype != object and array.dtype.name != info.dtype:
         raise InvalidArgument(
             f"input {info} is given {array.dtype}{list(array.shape)}",

@@ -29,6 +29,7 @@ from planish.compiler.progress import ProgressLine
 from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import kept_tapes, wire
 from planish.onnx.any_size import AnySize
+from planish.onnx.checking import domain_of
 from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
 from planish.onnx.lengths import Lengths
 from planish.onnx.maps import take_map_inputs, take_maps, zipped
@@ -75,8 +76,10 @@ class Model:
         self.folder = folder
         self.make: Callable[[ptir.Function], Call] = interpreted if interpret else compile
         """What makes a call of a function: the compiler, unless somebody wants to watch."""
-        self.versions = {_domain(i.domain): i.version for i in proto.opset_import} or {"": 1}
-        self.functions = {(_domain(f.domain), f.name, getattr(f, "overload", "")): f for f in proto.functions}
+        self.versions = {domain_of(i.domain): i.version for i in proto.opset_import} or {"": 1}
+        self.functions = {
+            (domain_of(f.domain), f.name, getattr(f, "overload", "")): f for f in proto.functions
+        }
         graph = self._graph = proto.graph
         self.is_ready = False
         """Whether it has been looked through, in this process."""
@@ -256,6 +259,8 @@ class Model:
 
     def _given(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """What is given for the inputs, checked; arrays of dtypes and shapes that were right before are not checked again."""
+        if type(feeds) is not dict:
+            self.check_by_name(feeds)
         told = tuple([(name, x.dtype, x.shape) for name, x in feeds.items() if type(x) is np.ndarray])
         if len(told) == len(feeds) and told in self._right:
             return {name: feeds[name] for name in self._right[told]}
@@ -264,8 +269,18 @@ class Model:
             self._right[told] = tuple(given)
         return given
 
+    def check_by_name(self, feeds: object) -> None:
+        """An error if inputs are not given by name."""
+        if not isinstance(feeds, Mapping):
+            names = ", ".join(info.name for info in self.inputs)
+            raise InvalidArgument(
+                f"inputs are given by name, not as a {type(feeds).__name__}",
+                remedy=f"a dict with {names}" if names else "{}: the model has none",
+            )
+
     def complete(self, feeds: Mapping[str, Any]) -> None:
         """An error if an input is not among these."""
+        self.check_by_name(feeds)
         for info in self.inputs:
             if info.name not in feeds and not info.is_optional:
                 raise MissingInput(f"input {info} is missing")
@@ -317,10 +332,6 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write the model to a file, as it was read."""
         Path(path).write_bytes(self.proto.SerializeToString() if self._data is None else self._data)
-
-
-def _domain(name: str) -> str:
-    return "" if name == "ai.onnx" else name
 
 
 def _nothing(shape: Sequence[int], info: PortInfo) -> Array:

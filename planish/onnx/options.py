@@ -11,6 +11,7 @@ import enum
 import warnings
 from typing import Any, Final
 
+from planish.errors import spelt_like
 from planish.onnx.status import NotImplemented as Refused
 
 
@@ -57,7 +58,10 @@ class Options:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.DEFAULTS:
-            warnings.warn(f"{self.KIND} have no option {name!r}: it is ignored", stacklevel=2)
+            warnings.warn(
+                f"{self.KIND} have no option {name!r}: it is ignored{spelt_like(name, self.DEFAULTS)}",
+                stacklevel=2,
+            )
         self.__dict__[name] = value
 
     def __repr__(self) -> str:
@@ -72,7 +76,7 @@ class Options:
         return str(self._entries[key])
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{self.KIND} have no option {name!r}")
+        raise AttributeError(f"{self.KIND} have no option {name!r}{spelt_like(name, self.DEFAULTS)}")
 
 
 _LOGGING: Final = {"log_severity_level": -1, "log_verbosity_level": 0, "logid": ""}

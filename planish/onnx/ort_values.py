@@ -258,7 +258,7 @@ class IOBinding:
     def run(self, run_options: RunOptions | None = None) -> None:
         """Run the session on what is bound."""
         if not self._places:
-            raise _NothingAsked("no output is bound", remedy="bind_output(name)")
+            raise BindingError("no output is bound", remedy="bind_output(name)")
         results = self._session.run_where_they_are(list(self._places), self._inputs, run_options)
         self._outputs = [
             OrtValue(_written(name, result, place))
@@ -266,12 +266,12 @@ class IOBinding:
         ]
 
 
-class _NothingAsked(PlanishError, RuntimeError):
+class BindingError(PlanishError, RuntimeError):
     """A binding that asks for nothing, or names nothing: a RuntimeError in onnxruntime."""
 
 
 def _unbound(name: str, names: set[str]) -> PlanishError:
-    return _NothingAsked(
+    return BindingError(
         f"the model has no input {name!r}", remedy=f"it has {', '.join(sorted(names)) or 'none'}"
     )
 

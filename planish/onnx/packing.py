@@ -18,25 +18,19 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from planish import dtypes, ptir, target
-from planish.onnx.interpolation import interpolation
 from planish.onnx.weight_layouts import AS_IT_IS, TURNED, WeightLayouts, channels, interpolated_along, panels
-from planish.onnx.winograd import best_axis, convolved
+from planish.onnx.winograd import best_axis
 from planish.ptir import ops
 from planish.ptir.builder import Graph
 from planish.ptir.dims import bounds, product
 from planish.ptir.function import Inst, Value, clone_region_body
 from planish.ptir.graph_value import GraphValue
+from planish.ptir.library.interpolated_convolution import convolved, interpolation
 from planish.ptir.ops.contract import ConvolutionAttrs, DotGeneralAttrs
 from planish.ptir.ops.movement import ReshapeAttrs, SliceAttrs
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
 Array = NDArray[Any]
-_FEW: Final = 5
-"""Rows up to which a product is sums along a turned matrix. Timed with matrices of 384 × 1536 that came from memory: with 2 to 4 rows
-0.5 to 0.9 of the time of the matrix as it was, with 6 and more panels are ahead (0.35 with 6, 0.5 with 16, 0.8 with 77, 1 with 512)."""
-_TERMS: Final = 256
-"""Terms of a sum for which it is worth that channels are in lanes, so that results are stored crosswise. (Timed with 1×1 convolutions of 14²
-pixels: with 256 terms it takes 0.95 of the time of the kernel as it was, with 64 terms 1.05.)"""
 _ADDED: Final = 4
 """How many times as many they have to be if another tensor is added to the results, which is read crosswise, too."""
 _FAR: Final = 8
@@ -75,7 +69,7 @@ def packed(
             continue
         if inst.op is ops.convolution:
             _convolve(rewriter, inst, machine, partial(parameter, inst.operands[1]))
-        elif inst.op is ops.dot_general and (layout := _layout(inst, width, machine.caches[0])) is not None:
+        elif inst.op is ops.dot_general and (layout := _layout(inst, width, machine)) is not None:
             _reading(rewriter, inst, parameter(inst.operands[1], layout))
     return every
 
@@ -98,7 +92,7 @@ def _add_parts(function: ptir.Function, held: dict[Value, Array], layouts: Weigh
             held[inst.results[0]] = layouts.part(view)
 
 
-def _layout(inst: Inst, width: int, near: int) -> str | None:
+def _layout(inst: Inst, width: int, machine: target.Target) -> str | None:
     """The layout in which a product should read its right side; None if that is the one it has."""
     left, right = (value.type for value in inst.operands)
     attrs = inst.attrs
@@ -107,11 +101,11 @@ def _layout(inst: Inst, width: int, near: int) -> str | None:
     if left.dtype is not dtypes.float32 or right.dtype is not dtypes.float32 or len(attrs.rhs_contract) != 1:
         return None
     size = math.prod(bounds(dim)[1] for dim in right.dims) * right.dtype.itemsize
-    if size <= near:
+    if size <= machine.caches[0]:
         return None
     over = attrs.rhs_contract[0]
     rows = product(dim for axis, dim in enumerate(left.dims) if axis not in attrs.lhs_contract)
-    if isinstance(rows, int) and rows <= _FEW:
+    if isinstance(rows, int) and rows <= machine.turned_rows:
         return TURNED if over == 0 else None
     columns = right.dims[1 - over]
     fits = isinstance(columns, int) and columns % width == 0 and _is_in_order(inst.operands[0])
@@ -132,7 +126,7 @@ def _convolve(
     terms = math.prod(kernel.shape[1:])
     if max(attrs.strides, default=1) > _FAR:
         width = 0
-    if terms < _TERMS * (_ADDED if _is_added(inst.results[0]) else 1):
+    if terms < machine.crosswise_terms * (_ADDED if _is_added(inst.results[0]) else 1):
         width = 0
     layout = channels(width) if width else AS_IT_IS
     axis = best_axis(inst, machine)

@@ -121,6 +121,8 @@ class InferenceSession:
         if run_options is not None and getattr(run_options, "terminate", False):
             raise Fail("the run was told to end", remedy="run_options.terminate = False")
         feed: Mapping[str, Any] = input_feed
+        if type(input_feed) is not dict:
+            self.model.check_by_name(input_feed)
         for value in input_feed.values():
             if isinstance(value, OrtValue):
                 feed = {n: v.storage if isinstance(v, OrtValue) else v for n, v in input_feed.items()}

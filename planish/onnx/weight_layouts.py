@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.onnx.interpolation import interpolated
+from planish.ptir.library.interpolated_convolution import interpolated
 
 Array = NDArray[Any]
 AS_IT_IS: Final = ""
@@ -58,7 +58,7 @@ def channels(width: int) -> str:
 
 
 def interpolated_along(axis: int, layout: str = AS_IT_IS) -> str:
-    """The kernel of a convolution with its taps along an axis interpolated (`interpolation.py`), then laid out."""
+    """The kernel of a convolution with its taps along an axis interpolated (`ptir/library/interpolated_convolution.py`), then laid out."""
     return f"{_INTERPOLATED} {axis} {layout}".rstrip()
 
 

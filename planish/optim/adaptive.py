@@ -7,7 +7,7 @@ from planish.errors import PlanishError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.optim.optimizer import Decaying, Moment, Optimizer, Slots, checked, in_range, scalar, zeros_for
-from planish.optim.optimizers import decayed, lerp, with_decay
+from planish.optim.optimizers import decayed, lerp, moments, with_decay
 from planish.optim.schedules import Schedule
 from planish.records import dataclass
 
@@ -20,14 +20,12 @@ def _power(base: float, exponent: Tensor) -> Tensor:
 class _Moments(Decaying):
     """Running means of g and g², and weight decay by way of the gradient or on the parameter itself."""
 
+    kept = ("mean", "square")
     lr: float | Schedule = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     weight_decay: float = 0.0
     decoupled_weight_decay: bool = False
-
-    def _slots(self, param: Tensor) -> Slots:
-        return {"mean": zeros_for(param), "square": zeros_for(param)}
 
     def _started(
         self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment
@@ -37,9 +35,7 @@ class _Moments(Decaying):
             param = decayed(param, moment)
         else:
             grad = with_decay(grad, param, moment)
-        first, second = self.betas
-        square = slots["square"] * second + grad * grad * (1.0 - second)
-        return param, grad, {"mean": lerp(slots["mean"], grad, 1.0 - first), "square": square}
+        return param, grad, moments(slots, grad, self.betas)
 
 
 @dataclass(frozen=True)
@@ -92,13 +88,11 @@ class RAdam(_Moments):
 class Adamax(Decaying):
     """Adam by the largest |g| instead of the mean of g²: p - lr·m/u (Kingma and Ba, 2014)."""
 
+    kept = ("mean", "largest")
     lr: float | Schedule = 2e-3
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     weight_decay: float = 0.0
-
-    def _slots(self, param: Tensor) -> Slots:
-        return {"mean": zeros_for(param), "largest": zeros_for(param)}
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
         grad = with_decay(grad, param, moment)
@@ -112,6 +106,7 @@ class Adamax(Decaying):
 class Adadelta(Decaying):
     """Steps in the unit of the parameter: g·sqrt(mean of steps²)/sqrt(mean of g²) (Zeiler, 2012)."""
 
+    kept = ("square", "moved")
     lr: float | Schedule = 1.0
     rho: float = 0.9
     eps: float = 1e-6
@@ -119,9 +114,6 @@ class Adadelta(Decaying):
 
     def __post_init__(self) -> None:
         checked(self.lr, self.weight_decay, (self.rho,))
-
-    def _slots(self, param: Tensor) -> Slots:
-        return {"square": zeros_for(param), "moved": zeros_for(param)}
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
         grad = with_decay(grad, param, moment)
@@ -217,14 +209,12 @@ class Rprop(Optimizer):
 class ASGD(Decaying):
     """SGD with a falling rate, and the mean of the parameters from step t0 on in the slot `average` (Polyak and Juditsky, 1992)."""
 
+    kept = ("average",)
     lr: float | Schedule = 1e-2
     lambd: float = 1e-4
     alpha: float = 0.75
     t0: float = 1e6
     weight_decay: float = 0.0
-
-    def _slots(self, param: Tensor) -> Slots:
-        return {"average": zeros_for(param)}
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
         grad = with_decay(grad, param, moment)

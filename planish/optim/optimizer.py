@@ -14,14 +14,15 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from planish.dtypes import float32, float64, int64
-from planish.errors import PlanishError, ShapeError
+from planish.elsewhere import OPTIMIZER, hint_of_object
+from planish.errors import DTypeError, PlanishError, ShapeError, UnknownName
 from planish.frontend import tree
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.nn.module import parameter_mask
+from planish.nn.module import Module, parameter_mask
 from planish.optim.schedules import Rate, Schedule
 from planish.records import dataclass
 
@@ -76,8 +77,23 @@ class Updates(Protocol):
 class Optimizer:
     """Something that moves parameters against their gradients."""
 
+    kept: ClassVar[tuple[str, ...]] = ()
+    """Names of the slots that begin as zeros like the parameter."""
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+    if not TYPE_CHECKING:
+        # hidden from the type checker, which would otherwise accept any misspelt attribute
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self)
+            if name.startswith("_"):
+                raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
+            valid = [each for each in dir(kind) if not each.startswith("_")]
+            raise UnknownName(
+                f"an optimiser {kind.__name__}", name, lambda name: hint_of_object(OPTIMIZER, name, valid)
+            )
 
     def init(self, params: Any) -> State:
         """The state before the first update."""
@@ -149,7 +165,7 @@ class Optimizer:
 
     def _slots(self, param: Tensor) -> Slots:
         """What is kept for a parameter."""
-        return {}
+        return {name: zeros_for(param) for name in self.kept}
 
     @abstractmethod
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
@@ -166,7 +182,17 @@ def in_range(name: str, value: float, low: float, high: float = math.inf) -> Non
         raise PlanishError.at_caller(f"{name} is {value!r}, and has to be {bound}")
 
 
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 and "\n" not in text else f"a {type(value).__name__}"
+
+
 def checked(lr: float | Schedule, weight_decay: float = 0.0, betas: tuple[float, ...] = ()) -> None:
+    if isinstance(lr, Module) or not (callable(lr) or hasattr(lr, "__float__")):
+        raise DTypeError.at_caller(
+            f"lr is {_short(lr)}, and has to be at least 0.0, or a function of the step",
+            "parameters are given to init and update: state = optimizer.init(params)",
+        )
     if not callable(lr):
         in_range("lr", lr, 0.0)
     in_range("weight_decay", weight_decay, 0.0)

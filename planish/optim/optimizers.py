@@ -36,6 +36,12 @@ def with_decay(grad: Tensor, param: Tensor, moment: Moment) -> Tensor:
     return grad + param * moment.decay if moment.decay else grad
 
 
+def moments(slots: Slots, grad: Tensor, betas: tuple[float, float]) -> Slots:
+    """The running means of g and of g² with one more g."""
+    mean = lerp(slots["mean"], grad, 1.0 - betas[0])
+    return {"mean": mean, "square": slots["square"] * betas[1] + grad * grad * (1.0 - betas[1])}
+
+
 @dataclass(frozen=True)
 class SGD(Decaying):
     """p - lr·g; with momentum g is replaced by a running sum, looked ahead at if `nesterov`."""
@@ -69,6 +75,7 @@ class SGD(Decaying):
 class Adam(Decaying):
     """p - lr·m/(sqrt(v) + eps), with running means m of g and v of g²; weight decay is added to g."""
 
+    kept = ("mean", "square")
     lr: float | Schedule = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
@@ -76,22 +83,20 @@ class Adam(Decaying):
     amsgrad: bool = False
 
     def _slots(self, param: Tensor) -> Slots:
-        slots = {"mean": zeros_for(param), "square": zeros_for(param)}
+        slots = super()._slots(param)
         return slots | {"largest": zeros_for(param)} if self.amsgrad else slots
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
         return self._step(param, with_decay(grad, param, moment), slots, moment)
 
     def _step(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
-        mean = lerp(slots["mean"], grad, 1.0 - self.betas[0])
-        square = slots["square"] * self.betas[1] + grad * grad * (1.0 - self.betas[1])
-        new = {"mean": mean, "square": square}
-        spread = square
+        new = moments(slots, grad, self.betas)
+        spread = new["square"]
         if self.amsgrad:
-            spread = new["largest"] = fn.maximum(slots["largest"], square)
+            spread = new["largest"] = fn.maximum(slots["largest"], spread)
         first = scalar(moment.correction(self.betas[0]), param)
         second = scalar(fn.sqrt(moment.correction(self.betas[1])), param)
-        return param - mean / (fn.sqrt(spread) / second + self.eps) * (moment.lr / first), new
+        return param - new["mean"] / (fn.sqrt(spread) / second + self.eps) * (moment.lr / first), new
 
 
 @dataclass(frozen=True)
@@ -170,12 +175,10 @@ class RMSprop(Decaying):
 class Lion(Decaying):
     """p - lr·sign(β₁·m + (1-β₁)·g), with a running mean m of g (Chen et al., 2023); decay on the parameter itself."""
 
+    kept = ("mean",)
     lr: float | Schedule = 1e-4
     betas: tuple[float, float] = (0.9, 0.99)
     weight_decay: float = 0.0
-
-    def _slots(self, param: Tensor) -> Slots:
-        return {"mean": zeros_for(param)}
 
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
         direction = fn.sign(lerp(slots["mean"], grad, 1.0 - self.betas[0]))
@@ -187,23 +190,20 @@ class Lion(Decaying):
 class LAMB(Decaying):
     """The step r of `Adam` plus decay, made as long as the parameter: p - lr·(|p|/|r|)·r (You et al., 2020)."""
 
+    kept = ("mean", "square")
     lr: float | Schedule = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-6
     weight_decay: float = 0.0
 
-    def _slots(self, param: Tensor) -> Slots:
-        return {"mean": zeros_for(param), "square": zeros_for(param)}
-
     def _rule(self, param: Tensor, grad: Tensor, slots: Slots, moment: Moment) -> tuple[Tensor, Slots]:
-        mean = lerp(slots["mean"], grad, 1.0 - self.betas[0])
-        square = slots["square"] * self.betas[1] + grad * grad * (1.0 - self.betas[1])
+        new = moments(slots, grad, self.betas)
         first, second = (scalar(moment.correction(beta), param) for beta in self.betas)
-        step = (mean / first) / (fn.sqrt(square / second) + self.eps) + param * moment.decay
+        step = (new["mean"] / first) / (fn.sqrt(new["square"] / second) + self.eps) + param * moment.decay
         length, reach = fn.sqrt(fn.sum(param * param)), fn.sqrt(fn.sum(step * step))
         both = fn.logical_and(length > 0, reach > 0)
         trust = fn.where(both, length / fn.where(both, reach, 1.0), 1.0)
-        return param - step * (trust * moment.lr), {"mean": mean, "square": square}
+        return param - step * (trust * moment.lr), new
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,6 @@ from planish.target import Target
 _HIDDEN: Final = 0.15
 """How much of what does not bound is seen nevertheless."""
 
-WORTH: Final = 3.5
-"""Launches in whose time another core is at work: less is not worth to be shared."""
-
 
 class Body(NamedTuple):
     """What one iteration starts, in operations on whole registers."""

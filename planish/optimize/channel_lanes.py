@@ -262,7 +262,7 @@ def _share(draft: Draft, view: Nest, window: Window, sizes: WindowSizes, channel
         draft.take(Thread, cut.axis, cut.pieces, "pieces for the cores")
 
 
-class _Rows(NamedTuple):
+class _CopiedRows(NamedTuple):
     """How much of the pixels the copy of the image is for: the steps of each loop that one copy takes, and what all copies come to."""
 
     steps: dict[UOp, int]
@@ -271,7 +271,7 @@ class _Rows(NamedTuple):
 
 def _rows(
     draft: Draft, window: Window, sizes: WindowSizes, passes: dict[UOp, int], room: int
-) -> _Rows | None:
+) -> _CopiedRows | None:
     """As many rows at once as there is room for; None if there is none for one."""
     parts = {**dict.fromkeys(window.shared, 1), **passes}
     units: dict[UOp, int] = {}
@@ -296,12 +296,12 @@ def _rows(
         parts[r] = steps[r] * units[r]
         times *= count // steps[r]
     needed = sizes.image(parts)
-    return _Rows(steps, needed * times) if needed <= room else None
+    return _CopiedRows(steps, needed * times) if needed <= room else None
 
 
 def _copies(
     draft: Draft, window: Window, sizes: WindowSizes, channel: UOp, passes: dict[UOp, int], room: int
-) -> _Rows | None:
+) -> _CopiedRows | None:
     """Where the operands are copied, and the order of the loops that goes with it: how much of the image is copied at a time, if it is."""
     blocks = draft.steps(channel)
     block = 0 if sizes.packed else sizes.weights(draft.upcast[channel], passes)

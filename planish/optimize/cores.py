@@ -7,7 +7,7 @@ from math import prod
 from typing import Final, NamedTuple
 
 from planish.actions.thread import Thread
-from planish.optimize.body import WORTH, multiplying
+from planish.optimize.body import multiplying
 from planish.optimize.draft import Draft
 from planish.target import Parallel, Target
 from planish.uop.nest import name_of
@@ -15,10 +15,6 @@ from planish.uop.nest.kernel import Nest, work_of
 from planish.uop.node import UOp
 from planish.uop.ops import UNARY, Ops
 
-_PIECE: Final = 1 << 16
-"""Iterations that are worth a core's attention."""
-_LEAST: Final = 1 << 14
-"""The fewest iterations of a piece: about two microseconds, from which on asking another core pays."""
 _FEW: Final = 8
 """Pieces as small as that."""
 SLOW: Final = frozenset(op for op in UNARY if Ops.CBRT <= op <= Ops.ERFC)
@@ -52,7 +48,7 @@ def share_among_cores(draft: Draft, view: Nest) -> None:
         # (what is stored in order, inside of which this axis lies, is gone through again for each piece)
         again = any(r in view.ordered and left[r].order < left[axis].order for r in left)
         if again:
-            most = min(most, draft.target.workers, view.work // _PIECE)
+            most = min(most, draft.target.workers, view.work // draft.target.piece_steps)
         if most < 2 or is_done_again(view, axis):
             continue
         if not draft.has_pieces(axis):
@@ -96,7 +92,7 @@ def pieces_for(target: Target, view: Nest) -> int:
     """Pieces that work is worth: of two microseconds if there are few, of more if there are many."""
     slow = sum(node.op in SLOW for node in view.sink.toposort())
     work = view.work * (1 + _SLOWER * slow)
-    return min(target.cores, max(work // _PIECE, min(_FEW, work // _LEAST)))
+    return min(target.cores, max(work // target.piece_steps, min(_FEW, work // target.least_piece_steps)))
 
 
 class CoreCut(NamedTuple):
@@ -131,7 +127,7 @@ def best_cut(target: Target, work: int, cuts: Sequence[CoreCut], *, rounds: int 
     `rounds`: how many pieces each core should have.
     """
     busy = multiplying(target, work)
-    most = min(target.cores, int(busy / (WORTH * target.launch)))
+    most = min(target.cores, int(busy / (target.wake * target.launch)))
     if target.parallel is not Parallel.CORES or most < 2:
         return None
     several = [

@@ -18,7 +18,7 @@ from math import prod
 from typing import Final
 
 from planish.dtypes import DType
-from planish.optimize.body import WORTH, Body, overlapped
+from planish.optimize.body import Body, overlapped
 from planish.optimize.expected import Estimate
 from planish.optimize.gpu.estimate import gpu_cost, least_gpu_cycles
 from planish.target import Target
@@ -26,22 +26,16 @@ from planish.uop.nest import SIDE_BY_SIDE, closed_by, count, loops_of, trips
 from planish.uop.nest.access import PAGE, Access
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
-from planish.uop.ops import ALU, COMPARISONS, AxisType, Ops, TensorCore
+from planish.uop.ops import ALU, COMPARISONS, AxisType, Ops, TensorCoreOp
 from planish.uop.ranges import kind_of
 from planish.uop.weights import weight
 
-_MASK: Final = 2.0
-"""Operations on a vector that one condition of a masked access takes: places are compared, and masks joined."""
 _SHORT: Final = 8
 """Iterations of a loop that is unrolled."""
-_BEGUN: Final = 16
-"""Iterations that a core has begun at once, if they do not wait for each other."""
 _NEAR: Final = 4
 """Elements from one to the next, up to which whole vectors are loaded and some of their lanes taken."""
 _FEWER: Final = 2
 """How many times fewer whole vectors than pieces of them there have to be, for what lies between lanes to be loaded with them (stage 14)."""
-_TILED: Final = 1024
-"""Products of a tensor core per cycle."""
 
 
 def estimate(
@@ -163,7 +157,7 @@ class _Model:
             for name, part in parts.items()
         }
         # the more cores, the longer until all are at work
-        started = (turns if pieces > 1 else 0) + WORTH * (cores - 1).bit_length()
+        started = (turns if pieces > 1 else 0) + target.wake * (cores - 1).bit_length()
         cycles = overlapped(*shared.values()) + target.launch * started
         efficiency = self.useful / self.issued if self.issued else 1.0
         return Estimate(cycles, parts, self.flops, moved, registers, efficiency, pieces)
@@ -208,10 +202,10 @@ class _Model:
             floats = lanes if node.dtype.is_float and (counts or node.op is Ops.SCAN) else 0
             if node.op is Ops.SCAN:
                 body = self._scanned(node, lanes)
-            elif isinstance(node.arg, TensorCore):
+            elif isinstance(node.arg, TensorCoreOp):
                 done = prod(node.arg.dims) * lanes
                 # dot products of vectors are multiplications like others
-                busy = lanes if node.arg.dims[0] == 1 else done / _TILED * target.multiplies
+                busy = lanes if node.arg.dims[0] == 1 else done / target.core_products * target.multiplies
                 floats, body = 2 * done, Body(multiplies=busy)
             elif node in self.fused:
                 body = Body()
@@ -233,7 +227,7 @@ class _Model:
 
     def _chain(self, loops: Iterable[UOp]) -> float:
         """Cycles that an iteration of loops waits for the one before: while short ones wait, the next have begun."""
-        return self.target.latency * max(0.0, 1 - _BEGUN / count(loops))
+        return self.target.latency * max(0.0, 1 - self.target.window / count(loops))
 
     def _reduction(self, node: UOp) -> None:
         """Combining, in every iteration; with too few accumulators each waits for the one before. Then its lanes."""
@@ -310,7 +304,7 @@ class _Model:
         inner = access.loops[-1:]
         asked = sum(not inner or inner[0] in each.ranges for each in access.conditions)
         masks = (
-            _MASK * asked * instructions
+            self.target.masks * asked * instructions
         )  # (what does not change in the innermost loop is known before it)
         if access.is_store:
             return Body(masks, stores=instructions, shuffles=shuffles, elements=elements)
@@ -320,7 +314,10 @@ class _Model:
         """Operations that say which lanes of an access there are; what does not change in the innermost loop is known before it."""
         inner = access.loops[-1:]
         asked = [each for each in access.conditions if not inner or inner[0] in each.ranges]
-        return sum(1.0 if each.ranges.isdisjoint(access.lanes) else _MASK * instructions for each in asked)
+        return sum(
+            1.0 if each.ranges.isdisjoint(access.lanes) else self.target.masks * instructions
+            for each in asked
+        )
 
     def _pieces(self, access: Access, run: int, others: Sequence[UOp], *, masked: bool) -> tuple[float, bool]:
         """Vectors of a run of neighbours and of all that lie apart in other lanes, and whether what lies between is loaded with them.

@@ -47,7 +47,7 @@ from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 
 
-class _Way(NamedTuple):
+class _LaneChoice(NamedTuple):
     """How axes go into lanes."""
 
     name: str
@@ -82,13 +82,13 @@ class _Way(NamedTuple):
 
 
 _WAYS: Final = (
-    _Way("lanes over several rows", together=True),
-    _Way("lanes of whole vectors", padded=False),
-    _Way("lanes"),
-    _Way("sums in squares", sums=True),
-    _Way("lanes along outputs", outputs=True),
-    _Way("columns in register tiles", columns=False),
-    _Way("lanes of elements that are apart", squares=False),
+    _LaneChoice("lanes over several rows", together=True),
+    _LaneChoice("lanes of whole vectors", padded=False),
+    _LaneChoice("lanes"),
+    _LaneChoice("sums in squares", sums=True),
+    _LaneChoice("lanes along outputs", outputs=True),
+    _LaneChoice("columns in register tiles", columns=False),
+    _LaneChoice("lanes of elements that are apart", squares=False),
 )
 
 
@@ -110,7 +110,7 @@ def axis_by_axis(draft: Draft, nest: Nest) -> Iterator[Candidate]:
             yield Candidate(way.name, partial(_in_lanes, nest=nest, way=way))
 
 
-def _in_lanes(draft: Draft, nest: Nest, way: _Way) -> bool:
+def _in_lanes(draft: Draft, nest: Nest, way: _LaneChoice) -> bool:
     squared = [r for r in nest.reductions if way.sums and sum_in_squares(draft, nest, r)]
     if way.sums and not squared:
         return False

@@ -35,11 +35,6 @@ _PARTS: Final = 4
 """Parts of a piece that are walked over at once. (By timing on Ice Lake: two gain half as much, eight no more.)"""
 _FUNCTION: Final = 16
 """Registers for a function, its constants included: where functions are computed there are as many parts as have so many each."""
-_STREAMS: Final = 12
-"""Streams that may be read at once; they start together in their pages, so that more would not find room in one set of a cache."""
-_PAGE: Final = 4096
-_BEHIND: Final = 256
-"""Bytes behind a store, in any page, in which a load waits for it. (By timing on Ice Lake: up to 128 a function takes twice as long.)"""
 
 
 def streams(draft: Draft, nest: Nest) -> Iterator[Candidate]:
@@ -64,7 +59,7 @@ def _stream(draft: Draft, view: Nest, axis: UOp) -> bool:
     whole = [n for n in counts if size and size % (lanes * parts * n) == 0]
     if parts == 1 and whole:
         return False
-    harm = {n: _harm(view, parts, -(-size // (lanes * parts * n)) * lanes) for n in counts}
+    harm = {n: _harm(target, view, parts, -(-size // (lanes * parts * n)) * lanes) for n in counts}
     able = counts if target.masked or not whole else whole
     pieces = min(able, key=lambda n: (harm[n] > 1, n not in whole, harm[n]))
     is_whole = pieces in whole
@@ -89,16 +84,17 @@ def _parts(target: Target, view: Nest, axis: UOp) -> int:
     streams = sum(view.stride(place, axis) == 1 for place in view.reads)
     has_function = any(node.op in SLOW for node in view.sink.toposort())
     most = min(_PARTS, target.registers // _FUNCTION) if has_function else _PARTS
-    return next((n for n in (most, most // 2) if n > 1 and n * streams <= _STREAMS), 1)
+    return next((n for n in (most, most // 2) if n > 1 and n * streams <= target.streams), 1)
 
 
-def _harm(view: Nest, parts: int, length: int) -> int:
+def _harm(target: Target, view: Nest, parts: int, length: int) -> int:
     """How parts of such a length get in each other's way: 0 is not at all.
 
     1: they are at the same place of their pages, so that they share sets of a cache. 2: one is read where, in another page, one has
     just been written.
     """
-    steps = {n * length * place.dtype.itemsize % _PAGE for place in view.writes for n in range(1, parts)}
-    if any(0 < min(step, _PAGE - step) <= _BEHIND for step in steps):
+    page = target.alias_bytes
+    steps = {n * length * place.dtype.itemsize % page for place in view.writes for n in range(1, parts)}
+    if any(0 < min(step, page - step) <= target.alias_window for step in steps):
         return 2
     return int(0 in steps)

@@ -38,14 +38,8 @@ _TILES: Final = (4, 2)
 """Tiles of a GPU's core side by side."""
 _SIDE: Final = 2
 """Tiles of a CPU's core side by side, both ways: so many fit in eight registers together with their operands."""
-_LEAST_WORK: Final = 1 << 18
-"""Products below which configuring tiles and staging operands costs more than it saves."""
 _WIDER: Final = 1.1
 """How many times more padding for a second tile side by side may make of the work."""
-_PIECE: Final = 1 << 22
-"""Products that are worth a core's attention."""
-_COPIED: Final = 64
-"""Products in the time in which one element of an operand is staged."""
 _STEP: Final = 64
 """Bytes along k that one tile covers."""
 
@@ -63,7 +57,7 @@ def with_tensor_cores(draft: Draft, nest: Nest) -> Iterator[Candidate]:
                 yield Candidate(core.name, partial(_in_tiles_of_tiles, core=core, product=found[0]))
         elif core.m == 1:
             yield from with_dot_products(draft, core)
-        elif ways := fits(draft.sink, core, _padded(core), _LEAST_WORK):
+        elif ways := fits(draft.sink, core, _padded(core), draft.target.core_work):
             yield Candidate(core.name, partial(try_each, core=core, found=ways, kind=_TileRegisters))
 
 
@@ -131,15 +125,17 @@ class _TileRegisters(CoreSchedule):
                 pieces *= amount
         rows, columns = self.left(self.m), self.left(self.n)
         m, n, k = self.fit.padded
-        if pieces >= target.workers or m * n * k < 2 * _PIECE:
+        if pieces >= target.workers or m * n * k < 2 * target.core_piece:
             return
 
         def time(cut: tuple[int, int]) -> int:
             count = cut[0] * cut[1] * pieces
             copied = (m // cut[0] + n // cut[1]) * k
-            return -(-count // target.workers) * (m * n * k // (cut[0] * cut[1]) + copied * _COPIED)
+            return -(-count // target.workers) * (
+                m * n * k // (cut[0] * cut[1]) + copied * target.staged_products
+            )
 
-        most = min(target.cores // pieces, m * n * k // _PIECE)
+        most = min(target.cores // pieces, m * n * k // target.core_piece)
         cuts = [(a, b) for a in divisors(rows, most) for b in divisors(columns, most // a)]
         across, along = min(cuts, key=time)
         for axis, amount in ((self.m, across), (self.n, along)):

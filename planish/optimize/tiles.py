@@ -21,8 +21,6 @@ _ENOUGH: Final = 24
 """Sums at once, beyond which a tile gains nothing but code."""
 _TALL: Final = 8
 """Rows beyond which the rows of an operand start to collide in the first cache."""
-_COLLIDING: Final = 4096
-"""Rows so many bytes apart, or a multiple of it, all lie in one set of the first cache: more than it has ways do not stay."""
 _VECTORS: Final = (1, 2, 3, 4)
 _ITEM: Final = 4
 """Bytes of an element of a row."""
@@ -45,7 +43,7 @@ class Shape(NamedTuple):
         """One step of the reduced axis, with rows of an operand so many bytes apart."""
         tall = 1.0
         if self.rows > _TALL:
-            tall = 1.05 if pitch % _COLLIDING else 2.0
+            tall = 1.05 if pitch % target.alias_bytes else 2.0
         return self.step(target) * tall
 
     def step(self, target: Target) -> float:
@@ -173,7 +171,9 @@ def best_sums(
             if left
         ]
         # all of them are walked side by side
-        colliding = sum(count for count, pitch in zip(shape, pitches, strict=True) if pitch % _COLLIDING == 0)
+        colliding = sum(
+            count for count, pitch in zip(shape, pitches, strict=True) if pitch % target.alias_bytes == 0
+        )
         crowded = 2.0 if colliding > _TALL else 1.0
         return _cost_of_sums(target, shape, rows, columns, along, lanes) * prod(edges) * crowded
 

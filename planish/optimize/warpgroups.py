@@ -91,7 +91,7 @@ def _use(draft: Draft, cores: list[Core], product: Product) -> bool:
     return False
 
 
-class _Way(NamedTuple):
+class _TimedTile(NamedTuple):
     """How long a tile takes, with a core, its sum in so many parts."""
 
     time: float
@@ -100,11 +100,11 @@ class _Way(NamedTuple):
     parts: int = 1
 
 
-def _shared_sums(draft: Draft, product: Product, ranked: Sequence[_Way]) -> list[_Way]:
+def _shared_sums(draft: Draft, product: Product, ranked: Sequence[_TimedTile]) -> list[_TimedTile]:
     """The same of sums that the blocks of a cluster share: the best tile for each number of them."""
     sizes, target = _sizes(draft, product), draft.target
 
-    def shared(way: _Way, parts: int) -> _Way:
+    def shared(way: _TimedTile, parts: int) -> _TimedTile:
         time = shared_sum_cycles(target, sizes, way.tile, parts)
         return way._replace(time=time * _SLOWER ** _turned(way.core, product), parts=parts)
 
@@ -113,7 +113,7 @@ def _shared_sums(draft: Draft, product: Product, ranked: Sequence[_Way]) -> list
     return sorted(found, key=lambda each: each.time)
 
 
-def _ranked(draft: Draft, cores: list[Core], product: Product, *, stay: bool) -> list[_Way]:
+def _ranked(draft: Draft, cores: list[Core], product: Product, *, stay: bool) -> list[_TimedTile]:
     """Tiles by the time that they take, the best first."""
     sizes = _sizes(draft, product)
     found = []
@@ -122,7 +122,7 @@ def _ranked(draft: Draft, cores: list[Core], product: Product, *, stay: bool) ->
         core = min(alike, key=lambda core: _turned(core, product), default=None)
         if core is not None:
             time = cycles(draft.target, sizes, tile, WARPGROUPS, stay=stay)
-            found.append(_Way(time * _SLOWER ** _turned(core, product), tile, core))
+            found.append(_TimedTile(time * _SLOWER ** _turned(core, product), tile, core))
     return sorted(found, key=lambda each: each.time)
 
 

@@ -6,10 +6,14 @@ stands for it is the front end's (`use_numbers`).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from functools import wraps
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 from planish.errors import DTypeError, ShapeError
+
+M = TypeVar("M", bound=Callable[..., Any])
 
 _HIGHEST: Final = 8
 """Powers that are still written out as products."""
@@ -19,6 +23,21 @@ _MADE: list[Callable[[Any], Any]] = []
 def use_numbers(made: Callable[[Any], Any]) -> None:
     """Say what stands for the number that a size will be."""
     _MADE[:] = [made]
+
+
+def among_sizes(what: Callable[[Any, Any], Any]) -> Callable[[M], M]:
+    """A method for sizes. Beside a number of another kind a size is a number, too; what tensors do with it, they know."""
+
+    def decorated(method: M) -> M:
+        @wraps(method)
+        def asked(self: SizeArithmetic, other: Any) -> Any:
+            if isinstance(other, int | SizeArithmetic):
+                return method(self, other)
+            return what(self.as_number(), other) if isinstance(other, float) else NotImplemented
+
+        return cast("M", asked)
+
+    return decorated
 
 
 class SizeArithmetic:
@@ -31,6 +50,14 @@ class SizeArithmetic:
         if not _MADE:
             raise ShapeError(f"{self} is computed with, and nothing stands for its number here")
         return _MADE[0](self)
+
+    @among_sizes(operator.ge)
+    def __ge__(self, other: Any) -> bool:
+        return not self < other
+
+    @among_sizes(operator.le)
+    def __le__(self, other: Any) -> bool:
+        return not self > other
 
     def __truediv__(self, other: Any) -> Any:
         return self.as_number() / _value(other)

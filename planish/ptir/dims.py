@@ -8,12 +8,13 @@ text that parses back.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, cast
 
 from planish.errors import ParseError, ShapeError
-from planish.ptir.dim_numbers import SizeArithmetic
+from planish.ptir.dim_numbers import SizeArithmetic, among_sizes
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TOKEN: Final = re.compile(r"\s*(\d+|[A-Za-z_][A-Za-z0-9_]*|//|\.\.|[-+*%()])")
@@ -219,36 +220,36 @@ class Dim(SizeArithmetic):
 
     __rmul__ = __mul__
 
+    @among_sizes(operator.floordiv)
     def __floordiv__(self, other: DimLike) -> DimLike:
         return _floordiv(self, other)
 
+    @among_sizes(lambda size, number: number // size)
     def __rfloordiv__(self, other: int) -> DimLike:
         return _floordiv(other, self)
 
+    @among_sizes(lambda size, number: number % size)
     def __rmod__(self, other: int) -> DimLike:
         return other - _floordiv(other, self) * self
 
+    @among_sizes(operator.mod)
     def __mod__(self, other: DimLike) -> DimLike:
         return self - _floordiv(self, other) * other
 
-    # Order is told where the bounds decide it.
+    # Order is told where the bounds decide it; beside a number of the program it is one, too.
 
+    @among_sizes(operator.lt)
     def __lt__(self, other: DimLike) -> bool:
         return _is_negative(self - other, self, "<", other)
 
+    @among_sizes(operator.gt)
     def __gt__(self, other: DimLike) -> bool:
         return _is_negative(other - self, self, ">", other)
 
-    def __ge__(self, other: DimLike) -> bool:
-        return not self < other
-
-    def __le__(self, other: DimLike) -> bool:
-        return not self > other
-
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, Dim) and self._hash == other._hash and self.terms == other.terms
-        )
+        if isinstance(other, Dim):
+            return self is other or (self._hash == other._hash and self.terms == other.terms)
+        return False if isinstance(other, int) else NotImplemented
 
     def __hash__(self) -> int:
         return self._hash

@@ -276,7 +276,10 @@ class RecordCodec:
     def make(self, reader: PtirReader, given: dict[str, object], offset: int) -> object:
         missing = [n for n, f in self.fields.items() if n not in given and f.default is dataclasses.MISSING]
         if missing:
-            reader.fail(f"attribute {', '.join(missing)} is missing", offset=offset)
+            what = (
+                f"attribute {missing[0]} is" if len(missing) == 1 else f"attributes {', '.join(missing)} are"
+            )
+            reader.fail(f"{what} missing", offset=offset)
         try:
             return cast("object", self.kind(**given))
         except PlanishError as error:

@@ -33,6 +33,7 @@ _FLAT_DATA: Final = re.compile(
     r'(?:base64|hex)"[^"]*"|\((?:[^()]|\([^()]*\))*\)|[-+]?[A-Za-z0-9_.]+(?:[-+][0-9]+)?(?:\(0x[0-9a-fA-F]*\))?'
 )
 _BRACKET: Final = re.compile(r"[\[\]]")
+_WORD: Final = re.compile(r"[A-Za-z0-9_]+")
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 
 
@@ -244,8 +245,11 @@ class InstructionReader:
         elif attrs_type is CallAttrs and reader.take("@"):
             callee = self.symbol("the name of a function")
         head.operands = self.operands()
+        end = reader.position
         reader.skip()
         attrs_at = reader.position
+        if data_at < 0 and not head.op.has_regions and "\n" not in reader.text[end:attrs_at]:
+            self._explain_arguments(head)
         record = record_of(attrs_type)
         special = callee is not None or data_at >= 0 or RESULTS_FIELD in record.fields
         given: dict[str, object] | None = None
@@ -271,6 +275,26 @@ class InstructionReader:
             if RESULTS_FIELD in record.fields and RESULTS_FIELD not in fields and head.types is not None:
                 fields[RESULTS_FIELD] = head.types
             head.attrs = cast("Attrs", record.make(reader, fields, attrs_at))
+
+    def _explain_arguments(self, head: Head) -> None:
+        """What stands where operands or attributes are expected, if it is how other languages write them."""
+        reader = self.reader
+        at = reader.position
+        if reader.text.startswith("{", at) and not _IS_ATTRS.match(reader.text, at):
+            reader.fail(
+                "these are no attributes", offset=at, remedy=f"write {head.op.name} %x {{name=value, …}}"
+            )
+        if head.operands:
+            return
+        if reader.text.startswith("(", at):
+            reader.fail(
+                "operands stand without parentheses", offset=at, remedy=f"write {head.op.name} %x, %y"
+            )
+        word = _WORD.match(reader.text, at)
+        if word is not None and f"%{word.group()}" in self.values:
+            reader.fail(
+                f"found {word.group()!r}", "a value such as %x", remedy=f"write %{word.group()}", offset=at
+            )
 
     def _plain_attrs(self, head: Head, record: RecordCodec) -> None:
         reader = self.reader

@@ -141,7 +141,7 @@ class Interpreter:
             else:
                 types = [v.type if v.type.is_static else v.type.substitute(sizes) for v in inst.results]
                 _check_room(types)
-                results = inst.op.evaluate(arrays, attrs, types, call)
+                results = inst.op.evaluate(arrays, attrs, types, *([call] if inst.regions else ()))
         except MemoryError as error:
             if isinstance(error, PlanishError):
                 raise

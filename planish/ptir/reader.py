@@ -30,6 +30,8 @@ from planish.ptir.types import Dim, DimLike, Quant, TensorType
 
 SYMBOL: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _TENSOR: Final = re.compile(r"tensor\s*<[^<>]*(?:<[^<>]*>[^<>]*)?>")
+_SIZES_FIRST: Final = re.compile(r"\s*((?:\d+x)+)([a-z]\w*)")
+"""As in MLIR."""
 _DIM: Final = re.compile(r"[A-Za-z0-9_ \t+*/%()-]+")
 _STATIC_DIMS: Final = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18})*)\s*,")
 _DECLARATION: Final = re.compile(
@@ -174,6 +176,12 @@ class PtirReader(Cursor):
         close = found.end() - 1
         self.position = self.text.index("<", found.start()) + 1
         start = self.position
+        other_order = _SIZES_FIRST.match(self.text, start, close)
+        if other_order is not None:
+            sizes, element = other_order.groups()
+            self.fail(
+                f"found {sizes!r}", "a dtype", offset=start, remedy=f"write tensor<{element}, {sizes[:-1]}>"
+            )
         dtype = self.dtype()
         if dtype not in ELEMENT_TYPES:
             self.fail(f"a tensor cannot hold {dtype.short}", offset=start)

@@ -20,7 +20,7 @@ def ops_markdown() -> str:
             fields = ", ".join(field.name for field in dataclasses.fields(op.attrs_type))  # type: ignore[arg-type]
             results = "varies" if op.num_results is None else str(op.num_results)
             doc = f"{op.doc} (host)" if op.host else op.doc
-            cells = [key.name, f"`{op.name}`", arity_text(op), results, fields, doc]
+            cells = [key.name, f"`{op.name}`", arity_text(op).rpartition(" ")[0], results, fields, doc]
             lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     return "\n".join(lines)
 

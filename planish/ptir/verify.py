@@ -302,7 +302,7 @@ class _FunctionVerifier:
         before = len(self.found)
         count = len(inst.operands)
         if count < op.min_operands or (op.max_operands is not None and count > op.max_operands):
-            self.add("arity", f"{op.name} takes {arity_text(op)} operands, not {count}")
+            self.add("arity", f"{op.name} takes {arity_text(op)}, not {count}")
         if op.num_regions is not None and len(inst.regions) != op.num_regions:
             self.add("arity", f"{op.name} takes {op.num_regions} regions, not {len(inst.regions)}")
         if op.num_results is not None and len(inst.results) != op.num_results:

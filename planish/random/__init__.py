@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planish.frontend.tensor.mistaken import report_all
+from planish.frontend.tensor.mistaken import naming_dtypes, report_all
 from planish.random import continuous, core, counts, gammas
 from planish.random.continuous import *  # noqa: F403
 from planish.random.core import *  # noqa: F403
@@ -20,4 +20,4 @@ if not TYPE_CHECKING:
     __all__ = []
     for _chapter in (continuous, core, counts, gammas):
         __all__ += _chapter.__all__
-    report_all(globals(), __all__)
+    report_all(globals(), __all__, prepared=naming_dtypes)

@@ -154,19 +154,21 @@ class Loaded:
         fixed = [(n, s) for n, s in kept if not s.flags & WRITE]
         written = [(n, s) for n, s in kept if s.flags & WRITE]
         for number, section in fixed:
-            end = _up(end, max(section.align, 1))
+            end = rounded_up(end, max(section.align, 1))
             places[number] = end
             end += section.size
         calls = {name: n for n, name in enumerate(obj.undefined)}
-        stubs = _up(end, 16)
+        stubs = rounded_up(end, 16)
         slots = stubs + 16 * len(calls)  # one pointer per symbol, for code that reads addresses from a table
         end = slots + 8 * len(obj.symbols)
-        readonly = end = _up(end, _PAGE)
+        readonly = end = rounded_up(end, _PAGE)
         for number, section in written:
-            end = _up(end, max(section.align, 1))
+            end = rounded_up(end, max(section.align, 1))
             places[number] = end
             end += section.size
-        self._memory = mmap.mmap(-1, max(_up(end, _PAGE), _PAGE), mmap.MAP_PRIVATE)  # a child has its own
+        self._memory = mmap.mmap(
+            -1, max(rounded_up(end, _PAGE), _PAGE), mmap.MAP_PRIVATE
+        )  # a child has its own
         view = ctypes.c_char.from_buffer(self._memory)  # as long as it lives, the memory cannot be unmapped
         base = ctypes.addressof(view)
         for number, section in kept:
@@ -220,7 +222,7 @@ class Loaded:
         return self._functions[name]
 
 
-def _up(value: int, step: int) -> int:
+def rounded_up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 

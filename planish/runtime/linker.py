@@ -19,7 +19,7 @@ from typing import Final
 
 from planish.errors import PlanishError
 from planish.records import dataclass
-from planish.runtime.elf import ALLOC, WRITE, ElfObject, ElfSymbol, Section
+from planish.runtime.elf import ALLOC, WRITE, ElfObject, ElfSymbol, Section, rounded_up
 
 _EXECUTED, _THREAD_LOCAL, _NO_BYTES = 4, 0x400, 8
 _ABSOLUTE, _RELATIVE, _GLOB_DAT = 1, 8, 6
@@ -132,7 +132,7 @@ class _Library:
         starts = [0]
         stubs = dynamic = table = 0
         for group in range(3):
-            start = _up(ends[-1], mmap.PAGESIZE)
+            start = rounded_up(ends[-1], mmap.PAGESIZE)
             chunks = _Chunks(start)
             if group == 0:
                 stubs = chunks.take(_STUB * len(self.imports))
@@ -249,13 +249,9 @@ class _Chunks:
         self.end = start
 
     def take(self, size: int, align: int = 16) -> int:
-        at = _up(self.end, align)
+        at = rounded_up(self.end, align)
         self.end = at + size
         return at
-
-
-def _up(value: int, step: int) -> int:
-    return -(-value // step) * step
 
 
 def _file(
@@ -267,9 +263,9 @@ def _file(
     names = _Strings()
     titles = [names.add(section[0]) for section in sections]
     own = names.add(".shstrtab")
-    text = _up(len(data), 16)
+    text = rounded_up(len(data), 16)
     data += bytes(text - len(data)) + names.data
-    start = _up(len(data), 16)
+    start = rounded_up(len(data), 16)
     data += bytes(start - len(data))
     rows = [struct.pack("<IIQQQQIIQQ", *(0,) * 10)]
     for title, (_, kind, flags, at, size, link, info, each) in zip(titles, sections, strict=True):

@@ -38,6 +38,12 @@ WHOLE: Final = "whole"
 REALS: Final = "reals"
 SETS: Final = (WHOLE, REALS)
 """The data that candidates run on: whole numbers, whose sums are the same in any order, and reals."""
+_PATH: Final = os.pathsep.join(
+    os.path.abspath(each)  # noqa: PTH100 - as Python reads them
+    for each in (str(Path(__file__).parents[2]), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    if each
+)
+"""Where workers look for packages: as this process does, whatever folder it is in by then."""
 _START: Final = 60.0
 """Seconds that a worker may take to start and to make up its data."""
 _COMPILE: Final = 30.0
@@ -151,15 +157,13 @@ class Worker:
     """One process."""
 
     def __init__(self, setup: Setup, environment: Mapping[str, str]) -> None:
-        root = str(Path(__file__).parent.parent.parent)
-        path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
         self._process = subprocess.Popen(
             # -P: not what happens to lie in the current folder
             [sys.executable, "-P", "-c", "from planish.runtime.sandbox_worker import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **environment, "PYTHONPATH": path},
+            env={**os.environ, **environment, "PYTHONPATH": _PATH},
         )
         self.send("setup", setup)
 

@@ -8,7 +8,7 @@ movement ops. An INDEX over movement ops of memory stays as it is: stage 1 resol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from typing import Final, NamedTuple
 
 from planish.errors import LoweringError
@@ -106,6 +106,13 @@ class InMemory:
         return node in self.own or (node in self.realised and node not in self.made_here)
 
 
+def only_counts(node: UOp, counting: Container[UOp]) -> bool:
+    """Whether a node is a view of a counting tensor, that is of one whose buffer is among these."""
+    while node.op in MOVEMENT:
+        node = node.src[0]
+    return node.op is Ops.INDEX and len(node.src) == 1 and node.src[0] in counting
+
+
 class Elements:
     """Elements of tensors of which some are in memory."""
 
@@ -141,9 +148,7 @@ class Elements:
 
     def counts(self, node: UOp) -> bool:
         """Whether a node is a view of a counting tensor."""
-        while node.op in MOVEMENT:
-            node = node.src[0]
-        return node.op is Ops.INDEX and len(node.src) == 1 and node.src[0] in self.counting
+        return only_counts(node, self.counting)
 
     def is_pure(self, node: UOp) -> bool:
         """Whether a node is arithmetic on positions alone, with no memory in it."""

@@ -13,7 +13,7 @@ Nothing here can make a result wrong: a place is a place, whatever the loops aro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Final, cast
 
@@ -21,7 +21,7 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.schedule.elements import COMPUTED, LEAVES, ElementPlace, Elements, Key, Recipe, both, element
-from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL
+from planish.schedule.limits import AGAIN, FEW_ROWS
 from planish.schedule.loop_order import LoopOrder, Ranges, from_the_end
 from planish.schedule.prices import Prices
 from planish.schedule.reasons import (
@@ -47,14 +47,14 @@ from planish.schedule.reduction_reasons import (
 )
 from planish.schedule.rows import Rows, is_each_once, spans
 from planish.schedule.surroundings import Around
-from planish.schedule.tensors import Tensors, is_empty, most, same_dim
+from planish.schedule.tensors import Tensors, is_empty, most
 from planish.schedule.walked import is_beside_a_walk
 from planish.uop.movement import flat_index
 from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Bufferize, Ops, ReduceAxes
 from planish.uop.rewrite import substitute
-from planish.uop.shape import shape
+from planish.uop.shape import same_dim, shape
 from planish.uop.symbolic import simplify
 
 _STAND_IN: Final = 1 << 29
@@ -89,6 +89,8 @@ class Fusion:
         self.nest = LoopOrder(self.table, dims, max(self.level(root) for root in roots), ordered)
         self.rows = Rows(self.nest, tensors.target, made_again)
         self.asked: dict[UOp, dict[ElementPlace, None]] = {}
+        self.loops_asked: list[UOp] = []
+        """Those of them that are sums or scans: what runs over loops of its own."""
         self.waiting: list[tuple[int, UOp]] = []
         self.recipes: dict[Key, Recipe] = {}
         self.made: dict[Key, UOp] = {}
@@ -134,6 +136,8 @@ class Fusion:
     def ask(self, key: Key) -> None:
         if key.node not in self.asked:
             self.asked[key.node] = {}
+            if key.node.op in {Ops.REDUCE_AXIS, Ops.SCAN_AXIS}:
+                self.loops_asked.append(key.node)
             heappush(self.waiting, (-key.node.serial, key.node))
             view = self.elements.view(key.node)
             if view is not None:
@@ -141,6 +145,12 @@ class Fusion:
                     view = view.src[0]
                 self.buffers.add(view)
         self.asked[key.node][key.place] = None
+
+    def asked_here(self, op: Ops) -> Iterator[tuple[UOp, Collection[ElementPlace]]]:
+        """The sums, or scans, that are made in this kernel as far as is known, and where they are asked for."""
+        for node in self.loops_asked:
+            if node.op is op and node not in self.around.realised and node not in self.needs:
+                yield node, self.asked[node]
 
     def level(self, node: UOp) -> int:
         return self.around.graph.level.get(node, 0)
@@ -446,7 +456,7 @@ class Fusion:
             work = most(shape(node)[axis] for axis in row.axes)
             if (
                 not own_loop
-                or (count(row.held) < FEW_ROWS and work > SMALL)
+                or (count(row.held) < FEW_ROWS and work > self.tensors.target.small_elements)
                 or self.rows.is_in_parts(row, places)
             ):
                 return False

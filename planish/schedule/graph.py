@@ -9,10 +9,10 @@ from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Final, cast
 
 from planish.schedule.elements import COMPUTED
-from planish.schedule.tensors import COUNTING, most, same_dim
+from planish.schedule.tensors import COUNTING, most
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
-from planish.uop.shape import shape
+from planish.uop.shape import same_dim, shape
 
 REUSE: Final = 4
 """How often a reduction uses what it reads, to count as a product."""

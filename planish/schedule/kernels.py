@@ -9,7 +9,7 @@ element by element (its epilogue) is stored instead of it.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
 from heapq import heappop, heappush
 from itertools import islice
@@ -30,12 +30,13 @@ from planish.schedule.reasons import RESULT, WRITTEN, Reason, needed_again
 from planish.schedule.rematerialise import worth_memory
 from planish.schedule.split import split_reductions
 from planish.schedule.surroundings import Around
-from planish.schedule.tensors import Dims, SharedBuffer, Tensors, full, most, reshape, room, same_dim
+from planish.schedule.tensors import Dims, SharedBuffer, Tensors, full, most, reshape, room
 from planish.schedule.walked import ends_a_walk, made_again, may_join, walked_together, walks
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
+from planish.uop.reached import reached
 from planish.uop.rewrite import substitute
-from planish.uop.shape import Dim, shape
+from planish.uop.shape import Dim, same_dim, shape
 
 NEAR: Final = 64
 """Results of the same dims among which companions are looked for."""
@@ -164,11 +165,13 @@ class _Cut:
         below = _below_moves(node)
         if wanted.op in _BELOW or below.op is Ops.CONTIGUOUS:  # (which is stored in any case)
             return below
-        alike = walks(self.tensors.target) and wanted.op in {Ops.RESHAPE, Ops.PERMUTE}
-        known = below in self.tensors.realised or is_whole(self.tensors, below)
+        if not walks(self.tensors.target) or wanted.op not in {Ops.RESHAPE, Ops.PERMUTE}:
+            return node
+        if below in self.tensors.realised or is_whole(self.tensors, below):
+            return node
         # axes of a walk are kept apart, whatever is made one of them
         same = _long_dims(below) == _long_dims(node) or ends_a_walk(self.tensors.target, below)
-        return below if alike and not known and same else node
+        return below if same else node
 
     def _realise(self, node: UOp, reason: Reason) -> None:
         """Give a tensor memory; a kernel will fill it."""
@@ -287,21 +290,17 @@ class _Cut:
         # a tensor depends on older ones alone, unless a kernel that makes it makes a newer one too
         first = min(node.serial for node in makes)
         oldest = 0 if any(low < first <= high for low, high in self.spans) else first
-        stack = [node for node in reads if node.serial >= oldest]
-        seen = set(stack)
-        while stack:
-            node = stack.pop()
-            if node in makes:
-                return True
+
+        def read(node: UOp) -> Iterator[UOp]:
             below = self.reads.get(node)
             if below is None and node in self.pending:
                 below = self.below.get(node)
                 if below is None:
                     below = self.below[node] = self._memory_below([node])
-            new = [each for each in below or () if each not in seen and each.serial >= oldest]
-            seen.update(new)
-            stack.extend(new)
-        return False
+            return (each for each in below or () if each.serial >= oldest)
+
+        start = (node for node in reads if node.serial >= oldest)
+        return any(node in makes for node in reached(start, read))
 
     def _memory_below(self, nodes: Sequence[UOp], oldest: int = 0) -> tuple[UOp, ...]:
         """The tensors in memory, now or later, that some are computed from, from the oldest that is of interest on."""
@@ -352,17 +351,13 @@ class _Cut:
     def _meets_product(self, node: UOp, first: UOp) -> bool:
         """Whether a product of matrices would be computed for a tensor besides another one: two are better off apart."""
         own = {first, *self.graph.operands(first, self.tensors.realised)}
-        stack, seen = [node], {node}
-        while stack:
-            for source in stack.pop().src:
-                if source in seen or source in own or source in self.tensors.realised:
-                    continue
-                seen.add(source)
-                if source.op is Ops.REDUCE_AXIS and self.graph.is_product(source):
-                    return True
-                if source.op in THROUGH:
-                    stack.append(source)
-        return False
+
+        def below(each: UOp) -> Iterator[UOp]:
+            sources = each.src if each is node or each.op in THROUGH else ()
+            return (source for source in sources if source not in own and source not in self.tensors.realised)
+
+        others = (each for each in reached([node], below) if each is not node)
+        return any(each.op is Ops.REDUCE_AXIS and self.graph.is_product(each) for each in others)
 
     # -- graphs -----------------------------------------------------------------------------------------------------
 

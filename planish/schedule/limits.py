@@ -6,26 +6,16 @@ from typing import Final
 
 from planish.uop.ops import Ops
 
-MOST_KEPT: Final = 256 << 10
-"""Bytes of a row that is kept: what stays in a core's own cache beside the rest."""
-MOST_NESTED: Final = 8 << 20
-"""Bytes that every row reads again, if a product of matrices is computed row by row."""
 NARROW: Final = 256
 """Terms of an element of such a product: beyond, computing it costs more than memory does, and a kernel of its own is faster."""
 FEW_ROWS: Final = 16
 """Fewer rows than that do not keep all cores busy."""
 FEW_TERMS: Final = 1 << 13
 """Terms of the sums in a row, where rows are few: with more, a kernel laid out for the sums is worth its call."""
-SMALL: Final = 1 << 16
-"""Elements that one core has done before others have started."""
-BLOCK_ELEMENTS: Final = 1 << 12
-"""Elements that one block of a GPU has done before others have started."""
 AGAIN: Final = 1.25
 """How often an element may be computed and still count as computed once: the rest is what paddings add."""
 MOST_STEPS: Final = 1024
 """Elements that one kernel computes for one of its result: beyond, its code is larger than a cache of instructions."""
-MOST_BUFFERS: Final = 48
-"""Tensors in memory that one kernel reads: beyond, they are more streams than hardware follows, and more addresses than registers."""
 CHEAP: Final = frozenset(
     {Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.NEG, Ops.ABS, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.NOT,
      Ops.SHL, Ops.SHR, Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE, Ops.WHERE, Ops.CAST, Ops.BITCAST, Ops.NOOP,

@@ -6,7 +6,7 @@ it, the write that makes a value ends that.
 
 * A View stands for what it is part of: whoever uses it uses that.
 * The first write on a path makes the value; later ones change a part of it (a scatter stores into a copy). A Copy makes all of it.
-* `Swap old, new` moves the value of each buffer to the other.
+* `SwapPointers old, new` moves the value of each buffer to the other.
 * A branch is live with both blocks. A loop may run not at all, or again: what lives behind it or at the head of its next
   iteration lives at the end of each.
 * A For that writes a slice of a buffer in every step makes the whole of it.
@@ -28,7 +28,7 @@ from planish.schedule.plan import (
     Role,
     Step,
     Steps,
-    Swap,
+    SwapPointers,
     View,
     Wait,
     While,
@@ -175,7 +175,7 @@ class Timeline:
 
 def _seen(step: Step) -> Iterator[tuple[int, bool]]:
     """Buffers that a step names without using them there."""
-    if isinstance(step, Swap):
+    if isinstance(step, SwapPointers):
         yield from ((step.first, True), (step.second, True))
     elif isinstance(step, While):
         yield step.flag, False
@@ -208,7 +208,7 @@ class Liveness:
         """What is live before some steps, from what is live behind them."""
         for timed in reversed(steps):
             match timed.step:
-                case Swap(first, second):
+                case SwapPointers(first, second):
                     self.swap(timed.time, (first, second), live)
                 case Branch():
                     live = self.branch(timed, live)

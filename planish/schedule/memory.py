@@ -14,7 +14,7 @@ from typing import Final
 from planish.errors import LoweringError
 from planish.ptir.dims import DimLike, bounds, substitute
 from planish.records import dataclass
-from planish.schedule.plan import Buffer, Plan, Role
+from planish.schedule.plan import Plan, PlanBuffer, Role
 
 ALIGNMENT: Final = 64
 _PAGE: Final = 4096
@@ -119,7 +119,7 @@ def elements(size: DimLike, sizes: Mapping[str, int] = _NO_SIZES) -> int:
     return bounds(substitute(size, sizes))[1]
 
 
-def nbytes(buffer: Buffer, sizes: Mapping[str, int] = _NO_SIZES) -> int:
+def nbytes(buffer: PlanBuffer, sizes: Mapping[str, int] = _NO_SIZES) -> int:
     """The bytes of a buffer at given sizes; the most it can take where they are not given."""
     total = elements(buffer.size, sizes) * buffer.dtype.itemsize
     if total > _LARGEST:

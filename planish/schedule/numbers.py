@@ -19,6 +19,7 @@ from planish.dtypes import DType
 from planish.schedule.plan import For, Kernel, Launch, Step, Steps, While, mapped, walk
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
+from planish.uop.reached import reached
 from planish.uop.rewrite import substitute
 from planish.uop.text import in_order
 
@@ -84,11 +85,7 @@ def _numbers(sink: UOp) -> list[UOp]:
             stack += node.src[1:]
         elif node.op is Ops.RANGE or (node.op is Ops.REDUCE and not node.dtype.is_float):
             stack += node.src
-    places = set(stack)
-    while stack:
-        new = [source for source in stack.pop().src if source not in places]
-        places.update(new)
-        stack += new
+    places = set(reached(stack, lambda node: node.src))
     return [
         node
         for node in order

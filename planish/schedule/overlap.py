@@ -22,7 +22,7 @@ from planish.schedule.plan import (
     RoutineCall,
     Step,
     Steps,
-    Swap,
+    SwapPointers,
     View,
     Wait,
     While,
@@ -134,7 +134,7 @@ class _Overlapping:
                 }
                 if made & {self.base(buffer) for buffer in touched(inner)} or sent & written:
                     return later
-                if isinstance(inner, Swap) and sent & {inner.first, inner.second}:
+                if isinstance(inner, SwapPointers) and sent & {inner.first, inner.second}:
                     return later
         return len(steps)
 
@@ -149,7 +149,7 @@ def touched(step: Step) -> tuple[int, ...]:
             return step.buffers
         case Copy(source, target):
             return source, target
-        case Swap(first, second):
+        case SwapPointers(first, second):
             return first, second
         case View(buffer, base):
             return buffer, base

@@ -1,10 +1,10 @@
 """A function as a plan: structured steps over numbered buffers. Plain data; whoever executes it needs nothing else.
 
-    Launch   kernel on buffers                      Branch   on a bool: then, otherwise
-    Copy     source → target                        While    condition steps, their flag, body steps
-    Swap     two buffers exchange their memory      For      a counter over a number of steps, in either direction
-    View     buffer = base[counter], or other dtype Bind     variable = the integer in a buffer
-    Host     an op that runs outside generated code Wait     until a collective that was started is done
+    Launch        kernel on buffers                       Branch   on a bool: then, otherwise
+    Copy          source → target                         While    condition steps, their flag, body steps
+    SwapPointers  two buffers exchange their memory       For      a counter over a number of steps, in either direction
+    View          buffer = base[counter], or other dtype  Bind     variable = the integer in a buffer
+    Host          an op that runs outside generated code  Wait     until a collective that was started is done
 
 Sizes are those of PTIR: numbers, or expressions over named sizes, which are variables of the plan. A named size of a
 parameter is known when the function is called; one that data decides is set by `Bind` or `Host` before it is used. A carried
@@ -67,7 +67,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class PlanBuffer:
     """Flat memory for `size` elements."""
 
     dtype: DType
@@ -103,14 +103,14 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
+class SwapPointers:
     """Each buffer gets the memory of the other."""
 
     first: int
     second: int
 
-    def renamed(self, of: Renaming) -> Swap:
-        return Swap(of(self.first), of(self.second))
+    def renamed(self, of: Renaming) -> SwapPointers:
+        return SwapPointers(of(self.first), of(self.second))
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ class Rolled:
     because: str
 
 
-Step: TypeAlias = Launch | Copy | Swap | View | Bind | Host | Wait | Branch | While | For
+Step: TypeAlias = Launch | Copy | SwapPointers | View | Bind | Host | Wait | Branch | While | For
 Steps: TypeAlias = tuple[Step, ...]
 
 
@@ -304,7 +304,7 @@ class Plan:
 
     steps: Steps
     kernels: tuple[Kernel, ...]
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[PlanBuffer, ...]
     results: tuple[int, ...]
     """The buffers of the results, in order."""
     result_dims: tuple[tuple[DimLike, ...], ...]
@@ -347,7 +347,7 @@ class Plan:
                 return [(f"launch {self.kernels[kernel].name}({_names(buffers)})", ())]
             case Copy(source, target):
                 return [(f"b{target} = copy b{source}", ())]
-            case Swap(first, second):
+            case SwapPointers(first, second):
                 return [(f"swap b{first}, b{second}", ())]
             case View(buffer, base, counter):
                 return [(f"b{buffer} = b{base}{'' if counter is None else f'[{counter}]'}", ())]

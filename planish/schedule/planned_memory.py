@@ -15,10 +15,10 @@ from planish.ptir.types import TensorType
 from planish.schedule import counted
 from planish.schedule.kernels import cut
 from planish.schedule.plan import (
-    Buffer,
     Copy,
     Kernel,
     Launch,
+    PlanBuffer,
     Role,
     Step,
 )
@@ -39,7 +39,7 @@ class PlannedMemory:
         self.tensors = Tensors(table, target=target)
         self.donate = donate
         self.block: list[Step] = []
-        self.buffers: dict[int, Buffer] = {}
+        self.buffers: dict[int, PlanBuffer] = {}
         """What is known of the buffers of `tensors`; those that a cut made are in the arena."""
         self.alias: dict[int, int] = {}
         """Buffers that became others."""
@@ -62,7 +62,7 @@ class PlannedMemory:
         parameter = position if role is Role.PARAMETER else None
         own = SharedBuffer(type.dtype, prod(type.max_shape), parameter=parameter)
         node = self.tensors.memory(own, self.tensors.dims(type.dims))
-        self.buffers[number] = Buffer(type.dtype, type.size, role, position, donated=donated)
+        self.buffers[number] = PlanBuffer(type.dtype, type.size, role, position, donated=donated)
         if role is Role.ARENA:
             self.own.add(number)
         return number, node
@@ -73,12 +73,12 @@ class PlannedMemory:
             number = self.alias[number]
         return number
 
-    def describe(self, number: int) -> Buffer:
+    def describe(self, number: int) -> PlanBuffer:
         known = self.buffers.get(number)
         if known is None:
             made = self.tensors.buffers[number]
             role = Role.ARENA if made.constant is None else Role.CONSTANT
-            known = self.buffers[number] = Buffer(made.dtype, made.size, role, constant=made.constant)
+            known = self.buffers[number] = PlanBuffer(made.dtype, made.size, role, constant=made.constant)
         return known
 
     def whole(self, node: UOp) -> int | None:
@@ -128,7 +128,7 @@ class PlannedMemory:
             number = cast("int", self.whole(memory))
             if number >= first:
                 made = self.tensors.buffers[number]
-                self.buffers[number] = Buffer(made.dtype, size_of(shape(node)), Role.ARENA)
+                self.buffers[number] = PlanBuffer(made.dtype, size_of(shape(node)), Role.ARENA)
 
     def realise(self, values: Sequence[Value]) -> list[int]:
         """Buffers that hold the values."""

@@ -32,14 +32,14 @@ from planish.schedule.origins import Origins
 from planish.schedule.plan import (
     Bind,
     Branch,
-    Buffer,
     Copy,
     For,
     Host,
     Plan,
+    PlanBuffer,
     Role,
     Steps,
-    Swap,
+    SwapPointers,
     View,
     While,
     renamed,
@@ -173,7 +173,7 @@ class _Planner(PlannedMemory):
         """A buffer of the program."""
         dtype = dtypes.from_numpy(table.dtype)
         number, _ = self.memory(TensorType(dtype, table.shape), Role.CONSTANT)
-        self.buffers[number] = Buffer(dtype, table.size, Role.CONSTANT, constant=table.reshape(-1))
+        self.buffers[number] = PlanBuffer(dtype, table.size, Role.CONSTANT, constant=table.reshape(-1))
         return number
 
     def capture(self, inst: Inst) -> None:
@@ -230,8 +230,10 @@ class _Planner(PlannedMemory):
         return targets
 
     @staticmethod
-    def swaps(carried: Sequence[tuple[int, UOp]], following: Sequence[int]) -> list[Swap]:
-        return [Swap(old, new) for (old, _), new in zip(carried, following, strict=True) if old != new]
+    def swaps(carried: Sequence[tuple[int, UOp]], following: Sequence[int]) -> list[SwapPointers]:
+        return [
+            SwapPointers(old, new) for (old, _), new in zip(carried, following, strict=True) if old != new
+        ]
 
     def while_(self, inst: Inst) -> None:
         self.capture(inst)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Container
 from typing import Final, NamedTuple, cast
 
 from planish import dtypes
-from planish.schedule.elements import COMPUTED, LEAVES
+from planish.schedule.elements import COMPUTED, LEAVES, only_counts
 from planish.schedule.tensors import Tensors, most
 from planish.target import Target
 from planish.uop.node import UOp
@@ -21,10 +21,6 @@ _MOST_STEPS: Final = 256
 """Elements that are looked at below one: what takes more is dear enough."""
 _ASKED: Final = 3.0
 """Operations that find out whether an element lies in a rim, and choose."""
-_GATHERED: Final = 8.0
-"""Operations that a load at a position takes that data decides: lanes go one by one."""
-_PACKED: Final = 4.0
-"""Operations that make bytes of the lanes of a mask, or lanes of bytes."""
 
 
 class Path(NamedTuple):
@@ -77,7 +73,11 @@ class Prices:
         )
         own = _nbytes(node)
         load = own / target.rate(own)
-        packed = _PACKED * size / (target.ports * target.lanes(dtypes.float32)) if node.dtype.is_bool else 0.0
+        packed = (
+            target.pack_ops * size / (target.ports * target.lanes(dtypes.float32))
+            if node.dtype.is_bool
+            else 0.0
+        )
         access = size / (target.loads * target.lanes(node.dtype))
         return Price(operations * size / lanes, read, memory, load + packed, load + packed, access)
 
@@ -101,10 +101,10 @@ class Prices:
             sources = node.src[1:] if node.op is Ops.INDEX else node.src
             if node.op is Ops.INDEX and len(node.src) > 1:
                 memory[node.src[0]] = None
-                operations += _GATHERED
+                operations += self.target.gather_ops
             for source in sources:
                 below = (source, moved(node, path) if node.op in MOVEMENT else path)
-                if source.op not in LEAVES and below not in seen and not self._only_counts(source):
+                if source.op not in LEAVES and below not in seen and not only_counts(source, self.counting):
                     seen.add(below)
                     stack.append(below)
         return operations, memory
@@ -113,11 +113,6 @@ class Prices:
         if node in self.realised or node.op in {Ops.REDUCE_AXIS, Ops.SCAN_AXIS, Ops.CONTIGUOUS, Ops.AFTER}:
             return True
         return node.op is Ops.INDEX and len(node.src) == 1
-
-    def _only_counts(self, node: UOp) -> bool:
-        while node.op in MOVEMENT:
-            node = node.src[0]
-        return node.op is Ops.INDEX and len(node.src) == 1 and node.src[0] in self.counting
 
 
 def moved(node: UOp, path: Path) -> Path:

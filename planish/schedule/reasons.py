@@ -18,21 +18,20 @@ from planish.schedule.limits import (
     AGAIN,
     CHEAP,
     FEW_ROWS,
-    MOST_BUFFERS,
-    MOST_NESTED,
     MOST_STEPS,
-    SMALL,
 )
-from planish.schedule.tensors import most, same_dim
+from planish.schedule.tensors import most
 from planish.schedule.walked import MOST_COLUMNS, is_repeated_in_a_walk, may_walk
 from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
-from planish.uop.shape import shape
+from planish.uop.reached import reached
+from planish.uop.shape import same_dim, shape
 from planish.uop.strides import stride
 
 if TYPE_CHECKING:
     from planish.schedule.fusion import Fusion
+    from planish.target import Target
 
 
 _RESIZED: Final = 4
@@ -51,10 +50,20 @@ class Case(NamedTuple):
     times: float
     """How often each of its elements would be computed."""
 
+    @property
+    def target(self) -> Target:
+        """The machine that the kernel is for."""
+        return self.fusion.tensors.target
+
+    @property
+    def small(self) -> int:
+        """Elements that one core has done before others have started."""
+        return self.target.small_elements
+
     def again(self, evaluations: float) -> tuple[float, float]:
         """What it costs to compute each element so many times, and to compute it once, store it and read it; in cycles."""
-        price, target = self.fusion.prices.of(self.node), self.fusion.tensors.target
-        return evaluations * price.compute, price.compute + price.storing(target)
+        price = self.fusion.prices.of(self.node)
+        return evaluations * price.compute, price.compute + price.storing(self.target)
 
     def source(self) -> Case:
         """What elements are taken from, as often as they are."""
@@ -64,19 +73,19 @@ class Case(NamedTuple):
     @property
     def in_tiles(self) -> float:
         """How often each element is computed where a tile of registers uses it for several results."""
-        return max(1.0, self.times / (self.fusion.tensors.target.registers // 4))
+        return max(1.0, self.times / (self.target.registers // 4))
 
     @property
     def in_few_rows(self) -> float:
         """The same of a few rows on a GPU, whose threads have an element for all of them: what would be stored is read but once."""
-        few = self.fusion.tensors.target.is_gpu and self.times <= FEW_ROWS
+        few = self.target.is_gpu and self.times <= FEW_ROWS
         return 1.0 if few else self.times
 
     @property
     def one_by_one(self) -> float:
         """How often an element could be computed in lanes, where data says which ones the kernel needs, or where it stores them: one by one."""
         alone = _is_scattered(self.fusion) or _is_picked(self)
-        return self.times * self.fusion.tensors.target.lanes(self.node.dtype) if alone else 1.0
+        return self.times * self.target.lanes(self.node.dtype) if alone else 1.0
 
     @property
     def by_scalars(self) -> float:
@@ -89,7 +98,7 @@ class Case(NamedTuple):
         inside = [number for number, r in enumerate(loops) if any(r in place.ranges for place in self.places)]
         turns = count(loops[: inside[-1] + 1]) / max(1, most(shape(self.node))) if inside else 1.0
         rounds = any(each.dtype.is_float for each in _steps_to(self))
-        return max(self.times, turns) * (self.fusion.tensors.target.lanes(self.node.dtype) if rounds else 1)
+        return max(self.times, turns) * (self.target.lanes(self.node.dtype) if rounds else 1)
 
     @property
     def is_product(self) -> bool:
@@ -152,7 +161,11 @@ def _is_in_a_large_kernel(case: Case) -> bool:
 def _has_many_buffers(case: Case) -> bool:
     """Whether its kernel reads enough without it. (Joined tensors are loops of their own, with one of them each.)"""
     fusion = case.fusion
-    if len(fusion.buffers) <= MOST_BUFFERS or _is_joined(case) or fusion.elements.is_pure(case.node):
+    if (
+        len(fusion.buffers) <= case.target.read_streams
+        or _is_joined(case)
+        or fusion.elements.is_pure(case.node)
+    ):
         return False
     return len(fusion.prices.of(case.node).memory) > 1  # of a single one it may as well be made here
 
@@ -181,7 +194,7 @@ def _is_row_of_a_sum(case: Case) -> bool:
     for each in fusion.around.graph.operands(node, fusion.around.realised):
         if each.op is Ops.REDUCE_AXIS and each not in fusion.around.realised and most(shape(each)) == rows:
             row = max(row, most(shape(each.src[0])) // max(1, rows))
-    return row > 1 and rows >= FEW_ROWS and rows * row > SMALL and case.times <= AGAIN
+    return row > 1 and rows >= FEW_ROWS and rows * row > case.small and case.times <= AGAIN
 
 
 def _is_stored_in_order(case: Case) -> bool:
@@ -195,9 +208,10 @@ def _is_stored_in_order(case: Case) -> bool:
     if root.op is not Ops.STORE:
         return False
     sums = fusion.around.graph.reductions(node, fusion.around.realised)
-    is_gpu = fusion.tensors.target.is_gpu  # blocks of which would each make even short ones
+    target = case.target  # blocks of a GPU would each make even short ones
     if not any(
-        most(shape(each.src[0])) > (FEW_ROWS * most(shape(each)) if is_gpu else SMALL) for each in sums
+        most(shape(each.src[0])) > (FEW_ROWS * most(shape(each)) if target.is_gpu else target.small_elements)
+        for each in sums
     ):
         return False
     if node.op is Ops.CAST and node.dtype.itemsize > node.src[0].dtype.itemsize:
@@ -217,11 +231,11 @@ def is_worth_a_row(case: Case) -> bool:
     row = fusion.rows.of(node, places)
     if row is None:
         return False
-    length, target = most(shape(node)[a] for a in row.axes), fusion.tensors.target
+    length, target = most(shape(node)[a] for a in row.axes), case.target
     if target.is_gpu:
         if again > MOST_COLUMNS or node.dtype.itemsize != 2:
             return False
-    elif again * length * node.dtype.itemsize > MOST_NESTED:
+    elif again * length * node.dtype.itemsize > target.reread_bytes:
         return False
     elif again * 2 > length:
         return False  # the matrix is no larger than what is made of it
@@ -251,7 +265,7 @@ def _is_scattered(fusion: Fusion) -> bool:
 
 def _is_picked(case: Case) -> bool:
     """Whether data says which elements along its last axis are asked for: in lanes those are no neighbours."""
-    if case.fusion.tensors.target.is_gpu:
+    if case.target.is_gpu:
         return False
     dims = [axis for axis, dim in enumerate(shape(case.node)) if not same_dim(dim, 1)]
     return bool(dims) and any(
@@ -261,29 +275,29 @@ def _is_picked(case: Case) -> bool:
 
 def _steps_to(case: Case) -> Iterator[UOp]:
     """What a tensor is computed from, down to memory."""
-    stack, seen = [case.node], {case.node}
-    while stack:
-        yield (each := stack.pop())
-        for source in each.src if each.op in COMPUTED or each.op in MOVEMENT else ():
-            if source not in seen and source not in case.fusion.around.realised:
-                seen.add(source)
-                stack.append(source)
+
+    def below(node: UOp) -> Iterator[UOp]:
+        sources = node.src if node.op in COMPUTED or node.op in MOVEMENT else ()
+        return (source for source in sources if source not in case.fusion.around.realised)
+
+    return reached([case.node], below)
 
 
 def _is_position(case: Case) -> bool:
     """Whether it says, after some arithmetic with data, where elements are taken from: in lanes those are loaded one by one, and so is it computed."""
     fusion, node = case.fusion, case.node
-    if fusion.tensors.target.is_gpu or not node.dtype.is_int or fusion.elements.is_pure(node):
+    if case.target.is_gpu or not node.dtype.is_int or fusion.elements.is_pure(node):
         return False
-    stack = [node]
-    while stack:
-        each = stack.pop()
-        for user in fusion.around.graph.users.get(each, ()):
-            if user.op is Ops.INDEX and any(each is position for position in user.src[1:]):
-                return True
-            if user.op in MOVEMENT or user.dtype.is_index:
-                stack.append(user)
-    return False
+    users = fusion.around.graph.users
+
+    def above(each: UOp) -> Iterator[UOp]:
+        return (user for user in users.get(each, ()) if user.op in MOVEMENT or user.dtype.is_index)
+
+    return any(
+        user.op is Ops.INDEX and each in user.src[1:]
+        for each in reached([node], above)
+        for user in users.get(each, ())
+    )
 
 
 def _is_joined(case: Case) -> bool:
@@ -306,15 +320,16 @@ def _is_windowed(case: Case) -> bool:
     """
     if case.node.op in {Ops.CAST, Ops.BITCAST}:
         return False
-    stack = [case.node]
-    while stack:
-        each = stack.pop()
-        for user in case.fusion.around.graph.users.get(each, ()):
-            if user.op is Ops.INDEX and user.src[0] is each:
-                return True
-            if user.op in MOVEMENT:
-                stack.append(user)
-    return False
+    users = case.fusion.around.graph.users
+
+    def moved(node: UOp) -> Iterator[UOp]:
+        return (user for user in users.get(node, ()) if user.op in MOVEMENT)
+
+    return any(
+        user.op is Ops.INDEX and user.src[0] is node
+        for node in reached([case.node], moved)
+        for user in users.get(node, ())
+    )
 
 
 def _is_gathered(case: Case) -> bool:
@@ -345,7 +360,7 @@ def _is_repeated(case: Case) -> bool:
     No fixed step leads from one to the next.
     """
     node = case.node
-    if case.fusion.tensors.target.is_gpu:
+    if case.target.is_gpu:
         return False
     while node.op in MOVEMENT and node not in case.fusion.around.realised:
         (inner, *_) = node.src
@@ -419,7 +434,7 @@ COMPUTED_HERE: Final = (
     STORED_IN_ORDER,
     Reason(
         "many buffers",
-        f"its kernel reads more than {MOST_BUFFERS} tensors without it",
+        "without it its kernel reads more tensors than hardware follows",
         _has_many_buffers,
         with_epilogue=False,
     ),

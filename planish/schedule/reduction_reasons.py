@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from planish.schedule.elements import ElementPlace
 from planish.schedule.graph import depends, slides
-from planish.schedule.limits import BLOCK_ELEMENTS, FEW_ROWS, FEW_TERMS, MOST_NESTED, NARROW, SMALL
+from planish.schedule.limits import FEW_ROWS, FEW_TERMS, NARROW
 from planish.schedule.neighbours import innermost
 from planish.schedule.reasons import STORED_IN_ORDER, Case, Reason
 from planish.schedule.tensors import most
@@ -46,7 +46,7 @@ def _is_unknown(case: Case) -> bool:
 def _is_beside(case: Case) -> bool:
     """Whether a product of matrices is a part of the result only, beside others: it is laid out better by itself."""
     (place,) = case.places
-    return place.valid is not None and most(shape(case.node)) * case.terms > SMALL and case.is_product
+    return place.valid is not None and most(shape(case.node)) * case.terms > case.small and case.is_product
 
 
 def _is_inside_out(case: Case) -> bool:
@@ -65,8 +65,8 @@ def _is_product_of_rows(case: Case) -> bool:
     inner = place.ranges - case.fusion.nest.outputs
     if not _is_part(case) or not (case.is_product or _is_sum_of_threads(case, inner)):
         return False
-    few = count(place.ranges) * case.terms <= SMALL
-    if case.fusion.tensors.target.is_gpu and count(case.fusion.nest.outputs) > SMALL:
+    few = count(place.ranges) * case.terms <= case.small
+    if case.target.is_gpu and count(case.fusion.nest.outputs) > case.small:
         few = False  # whose blocks would each make it
     return not (few or (bool(inner) and _may_nest(case, count(inner))))
 
@@ -81,8 +81,8 @@ def _is_summed_up(case: Case) -> bool:
     inner = place.ranges - case.fusion.nest.outputs
     if not inner.isdisjoint(case.fusion.filling):
         return False
-    small = most(shape(case.node)) * case.node.dtype.itemsize <= MOST_NESTED
-    return bool(inner) and case.is_product and small and count(place.ranges) * case.terms > SMALL
+    small = most(shape(case.node)) * case.node.dtype.itemsize <= case.target.reread_bytes
+    return bool(inner) and case.is_product and small and count(place.ranges) * case.terms > case.small
 
 
 def _has_few_rows(case: Case) -> bool:
@@ -90,8 +90,8 @@ def _has_few_rows(case: Case) -> bool:
     leading = place.ranges & outputs
     if leading == outputs or case.is_product or count(leading) >= FEW_ROWS:
         return False
-    is_gpu = case.fusion.tensors.target.is_gpu  # whose threads would each make the sum
-    return case.terms > SMALL or (is_gpu and case.terms >= _SHARED and count(outputs) > SMALL)
+    is_gpu = case.target.is_gpu  # whose threads would each make the sum
+    return case.terms > case.small or (is_gpu and case.terms >= _SHARED and count(outputs) > case.small)
 
 
 def _is_across(case: Case) -> bool:
@@ -104,7 +104,7 @@ def _is_across(case: Case) -> bool:
         return False
     if _is_small_beside(case) and fusion.nest.indices[-1] in place.ranges:
         return True
-    if case.terms < _LONG or count(place.ranges) >= _MANY or count(place.ranges) * case.terms <= SMALL:
+    if case.terms < _LONG or count(place.ranges) >= _MANY or count(place.ranges) * case.terms <= case.small:
         return False
     if fusion.nest.indices[-1] in place.ranges:
         return True  # results lie along the sums: no block writes what it has of one row
@@ -116,21 +116,25 @@ def holds_up(fusion: Fusion, node: UOp, place: ElementPlace) -> bool:
     """Whether storing a result of fewer axes would give a large kernel its loops, and no sum that has to be outside of some asks for that."""
     if any(True for _ in sums_around(fusion, place)):
         return True
-    small = BLOCK_ELEMENTS if fusion.tensors.target.is_gpu else SMALL
+    target = fusion.tensors.target
+    small = target.block_elements if target.is_gpu else target.small_elements
     fewer = place.ranges != fusion.nest.outputs and count(fusion.nest.outputs) > small
     return fewer and not fusion.reduces(node)
 
 
 def sums_around(fusion: Fusion, place: ElementPlace) -> Iterator[UOp]:
     """Of a GPU: the long sums of a kernel, no products, that are made for more of its loops than those of a place. Their blocks have all of these loops."""
-    if not fusion.tensors.target.is_gpu or place.ranges == fusion.nest.outputs:
+    target = fusion.tensors.target
+    if not target.is_gpu or place.ranges == fusion.nest.outputs:
         return
-    for each, asked in fusion.asked.items():
-        if each.op is not Ops.REDUCE_AXIS or each in fusion.around.realised or each in fusion.needs:
-            continue
+    for each, asked in fusion.asked_here(Ops.REDUCE_AXIS):
         outputs = [at.ranges & fusion.nest.outputs for at in asked]
-        is_long = most(shape(each.src[0])) > SMALL and not fusion.around.graph.is_product(each)
-        if is_long and all(place.ranges < ranges for ranges in outputs):
+        is_long = most(shape(each.src[0])) > target.small_elements
+        if (
+            is_long
+            and not fusion.around.graph.is_product(each)
+            and all(place.ranges < ranges for ranges in outputs)
+        ):
             yield each
 
 
@@ -143,17 +147,15 @@ def _is_made_by_every_part(case: Case) -> bool:
 def _is_held_up(case: Case) -> bool:
     """Whether another sum, for a few rows of the result, would leave a GPU their few blocks for this one: a mean of what a mask lets through."""
     fusion, (place,), outputs = case.fusion, case.places, case.fusion.nest.outputs
-    target, node = fusion.tensors.target, case.node
+    target, node = case.target, case.node
     if (
         not target.is_gpu
         or place.ranges != outputs
         or case.is_product
-        or most(shape(node.src[0])) <= 4 * SMALL
+        or most(shape(node.src[0])) <= 4 * case.small
     ):
         return False
-    for each, asked in fusion.asked.items():
-        if each.op is not Ops.REDUCE_AXIS or each in fusion.around.realised or each in fusion.needs:
-            continue
+    for each, asked in fusion.asked_here(Ops.REDUCE_AXIS):
         rows = [at.ranges & outputs for at in asked]
         few = all(ranges < outputs and count(ranges) < target.workers for ranges in rows)
         terms = most(shape(each.src[0])) // max(1, most(shape(each)))
@@ -165,7 +167,11 @@ def _is_held_up(case: Case) -> bool:
 def _is_small_beside(case: Case) -> bool:
     """Whether a sum has far fewer terms than there are elements that need it (a norm of channels, from parts): made first, it costs nothing."""
     (place,), outputs = case.places, count(case.fusion.nest.outputs)
-    return case.terms >= _SHARED and outputs > SMALL and count(place.ranges) * case.terms * _SHARED <= outputs
+    return (
+        case.terms >= _SHARED
+        and outputs > case.small
+        and count(place.ranges) * case.terms * _SHARED <= outputs
+    )
 
 
 def _is_beside_a_product(case: Case) -> bool:
@@ -181,7 +187,7 @@ def _is_beside_a_product(case: Case) -> bool:
         axes = cast("ReduceAxes", product.arg).axes
         terms = most(shape(product.src[0])[axis] for axis in axes)
         whole = most(shape(product)) >= count(fusion.nest.outputs)
-        if whole and most(shape(product)) * terms > SMALL and not depends(product, node):
+        if whole and most(shape(product)) * terms > case.small and not depends(product, node):
             return not depends(node, product)
     return False
 
@@ -190,7 +196,7 @@ def _is_second_product(case: Case) -> bool:
     """Whether another product of matrices is computed for the same elements: of two sums side by side, neither has the registers."""
     fusion, node = case.fusion, case.node
     (place,) = case.places
-    if _is_part(case) or count(place.ranges) * case.terms <= SMALL or not case.is_product:
+    if _is_part(case) or count(place.ranges) * case.terms <= case.small or not case.is_product:
         return False
     if fusion.product is None:
         fusion.product = node
@@ -203,11 +209,10 @@ def _is_scanned(case: Case) -> bool:
     target = fusion.tensors.target
     if target.is_gpu or count(place.ranges) * case.terms <= target.launch:
         return False
-    for scan, asked in fusion.asked.items():
-        if scan.op is Ops.SCAN_AXIS and scan not in fusion.needs and scan not in fusion.around.realised:
-            (axis,) = cast("ReduceAxes", scan.arg).axes
-            if any(at.indices[axis] in place.ranges for at in asked) and depends(scan, case.node):
-                return True
+    for scan, asked in fusion.asked_here(Ops.SCAN_AXIS):
+        (axis,) = cast("ReduceAxes", scan.arg).axes
+        if any(at.indices[axis] in place.ranges for at in asked) and depends(scan, case.node):
+            return True
     return False
 
 
@@ -219,15 +224,15 @@ def _is_window_of_rows(case: Case) -> bool:
     """
     (place, *_) = case.places
     inside = len(case.places) > 1 or not place.ranges <= case.fusion.nest.outputs
-    is_large = most(shape(case.node)) * case.terms > SMALL
+    is_large = most(shape(case.node)) * case.terms > case.small
     return inside and is_large and slides(case.node, case.fusion.around.realised)
 
 
 def _may_nest(case: Case, row: int) -> bool:
     """Whether a product of matrices may be computed row by row: elements that are cheap, of operands that stay near."""
-    if case.fusion.tensors.target.is_gpu and most(shape(case.node)) * case.terms > SMALL:
+    if case.target.is_gpu and most(shape(case.node)) * case.terms > case.small:
         return _is_walked(case)  # its threads would share the row, and each do whole sums
-    return case.terms <= NARROW and row * case.terms * case.node.dtype.itemsize <= MOST_NESTED
+    return case.terms <= NARROW and row * case.terms * case.node.dtype.itemsize <= case.target.reread_bytes
 
 
 def _is_walked(case: Case) -> bool:
@@ -235,9 +240,7 @@ def _is_walked(case: Case) -> bool:
     fusion, node = case.fusion, case.node
     if not case.is_product or not may_walk(fusion.tensors.target, node) or _ends_a_walk(case):
         return False
-    asked = [
-        each for each in fusion.asked if each.op is Ops.REDUCE_AXIS and each not in fusion.around.realised
-    ]
+    asked = [n for n in fusion.loops_asked if n.op is Ops.REDUCE_AXIS and n not in fusion.around.realised]
     return sum(fusion.around.graph.is_product(each) and depends(each, node) for each in asked) == 1
 
 
@@ -264,7 +267,7 @@ def _is_wide_product(case: Case) -> bool:
 
 def _is_sum_of_threads(case: Case, inner: Collection[UOp]) -> bool:
     """Whether threads of a GPU that share a row would each make whole sums for it: of products, or of another axis (a mean, then a softmax)."""
-    return case.fusion.tensors.target.is_gpu and bool(inner) and case.terms >= _SHARED
+    return case.target.is_gpu and bool(inner) and case.terms >= _SHARED
 
 
 _LONG, _MANY = 256, 1 << 17

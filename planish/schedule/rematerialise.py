@@ -23,10 +23,10 @@ from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, LEAVES
 from planish.schedule.graph import TensorGraph, slides
 from planish.schedule.prices import Path, Prices, moved
-from planish.schedule.tensors import Tensors, most, same_dim
+from planish.schedule.tensors import Tensors, most
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
-from planish.uop.shape import shape
+from planish.uop.shape import Dim, same_dim, shape
 
 _MOST_ASKS: Final = 16
 """Asks that are told apart: what is needed more often is stored anyhow."""
@@ -204,11 +204,7 @@ class _Judge:
 
     def _in_rows(self, reduction: UOp, asks: Asks) -> list[tuple[Anchor, Path]]:
         """What a reduction that comes back asks: who reduces and who uses the result are one row kernel, unless its rows lie otherwise."""
-        axes = cast("ReduceAxes", reduction.arg).axes
-        # axes of one element lie along nothing, and views leave them out or put them in
-        rows = tuple(
-            (dim, axis in axes) for axis, dim in enumerate(shape(reduction.src[0])) if not same_dim(dim, 1)
-        )
+        rows = _rows_of(reduction)
         apart = (*rows, self.products[reduction], self.graph.level[reduction])
         return [
             (anchor, path) if self.rows.setdefault(anchor, rows) == rows else (apart, _HERE)
@@ -216,20 +212,33 @@ class _Judge:
         ]
 
     def _comes_back(self, reduction: UOp) -> bool:
-        """Whether what a reduction gives is spread over the elements that it is made of."""
-        size = most(shape(reduction.src[0]))
+        """Whether what a reduction gives is spread over the elements that it is made of.
+
+        Not meant is what is paired with itself, every row with every other: that needs all rows first.
+        """
+        size, rows = most(shape(reduction.src[0])), _rows_of(reduction)
+        along: set[UOp] = set()
+        across: set[UOp] = set()
+        found: bool | None = None
         stack, seen = [reduction], {reduction}
         while stack and len(seen) < _MOST_ASKS:
             for user in self.graph.users.get(stack.pop(), ()):
                 if user in seen:
                     continue
                 if user.op is Ops.EXPAND and most(shape(user)) >= size:
-                    walks = any(each in self.walked for each in self.graph.users.get(user, ()))
-                    return not walks or reduction.src[0] in self.walked
-                if user.op in COMPUTED or user.op in MOVEMENT:
+                    users = self.graph.users.get(user, ())
+                    if found is None:
+                        walks = any(each in self.walked for each in users)
+                        found = not walks or reduction.src[0] in self.walked
+                    spread = _rows_of(user)
+                    if spread == rows:
+                        along.update(users)
+                    elif [dim for dim, _ in spread] == [dim for dim, _ in rows]:
+                        across.update(users)
+                elif user.op in COMPUTED or user.op in MOVEMENT:
                     seen.add(user)
                     stack.append(user)
-        return False
+        return bool(found) and along.isdisjoint(across)
 
     def _evaluations(self, node: UOp, anchor: Anchor) -> float:
         """How often a kernel computes each element for one of its asks: a product does so for each block of what it multiplies with."""
@@ -255,6 +264,20 @@ class _Judge:
         again = evaluations * price.compute + kernels * price.read
         stored = price.compute + price.read + price.storing(self.target, kernels, len(asks))
         return Verdict(again, stored, kernels, len(asks))
+
+
+def _rows_of(node: UOp) -> tuple[tuple[Dim, bool], ...]:
+    """The axes of what a reduction is made of, and whether it is made along each; or of an expanded tensor, and whether each is new.
+
+    Axes of one element lie along nothing, and views leave them out or put them in.
+    """
+    if node.op is Ops.EXPAND:
+        dims, before = shape(node), shape(node.src[0])
+        along = [not same_dim(dim, old) for dim, old in zip(dims, before, strict=True)]
+    else:
+        dims, axes = shape(node.src[0]), cast("ReduceAxes", node.arg).axes
+        along = [axis in axes for axis in range(len(dims))]
+    return tuple((dim, each) for dim, each in zip(dims, along, strict=True) if not same_dim(dim, 1))
 
 
 def _is_rim(node: UOp) -> bool:

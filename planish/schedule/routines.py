@@ -40,10 +40,14 @@ _CHUNKS: Final = 16
 """The most pieces that work is cut into: each has scratch memory of its own."""
 _FEW: Final = 64
 """So many best are kept in order all the time."""
+_FEW_SORTED: Final = 1024
+_FEW_ORDERED: Final = 256
+"""Rows of so many elements are sorted by networks (`runtime.routines.networks`), and of so many if keys have 8 bits, or are of 64 bits and carry positions."""
 _SMALL: Final = 256
 """The most numbers of a matrix that is factorised in lanes, with others."""
 _CHUNK_NS: Final = 50_000
-"""Work that is worth a piece of its own."""
+"""Work that is worth a piece of its own: handing one over takes a small part of it. (Nanoseconds here are estimates of one core,
+by which work is cut, and nothing else is decided.)"""
 
 
 def pieces(count: DimLike, each_ns: float) -> tuple[DimLike, int]:
@@ -62,11 +66,25 @@ def _direction(descending: bool) -> str:
     return "descending" if descending else "ascending"
 
 
+def _sort_few(family: str, type: TensorType, descending: bool) -> RoutineUse | None:
+    """By a network on the stack, if rows are short."""
+    rows, count = _rows(type)
+    bits = type.dtype.itemsize * 8
+    fewer = bits == 8 or (bits == 64 and family == "argsort")
+    if bounds(count)[1] > (_FEW_ORDERED if fewer else _FEW_SORTED):
+        return None
+    chunks, work = pieces(rows, 20 + bounds(count)[1] * 2.0)
+    name = f"{family}_few.{type.dtype.name}.{_direction(descending)}"
+    return RoutineUse(RoutineCall(name, (rows, count, chunks), chunks, work))
+
+
 def _sort(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     of, type = cast("ops.SortAttrs", attrs), given[0]
     if len(given) != 1 or of.axis != type.rank - 1:
         return None
     rows, count = _rows(type)
+    if (found := _sort_few("sort", type, of.descending)) is not None:
+        return found
     chunks, work = pieces(rows, bounds(count)[1] * 2.0 * type.dtype.itemsize)
     name = f"sort.{type.dtype.name}.{_direction(of.descending)}"
     return RoutineUse(
@@ -79,6 +97,8 @@ def _argsort(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     if of.axis != type.rank - 1:
         return None
     rows, count = _rows(type)
+    if (found := _sort_few("argsort", type, of.descending)) is not None:
+        return found
     chunks, work = pieces(rows, bounds(count)[1] * 2.0 * type.dtype.itemsize)
     name = f"argsort.{type.dtype.name}.{_direction(of.descending)}"
     return RoutineUse(RoutineCall(name, (rows, count, chunks), chunks, work), product((chunks, count, 24)))

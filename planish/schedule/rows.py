@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from planish.schedule.elements import COMPUTED, ElementPlace
-from planish.schedule.limits import BLOCK_ELEMENTS, FEW_ROWS, MOST_KEPT
+from planish.schedule.limits import FEW_ROWS
 from planish.schedule.loop_order import LoopOrder, Ranges
-from planish.schedule.tensors import most, same_dim
+from planish.schedule.tensors import most
 from planish.target import Target
 from planish.uop.movement import flat_index
 from planish.uop.nest import count
@@ -21,7 +21,7 @@ from planish.uop.nest.memory import local_bytes
 from planish.uop.nest.order import is_row_major
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops
-from planish.uop.shape import Dim, shape
+from planish.uop.shape import Dim, same_dim, shape
 from planish.uop.symbolic import simplify
 
 _PADDED: Final = (9, 8)
@@ -41,14 +41,15 @@ class Rows:
     def __init__(self, nest: LoopOrder, target: Target, made_again: Collection[UOp] = ()) -> None:
         self.nest = nest
         self.is_gpu = target.is_gpu
+        self.block_elements = target.block_elements
         self.made_again = made_again
         """Tensors that every loop reads or computes for itself, since there is no room for their rows."""
         self.optional: dict[UOp, tuple[bool, int]] = {}
         """Rows that are kept and need not be: whether computing them again is more than reading, and their bytes."""
         self.local_bytes = target.local_bytes
-        self.most = min(MOST_KEPT, target.local_bytes) if target.is_gpu else MOST_KEPT
+        self.most = min(target.kept_bytes, target.local_bytes) if target.is_gpu else target.kept_bytes
         """Bytes of a row that is kept: a block of a GPU has no more than it has."""
-        self.widest = target.block_registers if target.is_gpu else MOST_KEPT
+        self.widest = target.block_registers if target.is_gpu else target.kept_bytes
         """Bytes of a row that was narrower when it was read: of a GPU, a quarter of a multiprocessor's registers."""
 
     def of(self, node: UOp, places: Sequence[ElementPlace]) -> Row | None:
@@ -111,7 +112,9 @@ class Rows:
         """Whether the loops around a place may be around all others of the result: on a GPU, not if a large result had few blocks then."""
         if place.valid is not None or not place.ranges <= self.nest.outputs:
             return False
-        few = self.is_gpu and count(place.ranges) < FEW_ROWS and count(self.nest.outputs) > BLOCK_ELEMENTS
+        few = (
+            self.is_gpu and count(place.ranges) < FEW_ROWS and count(self.nest.outputs) > self.block_elements
+        )
         return not few and self.nest.can_lead(place.ranges)
 
     def filling(self, node: UOp, places: Sequence[ElementPlace], row: Row) -> ElementPlace | None:

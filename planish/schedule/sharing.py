@@ -23,7 +23,7 @@ from itertools import count
 from planish.schedule.liveness import Liveness, Range, Timeline, joined
 from planish.schedule.memory import ArenaBlock, Sharing
 from planish.schedule.overwriting import Pairs, in_place, is_copy, written
-from planish.schedule.plan import Copy, Launch, Plan, Role, Step, Swap, mapped, renamed, walk
+from planish.schedule.plan import Copy, Launch, Plan, Role, Step, SwapPointers, mapped, renamed, walk
 
 
 class _Groups:
@@ -87,7 +87,7 @@ class _Groups:
         match step:
             case Copy(source, target):
                 return {self.find(source), self.find(target)} == groups
-            case Swap(old, new):
+            case SwapPointers(old, new):
                 return {self.find(old), self.find(new)} == groups
             case Launch(kernel, buffers):
                 slots = [n for n, b in enumerate(buffers) if self.find(self.timeline.base(b)) in groups]
@@ -98,7 +98,7 @@ class _Groups:
                 )
         return False
 
-    def exchange(self, swaps: Sequence[Swap]) -> None:
+    def exchange(self, swaps: Sequence[SwapPointers]) -> None:
         """Blocks that loops exchange are in use whenever one of them is."""
         found: dict[int, set[int]] = {}
         for swap in swaps:
@@ -134,7 +134,7 @@ def share(plan: Plan, *, reuse: bool = True) -> Sharing:
     timeline = Timeline(plan, [written(kernel.sink) for kernel in plan.kernels])
     groups = _Groups(timeline, pairs)
     steps = [leaf.step for leaf in timeline.leaves]
-    swaps = [step for step in steps if isinstance(step, Swap)]
+    swaps = [step for step in steps if isinstance(step, SwapPointers)]
     if reuse:
         for swap in swaps:
             groups.merge(swap.first, swap.second)
@@ -201,13 +201,13 @@ def blocks_of(sharing: Sharing) -> dict[int, int]:
 def settled(plan: Plan, sharing: Sharing) -> Plan:
     """The plan without the steps that its memory makes needless; blocks that loops exchange go by one name."""
     block = blocks_of(sharing)
-    swaps = [step for step in walk(plan.steps) if isinstance(step, Swap)]
+    swaps = [step for step in walk(plan.steps) if isinstance(step, SwapPointers)]
     exchanged = _exchanged(swaps, block)
     number = count()
 
     def of(step: Step) -> Step | None:
         is_needless = next(number) in sharing.needless
-        if isinstance(step, Swap):
+        if isinstance(step, SwapPointers):
             is_needless = block.get(step.first, step.first) == block.get(step.second, step.second)
         return None if is_needless else step
 
@@ -217,7 +217,7 @@ def settled(plan: Plan, sharing: Sharing) -> Plan:
     return replace(plan, steps=renamed(mapped(plan.steps, of), name))
 
 
-def _exchanged(swaps: Sequence[Swap], block: Mapping[int, int]) -> set[int]:
+def _exchanged(swaps: Sequence[SwapPointers], block: Mapping[int, int]) -> set[int]:
     """The blocks that change places."""
     pairs = [(block.get(swap.first, swap.first), block.get(swap.second, swap.second)) for swap in swaps]
     return {each for first, second in pairs if first != second for each in (first, second)}

@@ -24,7 +24,7 @@ from typing import Final, cast
 from planish import dtypes
 from planish.dtypes import DType
 from planish.schedule import products
-from planish.schedule.limits import FEW_ROWS, SMALL
+from planish.schedule.limits import FEW_ROWS
 from planish.schedule.neighbours import largest_read
 from planish.schedule.tensors import (
     Tensors,
@@ -41,6 +41,7 @@ from planish.schedule.tensors import (
     shrink,
     times,
 )
+from planish.target import Target
 from planish.uop.node import Number, UOp
 from planish.uop.ops import Ops, ReduceAxes
 from planish.uop.shape import Dim, shape
@@ -49,8 +50,8 @@ from planish.uop.symbolic.reduce import identity
 PART: Final = 1 << 14
 """Elements of a part, about: enough to be worth a start, few enough to be shared out evenly."""
 _MOST_PARTS: Final = 256
-_LONG: Final = 4 * SMALL
-"""Elements that are worth another kernel, or of a scan to be read twice."""
+_LONG: Final = 4
+"""How many times the elements that one core has done before others start are worth another kernel, or of a scan to be read twice."""
 _COLUMNS: Final = {1: 256, 2: 128}
 """Columns for each multiprocessor of a GPU, by the bytes of an element: several threads sum up each, of narrow ones several at a time."""
 _WIDE_COLUMNS: Final = 32
@@ -121,7 +122,7 @@ def _split_scan(tensors: Tensors, node: UOp, stored: DType | None = None) -> UOp
     if tensors.target.is_gpu:
         parts = _scan_parts_of_gpu(tensors, source, axis, size)
     else:
-        parts = 0 if size < _LONG or most(dims) >= FEW_ROWS * size else _parts(size, size)
+        parts = 0 if size < _long(tensors.target) or most(dims) >= FEW_ROWS * size else _parts(size, size)
     if parts < 2 or (size % parts and not tensors.target.is_gpu):
         return as_wanted
     table, length = tensors.table, -(-size // parts)
@@ -154,6 +155,10 @@ def _split_scan(tensors: Tensors, node: UOp, stored: DType | None = None) -> UOp
     return shrink(reshape(whole, longer), longer, [(0, dim) for dim in dims])
 
 
+def _long(target: Target) -> int:
+    return _LONG * target.small_elements
+
+
 def _parts(total: int, size: int) -> int:
     """How many parts an axis is cut into: preferably parts of equal length."""
     return _even(min(_MOST_PARTS, total // PART, size), size)
@@ -177,7 +182,7 @@ def _scan_parts_of_gpu(tensors: Tensors, source: UOp, axis: int, size: int) -> i
     straight = largest(dims[-1]) * itemsize % _ACCESS == 0
     if straight and rows * itemsize * _NEARLY[1] >= workers * _LINE * _NEARLY[0]:
         return 0  # of so many columns there is one pass, read far ahead (`optimize/gpu/scans.py`), instead of two
-    if most(dims) < _LONG:
+    if most(dims) < _long(tensors.target):
         return 0
     return _even(min(-(-workers * _THREADS // rows), size // _COLUMN_SCAN), size)
 
@@ -187,7 +192,7 @@ def _column_parts_of_gpu(
 ) -> tuple[int, int]:
     """Parts of sums across what lies next to each other, and of which axis: a long one that has equal parts."""
     target = tensors.target
-    if not target.is_gpu or len(dims) - 1 in axes or most(dims) < _LONG:
+    if not target.is_gpu or len(dims) - 1 in axes or most(dims) < _long(tensors.target):
         return 0, 0
     columns = target.workers * _COLUMNS.get(_bytes_read(tensors, node.src[0]), _WIDE_COLUMNS)
     total = most([dims[axis] for axis in axes])
@@ -216,7 +221,7 @@ def _neighbours_last(tensors: Tensors, node: UOp) -> UOp:
     op, axes = cast("ReduceAxes", node.arg)
     (source,) = node.src
     rank = len(shape(source))
-    if rank - 1 not in axes or len(axes) == rank or most(shape(source)) < _LONG:
+    if rank - 1 not in axes or len(axes) == rank or most(shape(source)) < _long(tensors.target):
         return node
     elements, together = largest_read(source, tensors.realised.__contains__)
     if together is None or together in axes or elements < most(shape(source)):
@@ -252,7 +257,12 @@ def _every_so_manieth(tensors: Tensors, node: UOp) -> UOp:
     parts = (
         tensors.target.workers * _WIDE_COLUMNS // max(most(dims[:axis]), 1) // _WIDE_COLUMNS * _WIDE_COLUMNS
     )
-    if start is None or parts < _WIDE_COLUMNS or most(dims) < _LONG or most(dims[:axis]) >= FEW_ROWS:
+    if (
+        start is None
+        or parts < _WIDE_COLUMNS
+        or most(dims) < _long(tensors.target)
+        or most(dims[:axis]) >= FEW_ROWS
+    ):
         return node
     rows = divided(plus(dims[axis], parts - 1), parts)
     x = _filled(tensors, source, axis, minus(times(rows, parts), dims[axis]), start)
@@ -302,7 +312,7 @@ def _split(tensors: Tensors, node: UOp) -> UOp:
         parts = columns if columns > 1 else _parts(total, size)
         if gpu and columns < 2 and rows >= FEW_ROWS:
             parts = _even(min(parts, _BLOCKS * few // rows), size)
-        if parts < 2 or (total < SMALL and columns < 2):
+        if parts < 2 or (total < tensors.target.small_elements and columns < 2):
             continue
         length = -(-size // parts)
         start = identity(op, node)

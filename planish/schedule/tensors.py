@@ -24,7 +24,7 @@ from planish.records import dataclass
 from planish.target import TARGETS, Target
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
-from planish.uop.shape import Dim, Shape, shape
+from planish.uop.shape import Dim, Shape, same_dim, shape
 from planish.uop.symbolic import simplify
 
 if TYPE_CHECKING:
@@ -199,11 +199,6 @@ def room(dims: Sequence[Dim]) -> int:
 def same_dims(x: Sequence[Dim], y: Sequence[Dim]) -> bool:
     """Whether sizes are equal, one by one (nodes by identity: they are canonical)."""
     return len(x) == len(y) and all(same_dim(a, b) for a, b in zip(x, y, strict=True))
-
-
-def same_dim(x: Dim, y: Dim) -> bool:
-    """Whether two sizes are equal."""
-    return x is y or (isinstance(x, int) and isinstance(y, int) and x == y)
 
 
 def is_empty(dims: Sequence[Dim]) -> bool:

@@ -14,7 +14,7 @@ from planish.errors import InternalError
 from planish.schedule.liveness import Timed, Timeline
 from planish.schedule.memory import Sharing
 from planish.schedule.overwriting import Pairs, in_place, is_copy, written
-from planish.schedule.plan import Branch, Copy, For, Host, Launch, Plan, Role, Swap, View, While
+from planish.schedule.plan import Branch, Copy, For, Host, Launch, Plan, Role, SwapPointers, View, While
 from planish.schedule.sharing import blocks_of
 
 
@@ -46,7 +46,7 @@ class _Verifier:
         """The blocks that a loop may have put in the place of a block, itself among them."""
         found: dict[int, set[int]] = {}
         for leaf in self.timeline.leaves:
-            if isinstance(leaf.step, Swap):
+            if isinstance(leaf.step, SwapPointers):
                 pair = {self.home(leaf.step.first), self.home(leaf.step.second)}
                 both = set().union(*(found.get(each, {each}) for each in pair))
                 found.update(dict.fromkeys(both, both))
@@ -93,7 +93,7 @@ class _Verifier:
                     if more <= spoilt:
                         return asked
                     spoilt = spoilt | more
-            case Swap(first, second):
+            case SwapPointers(first, second):
                 return self.swap(first, second, spoilt)
             case View(buffer, base):
                 return spoilt | {buffer} if base in spoilt else spoilt - {buffer}

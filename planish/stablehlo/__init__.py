@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planish.stablehlo.program import CheckFailed, Program
+from planish.stablehlo.program import CheckFailed, StableHLOProgram
 from planish.stablehlo.sources import Source, read
 
-__all__ = ["CheckFailed", "Program", "load"]
+__all__ = ["CheckFailed", "StableHLOProgram", "load"]
 
 
 def load(
     source: Source, *, entry: str | None = None, device: str = "cpu", dims: Mapping[str, Any] | None = None
-) -> Program:
+) -> StableHLOProgram:
     """A function of a module, by default `main`, or its only one.
 
     `dims` gives bounds to sizes that the module leaves open, so that there is one program for all of them: `{"b": (1, 64)}` for a size that
@@ -28,4 +28,4 @@ def load(
         )
     avals = getattr(source, "in_avals", None) if hasattr(source, "mlir_module_serialized") else None
     shapes = None if avals is None else [[str(size) for size in aval.shape] for aval in avals]
-    return Program(module, entry, device=device, dims=dims, shapes=shapes)
+    return StableHLOProgram(module, entry, device=device, dims=dims, shapes=shapes)

@@ -31,7 +31,7 @@ class CheckFailed(PlanishError):
     """A `check.…` of a module does not hold."""
 
 
-class Program:
+class StableHLOProgram:
     """A function of a StableHLO module. Arrays in, arrays out; planish tensors in, tensors out, with derivatives."""
 
     def __init__(

@@ -11,6 +11,7 @@ from planish.ptir.builder import Graph
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
+from planish.ptir.library import common
 from planish.ptir.library.common import plain, spread
 from planish.stablehlo.syntax import HloBlock, HloTensorType, HloValue, Operation, QuantizedElement
 
@@ -114,14 +115,8 @@ class Site:
 
 
 def cast(x: V, dtype: DType) -> V:
-    """A cast, where it is one: complex numbers lose their imaginary part, bools are what is not zero."""
-    if x.dtype is dtype:
-        return x
-    if x.dtype.is_complex and not dtype.is_complex:
-        return cast(x.real(), dtype)
-    if dtype.is_bool:
-        return x.ne(0)
-    return x.cast(dtype)
+    """A cast, where it is one; of complex numbers the real part alone counts, as bools too: so its specification has it."""
+    return common.cast(x.real() if x.dtype.is_complex and not dtype.is_complex else x, dtype)
 
 
 def together(*values: V) -> list[V]:

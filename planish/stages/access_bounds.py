@@ -14,6 +14,7 @@ from planish.dtypes import PtrDType
 from planish.uop.infix import infix
 from planish.uop.node import UOp
 from planish.uop.ops import DEFINES, Ops
+from planish.uop.reached import joined_by
 
 Verdict = Literal["inside", "outside", "unknown"]
 
@@ -44,7 +45,7 @@ def narrowed(index: UOp, gates: Sequence[UOp]) -> tuple[int, int]:
     """The bounds of an index where the gates hold, as far as a gate compares the index itself."""
     low, high = index.vmin, index.vmax
     for gate in gates:
-        for clause in _clauses(gate):
+        for clause in joined_by(Ops.AND, gate):
             if clause.op not in {Ops.CMPLT, Ops.CMPLE}:
                 continue
             x, y = clause.src
@@ -54,16 +55,6 @@ def narrowed(index: UOp, gates: Sequence[UOp]) -> tuple[int, int]:
             if y is index and x.bounds is not None:
                 low = max(low, x.vmin + strict)
     return low, high
-
-
-def _clauses(gate: UOp) -> Iterator[UOp]:
-    stack = [gate]
-    while stack:
-        part = stack.pop()
-        if part.op is Ops.AND:
-            stack += part.src
-        else:
-            yield part
 
 
 def accesses(graph: UOp | Sequence[UOp]) -> Iterator[BoundedAccess]:

@@ -17,7 +17,7 @@ from planish.config import settings
 from planish.errors import PlanishError
 from planish.stages import pipeline
 from planish.stages.boundaries import BoundaryError
-from planish.stages.pipeline import Form, Machine, Stage, steps
+from planish.stages.pipeline import Form, Machine, PipelineStage, steps
 from planish.stages.symptoms import SCHEDULE, Kind
 from planish.uop.infix import infix
 from planish.uop.interpret import ExecutionError, interpret
@@ -175,7 +175,7 @@ def _copied(form: Form, table: Table) -> Form:
 
 def _first_rule(
     before: Form,
-    stage: Stage,
+    stage: PipelineStage,
     machine: Machine,
     memory: Memory,
     variables: Mapping[str, int],

@@ -79,7 +79,7 @@ Form = UOp | list[UOp]
 """A kernel on its way: a graph, and from stage 21 on a list of lines."""
 
 
-class Stage(NamedTuple):
+class PipelineStage(NamedTuple):
     """One step: from graph to graph up to stage 20, from a graph to lines (21), and from lines to lines."""
 
     number: int
@@ -98,38 +98,38 @@ def _plain(stage: Callable[[UOp], UOp]) -> Callable[[UOp, Machine], UOp]:
 
 # fmt: off
 STAGES: Final = (
-    Stage(1, "early movement ops", _plain(early_movement_ops), ("pm_mops", "pm_syntactic_sugar")),
-    Stage(2, "load collapse", _plain(load_collapse), ("pm_load_collapse",), optional=True),
-    Stage(3, "split ranges", _plain(split_ranges), ("pm_split_ranges", "pm_flatten_range"), optional=True),
-    Stage(4, "initial symbolic", _plain(initial_symbolic), ("sym", "pm_flatten_range"), optional=True),
-    Stage(5, "simplify ranges", _plain(simplify_ranges), ("pm_simplify_ranges",), optional=True),
-    Stage(6, "split store", lambda sink, machine: sink if machine.target.is_gpu else split_store(sink), ("pm_split_store",), optional=True),
-    Stage(7, "apply opts", lambda sink, machine: apply_opts(sink, machine.choose(sink), machine.target), optional=True),
-    Stage(8, "post-opt symbolic", lambda sink, machine: post_opt_symbolic(sink, estimates=machine.target.supported_ops >= ESTIMATES), ("sym", "pm_move_where_on_load"), optional=True),
-    Stage(9, "expander", lambda sink, machine: expand(sink, warp=machine.target.warp), ("sym", "pm_pre_expander", "expander")),
-    Stage(10, "add local buffers", _plain(add_local_buffers), ("pm_add_buffers_local",)),
-    Stage(11, "remove reduce", _plain(remove_reduce), ("pm_reduce",)),
-    Stage(12, "add GPU dims", lambda sink, machine: add_gpu_dims(sink, machine.target)),
-    Stage(13, "add loads", _plain(add_loads), ("pm_add_loads",)),
-    Stage(14, "devectorize", lambda sink, machine: devectorize(sink, machine.target), ("load_store_folding", "correct_load_store", "devectorize")),
-    Stage(15, "lower index dtype", _plain(lower_index_dtype), ("pm_lower_index_dtype", "load_store_indexing")),
-    Stage(16, "post-index symbolic", _plain(post_index_symbolic), ("symbolic",), optional=True),
-    Stage(17, "pre-matcher", lambda sink, machine: pre_matcher(sink, machine.target)),
-    Stage(18, "decompositions", lambda sink, machine: decompositions(sink, machine.target), ("pm_decomp",)),
-    Stage(19, "final rewrite", lambda sink, machine: final_rewrite(sink, machine.target), ("pm_move_gates_from_index", "pm_split_ends")),
-    Stage(20, "add control flow", _plain(add_control_flow), ("pm_add_control_flow",)),
+    PipelineStage(1, "early movement ops", _plain(early_movement_ops), ("pm_mops", "pm_syntactic_sugar")),
+    PipelineStage(2, "load collapse", _plain(load_collapse), ("pm_load_collapse",), optional=True),
+    PipelineStage(3, "split ranges", _plain(split_ranges), ("pm_split_ranges", "pm_flatten_range"), optional=True),
+    PipelineStage(4, "initial symbolic", _plain(initial_symbolic), ("sym", "pm_flatten_range"), optional=True),
+    PipelineStage(5, "simplify ranges", _plain(simplify_ranges), ("pm_simplify_ranges",), optional=True),
+    PipelineStage(6, "split store", lambda sink, machine: sink if machine.target.is_gpu else split_store(sink), ("pm_split_store",), optional=True),
+    PipelineStage(7, "apply opts", lambda sink, machine: apply_opts(sink, machine.choose(sink), machine.target), optional=True),
+    PipelineStage(8, "post-opt symbolic", lambda sink, machine: post_opt_symbolic(sink, estimates=machine.target.supported_ops >= ESTIMATES), ("sym", "pm_move_where_on_load"), optional=True),
+    PipelineStage(9, "expander", lambda sink, machine: expand(sink, warp=machine.target.warp), ("sym", "pm_pre_expander", "expander")),
+    PipelineStage(10, "add local buffers", _plain(add_local_buffers), ("pm_add_buffers_local",)),
+    PipelineStage(11, "remove reduce", _plain(remove_reduce), ("pm_reduce",)),
+    PipelineStage(12, "add GPU dims", lambda sink, machine: add_gpu_dims(sink, machine.target)),
+    PipelineStage(13, "add loads", _plain(add_loads), ("pm_add_loads",)),
+    PipelineStage(14, "devectorize", lambda sink, machine: devectorize(sink, machine.target), ("load_store_folding", "correct_load_store", "devectorize")),
+    PipelineStage(15, "lower index dtype", _plain(lower_index_dtype), ("pm_lower_index_dtype", "load_store_indexing")),
+    PipelineStage(16, "post-index symbolic", _plain(post_index_symbolic), ("symbolic",), optional=True),
+    PipelineStage(17, "pre-matcher", lambda sink, machine: pre_matcher(sink, machine.target)),
+    PipelineStage(18, "decompositions", lambda sink, machine: decompositions(sink, machine.target), ("pm_decomp",)),
+    PipelineStage(19, "final rewrite", lambda sink, machine: final_rewrite(sink, machine.target), ("pm_move_gates_from_index", "pm_split_ends")),
+    PipelineStage(20, "add control flow", _plain(add_control_flow), ("pm_add_control_flow",)),
 )
 LINE_STAGES: Final = (
-    Stage(21, "linearize", lambda sink, machine: linearize(sink)),
-    Stage(22, "clean up if", lambda lines, machine: cleanup_if(lines, predicated_stores=machine.target.predicated_stores), matchers=("pm_linearize_cleanups",)),
+    PipelineStage(21, "linearize", lambda sink, machine: linearize(sink)),
+    PipelineStage(22, "clean up if", lambda lines, machine: cleanup_if(lines, predicated_stores=machine.target.predicated_stores), matchers=("pm_linearize_cleanups",)),
 )
 # fmt: on
 
-Observer = Callable[[Stage, UOp], None]
+Observer = Callable[[PipelineStage, UOp], None]
 """Called after every stage that makes a graph, with it."""
 
 
-def stages() -> list[Stage]:
+def stages() -> list[PipelineStage]:
     """The stages that the settings leave in, in order."""
     off = disabled(current().disable_stages)
     return [stage for stage in (*STAGES, *LINE_STAGES) if stage.number not in off]
@@ -138,7 +138,7 @@ def stages() -> list[Stage]:
 class StageRun(NamedTuple):
     """One stage that has run: what it made, how long it took, and whether that differs from what it was given."""
 
-    stage: Stage
+    stage: PipelineStage
     form: Form
     seconds: float
     changed: bool

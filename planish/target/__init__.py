@@ -112,8 +112,36 @@ class Target:
     """What one core (of a GPU: one multiprocessor) gets per cycle from each cache but the first, and from memory."""
     memory_cores: float = 2.0
     """How many cores the memory serves at full speed; more share what there is."""
+    alias_bytes: int = 4096
+    """Addresses so far apart lie in one set of the first cache, and a load at one of them waits for a store at another."""
+    alias_window: int = 256
+    """How many bytes behind a store it does. (By timing on Ice Lake: up to 128 a function over streams takes twice as long.)"""
+    streams: int = 12
+    """Streams that are read side by side; they start together in their pages, so that more would not find room in one set of a cache."""
+    read_streams: int = 48
+    """Tensors in memory that one kernel reads: beyond, they are more streams than hardware follows, and more addresses than registers."""
+    kept_bytes: int = 256 << 10
+    """Of a row that is kept: what stays in a core's own cache beside the rest."""
+    reread_bytes: int = 8 << 20
+    """That every row reads again, if a product of matrices is computed row by row: a cache has them."""
     launch: float = 600.0
     """Cycles that a kernel, or a piece of one, costs beside its work."""
+    wake: float = 3.5
+    """Launches in whose time another core is at work: less is not worth to be shared."""
+    launch_ns: float = 25.0
+    """Nanoseconds that a launch takes on one thread, besides what it does."""
+    copy_ns: float = 10.0
+    """Nanoseconds for a copy of a few bytes."""
+    share_ns: float = 2500.0
+    """Nanoseconds that it takes to divide a launch among cores."""
+    small_elements: int = 1 << 16
+    """Elements that one core has done before others have started."""
+    block_elements: int = 1 << 12
+    """Elements that one block of a GPU has done before others have started."""
+    piece_steps: int = 1 << 16
+    """Iterations that are worth a core's attention."""
+    least_piece_steps: int = 1 << 14
+    """The same of few pieces: about two microseconds, from which on asking another core pays."""
 
     # -- arithmetic --------------------------------------------------------------------------------------------------
     # (what a core, of a GPU a multiprocessor, does in a cycle, or in how many)
@@ -129,8 +157,16 @@ class Target:
     """Registers per cycle whose lanes are brought into another order."""
     gathers: float = 1.0
     """Cycles for an element that is put into a lane by itself."""
+    gather_ops: float = 8.0
+    """Operations in whose time a load at a position that data decides brings one element: lanes go one by one."""
+    pack_ops: float = 4.0
+    """Operations that make bytes of the lanes of a mask, or lanes of bytes."""
+    masks: float = 2.0
+    """Operations on a vector that one condition of a masked access takes: places are compared, and masks joined."""
     latency: float = 4.0
     """Cycles until the result of a multiply-add can be added to again."""
+    window: float = 16.0
+    """Iterations that a core has begun at once, if they do not wait for each other."""
     branches: float = 1.5
     """Cycles to count the iterations of a loop and to jump."""
     spills: float = 5.0
@@ -145,6 +181,21 @@ class Target:
     """Its own rules in the final rewrite (stage 19)."""
     tensor_cores: tuple[Core, ...] = ()
     """Its tensor cores, the preferred ones first."""
+    core_products: float = 1024.0
+    """Products per cycle of a tensor core that has registers of its own."""
+    core_work: int = 1 << 18
+    """Products below which configuring its tiles and staging operands costs more than it saves."""
+    core_piece: int = 1 << 22
+    """Products on it that are worth a core's attention."""
+    staged_products: int = 64
+    """Products in the time in which one element of an operand is staged."""
+    turned_rows: int = 5
+    """Rows up to which a product with a constant matrix is sums along the turned matrix. Timed with matrices of 384 × 1536 that came
+    from memory: with 2 to 4 rows 0.5 to 0.9 of the time of the matrix as it was; with 6 and more panels are ahead (0.35 with 6, 0.5
+    with 16, 0.8 with 77, 1 with 512)."""
+    crosswise_terms: int = 256
+    """Terms of a sum for which results may be stored crosswise, so that channels are in lanes. (Timed with 1×1 convolutions of 14²
+    pixels: with 256 terms it takes 0.95 of the time of the kernel as it was, with 64 terms 1.05.)"""
     rates: GpuRates | None = None
     """Of a GPU, what work costs there."""
     device: str = "cpu"

@@ -21,7 +21,13 @@ from planish.filenames import write_whole
 
 FORMAT: Final = 1
 RATES: Final = ("ports", "multiplies", "loads", "stores", "shuffles", "gathers", "latency", "launch")
-"""The fields of `Target` that are one number."""
+"""The fields of `Target` that are one number, and are measured."""
+TIMED: Final = (
+    "memory_cores", "branches", "spills", "window", "gather_ops", "pack_ops", "masks", "wake", "launch_ns", "copy_ns", "share_ns", "small_elements",
+    "piece_steps", "least_piece_steps", "alias_bytes", "alias_window", "streams", "read_streams", "kept_bytes", "reread_bytes",
+    "core_products", "core_work", "core_piece", "staged_products", "turned_rows", "crosswise_terms",
+)  # fmt: skip
+"""Those that timing whole kernels has set: no loop tells one of them alone."""
 LEVELS: Final = "bytes_per_cycle"
 """The field that has a number for each cache but the first, and for memory."""
 _MOST: Final = 1e6

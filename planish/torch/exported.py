@@ -19,7 +19,7 @@ from planish.torch.registry import find
 from planish.torch.running import Runner
 
 
-class Program:
+class TorchProgram:
     """An exported program, compiled: call it as the module was called."""
 
     def __init__(self, exported: torch.export.ExportedProgram, options: BackendOptions) -> None:
@@ -162,7 +162,7 @@ def _told(spec: pytree.TreeSpec) -> str:
 
 def load(
     program: torch.export.ExportedProgram | str | PathLike[str], *, threads: int | None = None, beam: int = 0
-) -> Program:
+) -> TorchProgram:
     """A program of torch.export, or the file it was saved in (`.pt2`), as a planish function."""
     if not isinstance(program, torch.export.ExportedProgram):
         if not isinstance(program, str | PathLike):
@@ -177,4 +177,4 @@ def load(
                 f"{program} is not a program of torch.export: {error}",
                 remedy="save one with torch.export.save",
             ) from error
-    return Program(program, BackendOptions.of({"threads": threads, "beam": beam}))
+    return TorchProgram(program, BackendOptions.of({"threads": threads, "beam": beam}))

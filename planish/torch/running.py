@@ -22,8 +22,7 @@ from planish.torch.kinds import CARRIERS
 from planish.torch.options import BackendOptions
 from planish.torch.partition import FxSegment, Step, call, draws, partition, unlowered
 from planish.torch.reporting import total
-from planish.torch.segment_views import WithViews, views_of_segment
-from planish.torch.views import Looks, views_by_torch, views_of_results
+from planish.torch.views import Looks, WithViews, views_by_torch, views_of_results, views_of_segment
 
 Tensors = list[torch.Tensor]
 Variant = Callable[[Sequence[torch.Tensor]], Tensors]

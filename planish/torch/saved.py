@@ -30,7 +30,7 @@ def choose_orders(graph: fx.Graph) -> None:
     metadata = None if context is None else context.fw_metadata
     if context is None or metadata is None or context.output_strides is None:
         return
-    results = results_of(graph)
+    results = _without_tokens(results_of(graph), metadata)
     shown = {node for node in results[: metadata.num_forward] if isinstance(node, fx.Node)}
     images = _images(graph)
     for node in results[metadata.num_forward :]:
@@ -43,7 +43,8 @@ def report(graph: fx.Graph) -> None:
     context = torch._guards.TracingContext.try_get()
     if context is None or context.output_strides is None:
         return
-    fakes = [node.meta.get("val") if isinstance(node, fx.Node) else None for node in results_of(graph)]
+    results = _without_tokens(results_of(graph), context.fw_metadata)
+    fakes = [node.meta.get("val") if isinstance(node, fx.Node) else None for node in results]
     strides = [fake.stride() if isinstance(fake, torch.Tensor) else None for fake in fakes]
     known = [s is None or all(isinstance(size, int) for size in s) for s in strides]
     if all(known):
@@ -63,6 +64,11 @@ def results_of(graph: fx.Graph) -> list[Any]:
     output = next(node for node in graph.nodes if node.op == "output")
     found = output.args[0]
     return list(found) if isinstance(found, tuple | list) else [found]
+
+
+def _without_tokens(results: Sequence[Any], metadata: Any) -> Sequence[Any]:
+    """The results that torch counts: tokens, which keep effects in order (checks that may raise), come before them."""
+    return results[len(getattr(metadata, "tokens", ())) :]
 
 
 def _images(graph: fx.Graph) -> dict[fx.Node, Order]:

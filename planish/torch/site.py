@@ -16,7 +16,7 @@ from planish.ptir.builder import Graph
 from planish.ptir.dims import Dim, DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
-from planish.ptir.library.common import plain, spread
+from planish.ptir.library.common import cast, plain, spread
 from planish.ptir.library.shaping import broadcast_dims
 from planish.ptir.ops.numerics import accumulator
 from planish.torch.kinds import TO_PLANISH, TO_TORCH
@@ -127,17 +127,6 @@ def _category(dtype: torch.dtype) -> int:
 # --- what needs no node -----------------------------------------------------------------------------------
 
 
-def cast(x: V, dtype: DType) -> V:
-    """A cast, where it is one: complex numbers lose their imaginary part, bools are what is not zero."""
-    if x.dtype is dtype:
-        return x
-    if dtype.is_bool:
-        return x.ne(0)
-    if x.dtype.is_complex and not dtype.is_complex:
-        return cast(x.real(), dtype)
-    return x.cast(dtype)
-
-
 def axis_of(axis: int, rank: int) -> int:
     """An axis counted from the front; a scalar has one that is not there."""
     return axis % rank if rank else 0
@@ -149,6 +138,12 @@ def axes_of(axes: int | Sequence[int] | None, rank: int, *, empty_is_all: bool =
         return list(range(rank))
     several = [axes] if isinstance(axes, int) else axes
     return sorted({axis_of(axis, rank) for axis in several}) if rank else []
+
+
+def each_axis(given: int | Sequence[int], space: int) -> list[int]:
+    """One number for each spatial axis, where one may stand for all."""
+    several = [given] if isinstance(given, int) else list(given)
+    return several * space if len(several) == 1 else several
 
 
 def sizes(at: FxSite, x: V) -> list[Any]:

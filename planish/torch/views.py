@@ -1,18 +1,23 @@
-"""Results that only look at the memory of something else: of an input, or of another result.
+"""Results that only look at the memory of something else: of an input, of another result, or, with gaps, of what a segment computes.
 
-A program that returns `y` and `y.T` gives two tensors of one memory; compiled code makes `y` alone, and torch looks at it.
+A program that returns `y` and `y.T` gives two tensors of one memory; compiled code makes `y` alone, and torch looks at it. Queries, keys and
+values of one product lie in one matrix, with gaps between them: stored without gaps they would be copied, and whoever is given them in another
+order than eager torch has them answers in another one, too. So on a GPU torch makes such views of a segment, for nothing.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import torch
 from torch import fx
 
 from planish.torch.importing import is_number
+from planish.torch.partition import FxSegment
+
+Tensors = list[torch.Tensor]
 
 VIEWS: Final = frozenset(
     f"aten.{name}"
@@ -102,3 +107,66 @@ def look_of(node: fx.Node) -> Callable[[Any], Any] | None:
     target: Any = torch.reshape if is_shape else node.target
     rest, named = node.args[1:], dict(node.kwargs)
     return lambda base: target(base, *rest, **named)
+
+
+# --- of a segment ------------------------------------------------------------------------------------------
+
+
+def views_of_segment(segment: FxSegment) -> dict[fx.Node, list[fx.Node]]:
+    """Such results, each with the views on the way to it."""
+    inputs, found = set(segment.inputs), dict[fx.Node, list[fx.Node]]()
+    parts: dict[fx.Node, list[fx.Node]] = {}
+    for result in segment.outputs:
+        way: list[fx.Node] = []
+        node = result
+        while node not in inputs and look_of(node) is not None:
+            way.append(node)
+            node = node.all_input_nodes[0]
+        if way and (node in inputs or (_has_gaps(result) and _is_plain(node))):
+            found[result] = way[::-1]
+            parts.setdefault(node, []).append(result)
+    for base, results in parts.items():
+        seen = sum(result.meta["val"].numel() for result in results)
+        if base not in inputs and base not in segment.outputs and seen < base.meta["val"].numel():
+            for result in results:  # the rest of it need not be computed
+                del found[result]
+    is_empty = all(node in found for node in segment.outputs) and parts.keys() <= inputs
+    return {} if is_empty else found  # what computes nothing is no function
+
+
+def _has_gaps(node: fx.Node) -> bool:
+    """Whether a tensor does not fill the memory that it lies in."""
+    fake = node.meta["val"]
+    if not isinstance(fake, torch.Tensor) or 0 in fake.shape or 0 in fake.stride():
+        return False
+    most = sum((size - 1) * stride for size, stride in zip(fake.shape, fake.stride(), strict=True))
+    return bool(most + 1 > fake.numel())
+
+
+def _is_plain(node: fx.Node) -> bool:
+    fake = node.meta.get("val")
+    return isinstance(fake, torch.Tensor) and fake.is_contiguous()
+
+
+class WithViews:
+    """A compiled segment that gives `computed`, and the views of its inputs and of those."""
+
+    def __init__(
+        self,
+        made: Callable[[Sequence[torch.Tensor]], Tensors],
+        segment: FxSegment,
+        computed: Sequence[fx.Node],
+        ways: Mapping[fx.Node, list[fx.Node]],
+    ) -> None:
+        self.made, self.computed = made, list(computed)
+        self.inputs, self.outputs = segment.inputs, segment.outputs
+        # views that several results are made of are made once; how is known before they are
+        views = dict.fromkeys(node for way in ways.values() for node in way)
+        self.views = [(node, node.all_input_nodes[0], look_of(node)) for node in views]
+
+    def __call__(self, tensors: Sequence[torch.Tensor]) -> Tensors:
+        values: dict[fx.Node, Any] = dict(zip(self.inputs, tensors, strict=True))
+        values |= zip(self.computed, self.made(tensors), strict=True)
+        for node, source, look in self.views:
+            values[node] = look(values[source])  # type: ignore[misc]  # a way is made of such nodes alone
+        return [values[node] for node in self.outputs]

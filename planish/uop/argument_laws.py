@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, cast
 
 from planish.uop import ops
-from planish.uop.ops import CLUSTER, REDUCIBLE, AxisType, Box, Lanes, Ops
+from planish.uop.ops import CLUSTER, REDUCIBLE, AxisType, Box, Ops, UnrolledLanes
 
 _INT: Final = {int}
 
@@ -31,7 +31,7 @@ def _hints(arg: tuple[object, ...]) -> bool:
     return all(type(hint) in {str, int} or (isinstance(hint, tuple) and _hints(hint)) for hint in arg)
 
 
-def _lane_axes(arg: Lanes) -> bool:
+def _lane_axes(arg: UnrolledLanes) -> bool:
     axes: object = arg.axes  # a NamedTuple checks nothing itself
     return isinstance(axes, tuple) and all(
         isinstance(a, tuple) and len(a) == 2 and isinstance(a[0], tuple) and _integers((*a[0], a[1]))
@@ -70,7 +70,7 @@ _HINT: Final = ArgumentLaw((str, _NONE))
 _OP: Final = ArgumentLaw((Ops,))
 _SLOT: Final = ArgumentLaw((int,), "a slot: an integer from 0", lambda slot: slot >= 0)
 _SHAPE: Final = ArgumentLaw((tuple,), "the shape: sizes from 0", _dims)
-_LANES: Final = ArgumentLaw((Lanes,), "Lanes of (axis path, size) pairs", _lane_axes)
+_LANES: Final = ArgumentLaw((UnrolledLanes,), "Lanes of (axis path, size) pairs", _lane_axes)
 _BOX: Final = ArgumentLaw(
     (Box,),
     "a Box of dims, strides, the two sizes of a panel, and of windows corners and steps for all dims but two",
@@ -152,8 +152,8 @@ ARGUMENTS: Final[dict[Ops, ArgumentLaw]] = {
         lambda a: a.matrices in {1, 2, 4} and type(a.transposed) is bool,
     ),
     Ops.WMMA: ArgumentLaw(
-        (ops.TensorCore,),
-        "a TensorCore with a name and three sizes",
+        (ops.TensorCoreOp,),
+        "a TensorCoreOp with a name and three sizes",
         lambda a: (
             type(a.name) is str
             and type(a.dims) is tuple

@@ -13,7 +13,7 @@ from planish.dtypes import DType
 from planish.errors import GraphError
 from planish.uop import ops
 from planish.uop.node import UOp
-from planish.uop.ops import COMPARISONS, Axis, DTypeLaw, Lanes, Ops, Variable
+from planish.uop.ops import COMPARISONS, Axis, DTypeLaw, Ops, UnrolledLanes, Variable
 from planish.uop.reader import Reader
 
 Names = Mapping[UOp, str]
@@ -94,7 +94,7 @@ def _write_value(value: object, names: Names) -> str:
 
 
 def _write_lanes(value: object, names: Names) -> str:
-    parts = [f"{'_'.join(map(str, path))}:{size}" for path, size in cast("Lanes", value).axes]
+    parts = [f"{'_'.join(map(str, path))}:{size}" for path, size in cast("UnrolledLanes", value).axes]
     return f"({', '.join(parts)})"
 
 
@@ -177,7 +177,7 @@ FORMS: Final[dict[Ops, _Form]] = {
     Ops.COMBINE: _record(ops.Combine, _OP_CODEC, _INT_CODEC, _BOOL_CODEC),
     Ops.EXCHANGE: _record(ops.Exchange, _INT_CODEC, _BOOL_CODEC),
     Ops.WMMA: _record(
-        ops.TensorCore, _NAME_CODEC, _TUPLE_CODEC, _INT_CODEC, named=("core", "tile", "pending"), usual=1
+        ops.TensorCoreOp, _NAME_CODEC, _TUPLE_CODEC, _INT_CODEC, named=("core", "tile", "pending"), usual=1
     ),
 }
 """How arguments read. CONST and VCONST, whose argument is a number, are written without a key."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, cast
 from planish.dtypes import DType, PtrDType, bool_
 from planish.errors import GraphError
 from planish.uop.argument_laws import ARGUMENTS, NO_ARGUMENT
-from planish.uop.ops import REDUCIBLE, DTypeLaw, Exchange, Lanes, Ops, Variable
+from planish.uop.ops import REDUCIBLE, DTypeLaw, Exchange, Ops, UnrolledLanes, Variable
 
 if TYPE_CHECKING:
     from planish.uop.node import UOp
@@ -229,7 +229,7 @@ def _exchange(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> N
 
 
 def _unroll(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
-    if isinstance(arg, Lanes):
+    if isinstance(arg, UnrolledLanes):
         x = sources[0].dtype
         wide, narrow = (x, dtype) if op is Ops.UNROLL else (dtype, x)
         if x.name == "void":  # an effect at every position has no lanes to count

@@ -29,7 +29,7 @@ from planish.records import dataclass
 from planish.uop import arithmetic
 from planish.uop.arithmetic import Array
 from planish.uop.node import Number, UOp
-from planish.uop.ops import ALU, COMPARISONS, Lanes, Ops
+from planish.uop.ops import ALU, COMPARISONS, Ops, UnrolledLanes
 
 Value = ArrayLike
 Rule = Callable[["Run", UOp], Array]
@@ -104,7 +104,7 @@ class Run:
             if node.op is Ops.RANGE:
                 self.axes.setdefault(node, len(self.axes))
             elif node.op in (Ops.UNROLL, Ops.CONTRACT):
-                for path, _ in cast("Lanes", node.arg).axes:
+                for path, _ in cast("UnrolledLanes", node.arg).axes:
                     self.axes.setdefault(path, len(self.axes))
         return found
 
@@ -293,7 +293,7 @@ def _any(run: Run, node: UOp) -> Array:
 def _unroll(run: Run, node: UOp) -> Array:
     """Lanes become positions on the unrolled axes, the last of them fastest; what is left, slower, stays a lane."""
     (x,) = node.src
-    axes = cast("Lanes", node.arg).axes
+    axes = cast("UnrolledLanes", node.arg).axes
     values = run.full(run.values[x] if x.dtype.lanes > 1 else run.values[x][..., None], x.dtype.scalar.vec(2))
     shape = values.shape[:-1]
     if any(shape[run.axes[path]] != 1 for path, _ in axes):
@@ -310,7 +310,7 @@ def _unroll(run: Run, node: UOp) -> Array:
 def _contract(run: Run, node: UOp) -> Array:
     """Positions on the unrolled axes become lanes, faster than those there are."""
     (x,) = node.src
-    axes = cast("Lanes", node.arg).axes
+    axes = cast("UnrolledLanes", node.arg).axes
     values = run.full(run.values[x] if x.dtype.lanes > 1 else run.values[x][..., None], x.dtype.scalar.vec(2))
     shape = list(values.shape[:-1])
     for path, size in axes:

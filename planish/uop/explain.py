@@ -18,8 +18,8 @@ from planish.algebra.law import parameters_of
 from planish.uop.compile import same_float
 from planish.uop.matcher import Rule
 from planish.uop.node import UOp
-from planish.uop.ops import COMPARISONS, Ops
-from planish.uop.pattern import NodePattern
+from planish.uop.ops import COMPARISONS
+from planish.uop.pattern import NodePattern, arg_text
 
 NOT_OFFERED: Final = "it would apply, and was not offered this node"
 _BARE: Final = frozenset({"", "return None", "return", "pass"})
@@ -70,7 +70,7 @@ class _Reading:
             same = same_float(node.arg, wanted) if isinstance(wanted, float) else node.arg == wanted
             what = "the constant" if pattern.is_constant else f"the argument of {place}"
             inside = f" in {place.partition(' in ')[2]}" if pattern.is_constant and " in " in place else ""
-            self._hold(same, node, f"{what}{inside} must be {_argument(wanted)}")
+            self._hold(same, node, f"{what}{inside} must be {arg_text(wanted)}")
         if pattern.name is not None:
             known = self.bound.setdefault(pattern.name, node)
             self._hold(known is node, node, f"{pattern.name} must be the same node at both places")
@@ -168,10 +168,6 @@ def _name(function: object) -> str:
 def _ops(pattern: NodePattern) -> str:
     names = [op.name for op in sorted(pattern.ops or ())]
     return " or ".join(names[:_SHOWN]) + (f" or {len(names) - _SHOWN} others" if len(names) > _SHOWN else "")
-
-
-def _argument(arg: object) -> str:
-    return arg.name if isinstance(arg, Ops) else str(arg)
 
 
 __all__ = ["NOT_OFFERED", "WhyNot", "why_not"]

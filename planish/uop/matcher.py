@@ -192,9 +192,12 @@ class Decisions(dict[int, tuple[MatchFunction, ...]]):
         self._watch = watch
 
     def __missing__(self, form: int) -> tuple[MatchFunction, ...]:
-        variants = fitting(self._matcher.variants_for(_OPS[form & 127]), form)
-        watch = self._watch
-        functions = tuple([v.function if watch is None else watch.wrap(v) for v in variants])
+        variants, watch = self._matcher.by_op.get(form & 127), self._watch
+        if variants is None:  # most ops are those of no rule
+            self[form] = ()
+            return ()
+        found = fitting(variants, form)
+        functions = tuple([v.function if watch is None else watch.wrap(v) for v in found])
         self[form] = functions
         return functions
 
@@ -208,19 +211,20 @@ class Matcher:
         self.name: Final = name
         self.rules: Final = tuple(rules)
         self.decisions: Final = Decisions(self)
-        self._by_op: Mapping[Ops, Sequence[Variant]] | None = None
+        self._by_op: Mapping[int, Sequence[Variant]] | None = None
 
-    def variants_for(self, op: Ops) -> Sequence[Variant]:
-        """Every way to match a node of this op, in order of precedence."""
+    @property
+    def by_op(self) -> Mapping[int, Sequence[Variant]]:
+        """Every way to match a node of an op, in order of precedence."""
         if self._by_op is None:
-            by_op: defaultdict[Ops, list[Variant]] = defaultdict(list)
+            by_op: defaultdict[int, list[Variant]] = defaultdict(list)
             for made in self.rules:
                 for variant in made.variants:
                     ops = variant.pattern.ops
                     for each in _OPS if ops is None else ops:
                         by_op[each].append(variant)
             self._by_op = by_op
-        return self._by_op.get(op, ())
+        return self._by_op
 
     def __call__(self, node: UOp, ctx: object = None) -> UOp | None:
         """What the first matching rule makes of a node; None if none matches."""

@@ -17,7 +17,7 @@ from planish.errors import GraphError
 from planish.records import dataclass
 from planish.uop.node import Table, UOp
 from planish.uop.ops import MOVEMENT, Ops
-from planish.uop.shape import Dim, Shape, shape
+from planish.uop.shape import Dim, Shape, same_dim, shape
 from planish.uop.symbolic import simplify
 
 
@@ -203,18 +203,14 @@ def _blocks(outs: list[Dim], ins: list[Dim]) -> list[_Block]:
         return [(range(len(outs)), range(len(ins)))]  # nothing is there, wherever one looks
     first, last = [], []
     left, out_end, in_end = 0, len(outs), len(ins)
-    while left < min(out_end, in_end) and _same(outs[left], ins[left]):
+    while left < min(out_end, in_end) and same_dim(outs[left], ins[left]):
         first.append((range(left, left + 1), range(left, left + 1)))
         left += 1
-    while out_end > left and in_end > left and _same(outs[out_end - 1], ins[in_end - 1]):
+    while out_end > left and in_end > left and same_dim(outs[out_end - 1], ins[in_end - 1]):
         out_end, in_end = out_end - 1, in_end - 1
         last.append((range(out_end, out_end + 1), range(in_end, in_end + 1)))
     middle = _cut(outs, ins, range(left, out_end), range(left, in_end))
     return first + middle + last[::-1]
-
-
-def _same(x: Dim, y: Dim) -> bool:
-    return x is y or (isinstance(x, int) and isinstance(y, int) and x == y)
 
 
 def _cut(outs: list[Dim], ins: list[Dim], out_range: range, in_range: range) -> list[_Block]:

@@ -84,14 +84,14 @@ class Ops(IntEnum):
     STORE         = "place x gate?",  DTypeLaw.VOID,     "x is written there, where the gate holds"
     PREFETCH      = "place",          DTypeLaw.VOID,     "what is there will be read soon; the place may be nowhere (arg: locality, 0 to 3)"
     # lanes
-    UNROLL        = "x",              DTypeLaw.OWN,      "lanes of x spread over unrolled axes (arg: Lanes)"
-    CONTRACT      = "x",              DTypeLaw.OWN,      "unrolled axes gathered into lanes (arg: Lanes)"
+    UNROLL        = "x",              DTypeLaw.OWN,      "lanes of x spread over unrolled axes (arg: UnrolledLanes)"
+    CONTRACT      = "x",              DTypeLaw.OWN,      "unrolled axes gathered into lanes (arg: UnrolledLanes)"
     GEP           = "x",              DTypeLaw.OWN,      "lanes of x selected (arg: tuple of lane numbers)"
     VECTORIZE     = "lane+",          DTypeLaw.OWN,      "scalars made the lanes of a vector"
     CAT           = "x+",             DTypeLaw.OWN,      "vectors joined to a longer one"
     LOOKUP        = "table index",    DTypeLaw.OWN,      "lanes of the table, selected by the values of the index modulo their number"
     ANY           = "x",              DTypeLaw.OWN,      "whether x holds in any lane: where it is a gate, what only its store needs is not computed otherwise"
-    WMMA          = "a b c thread?",  DTypeLaw.OWN,      "tensor core: a @ b + c on tiles; operands in registers, or places in LOCAL memory, then of the threads of a range (arg: TensorCore)"
+    WMMA          = "a b c thread?",  DTypeLaw.OWN,      "tensor core: a @ b + c on tiles; operands in registers, or places in LOCAL memory, then of the threads of a range (arg: TensorCoreOp)"
     FINISH        = "x",              DTypeLaw.SAME,     "x, once every product that a thread has begun is done"
     COMBINE       = "x thread?",      DTypeLaw.OWN,      "x of neighbouring threads, those of a range or of the block, combined: each of them gets it (arg: Combine)"
     EXCHANGE      = "x",              DTypeLaw.OWN,      "16-byte rows of 8×8 matrices, a row from each thread of a warp, dealt out as tensor cores hold them (arg: Exchange)"
@@ -259,7 +259,7 @@ class Variable(NamedTuple):
     high: int
 
 
-class Lanes(NamedTuple):
+class UnrolledLanes(NamedTuple):
     """Which unrolled axes lanes stand for: (axis path, size) from slowest to fastest.
 
     Of P positions over the axes, lane l·P + p of the vector is lane l of the value at position p.
@@ -333,7 +333,7 @@ class Box(NamedTuple):
         return self.sizes[0] * self.sizes[1] * self.panels
 
 
-class TensorCore(NamedTuple):
+class TensorCoreOp(NamedTuple):
     """A tensor-core instruction at one WMMA node: its name and the tile it computes."""
 
     name: str

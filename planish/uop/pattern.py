@@ -245,10 +245,10 @@ def _text(pattern: NodePattern, top: bool = False) -> str:
             return text if top else f"({text})"
     if pattern.rest or pattern.sources is None:
         parts.append("…")
-    arg = "" if pattern.arg is ... else f"[{_arg_text(pattern.arg)}]"
+    arg = "" if pattern.arg is ... else f"[{arg_text(pattern.arg)}]"
     name = f"{pattern.name}:" if pattern.name else ""
     return f"{name}{names}{arg}({', '.join(parts)})"
 
 
-def _arg_text(arg: object) -> str:
+def arg_text(arg: object) -> str:
     return arg.name if isinstance(arg, Ops) else str(arg)

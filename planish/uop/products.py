@@ -2,15 +2,16 @@
 
 `products` finds every REDUCE(ADD, a*b) whose operands come in the dtype of a core and lists the ways to read it as
 C[m, n] += A[m, k] @ B[k, n]: m is an output axis that only a depends on, n one that only b depends on, k a reduced axis of
-both. Stage 7 applies one of them; `optimize/` asks whether there is any. `why_not` says what is missing.
+both. A SCAN runs along none of them: a core's threads have elements of a tile in an order of their own. Stage 7 applies one of them; `optimize/` asks whether there is any. `why_not` says what is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, cast
 
 from planish.dtypes import DType
+from planish.uop.nest import size_of
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.symbolic.conditions import conjuncts
@@ -38,12 +39,6 @@ class _Operands(NamedTuple):
     a: UOp
     b: UOp
     offset: UOp | None
-
-
-def axis_size(axis: UOp) -> int:
-    """The size of a range; 0 if it is not a number."""
-    bound = axis.src[0]
-    return cast("int", bound.arg) if bound.op is Ops.CONST else 0
 
 
 def _kind(axis: UOp) -> AxisType:
@@ -156,13 +151,15 @@ def _operands(reduce: UOp, core: Core) -> tuple[list[_Operands], str]:
     return found, "" if found else f"the factors are not {read}"
 
 
-def _readings(found: list[_Operands], core: Core) -> Iterator[tuple[Product | None, str]]:
+def _readings(
+    found: list[_Operands], core: Core, scanned: frozenset[UOp]
+) -> Iterator[tuple[Product | None, str]]:
     """The ways to read a reduction in tiles of a core, last axes first."""
-    for product in _axes(found):
+    for product in _axes(found, scanned):
         misfit = [
-            f"{axis.arg} has {axis_size(axis) or 'an unknown number of'} values, no multiple of {size}"
+            f"{axis.arg} has {size_of(axis) or 'an unknown number of'} values, no multiple of {size}"
             for axis, size in zip((product.m, product.n, product.k), core.dims, strict=True)
-            if size > 1 and (not axis_size(axis) or axis_size(axis) % size)
+            if size > 1 and (not size_of(axis) or size_of(axis) % size)
         ]
         if misfit:
             yield None, f"{'; '.join(misfit)} (pad_to makes it one)"
@@ -170,11 +167,16 @@ def _readings(found: list[_Operands], core: Core) -> Iterator[tuple[Product | No
             yield product, ""
 
 
-def _axes(found: list[_Operands]) -> Iterator[Product]:
+def _scanned(nodes: Sequence[UOp]) -> frozenset[UOp]:
+    """The ranges that SCANs run along."""
+    return frozenset(r for n in nodes if n.op is Ops.SCAN for along in n.src[1:] for r in along.ranges)
+
+
+def _axes(found: list[_Operands], scanned: frozenset[UOp]) -> Iterator[Product]:
     """The ways to read a reduction as a product of matrices of any size, last axes first."""
     reduce = found[0].reduce
     ranges = sorted(reduce.ranges, key=lambda r: r.order, reverse=True)
-    outputs = [r for r in ranges if _kind(r) in _OUTPUTS]
+    outputs = [r for r in ranges if _kind(r) in _OUTPUTS and r not in scanned]
     reduced = sorted((r for r in reduce.src[1:] if r.op is Ops.RANGE), key=lambda r: r.order, reverse=True)
     for n in outputs:
         for _, a, b, offset in found:
@@ -192,7 +194,9 @@ def _axes(found: list[_Operands]) -> Iterator[Product]:
 def _search(sink: UOp, core: Core) -> tuple[list[Product], str]:
     found: list[Product] = []
     reason = "there is no reduction"
-    for node in sink.toposort():
+    nodes = sink.toposort()
+    scanned = _scanned(nodes)
+    for node in nodes:
         if node.op is not Ops.REDUCE:
             continue
         operands, why = _operands(node, core)
@@ -200,8 +204,10 @@ def _search(sink: UOp, core: Core) -> tuple[list[Product], str]:
             reason = why
             continue
         reason = "no output axis belongs to one factor alone, or no reduced axis to both"
+        if scanned:
+            reason += ", but for axes that a SCAN runs along"
         misses: list[str] = []
-        for product, why in _readings(operands, core):
+        for product, why in _readings(operands, core, scanned):
             if product is None:
                 misses.append(why)
             else:
@@ -224,10 +230,12 @@ def narrowed(factor: UOp, core: Core) -> UOp | None:
 def nearly(sink: UOp, core: Core) -> list[Product]:
     """Every way in which a core could be used if axes had the sizes for it."""
     found: list[Product] = []
-    for node in sink.toposort():
+    nodes = sink.toposort()
+    scanned = _scanned(nodes)
+    for node in nodes:
         operands = _operands(node, core)[0] if node.op is Ops.REDUCE else []
         if operands:
-            found += _axes(operands)
+            found += _axes(operands, scanned)
     return found
 
 

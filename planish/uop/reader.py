@@ -13,7 +13,7 @@ from typing import Final
 from planish.cursor import IDENTIFIER, LineCursor
 from planish.dtypes import DType
 from planish.uop.node import Number, Table, UOp
-from planish.uop.ops import Axis, AxisType, Lanes, Ops, axis_path
+from planish.uop.ops import Axis, AxisType, Ops, UnrolledLanes, axis_path
 
 _OPS: Final = {op.name.lower(): op for op in Ops}
 _AXIS_LETTERS: Final = {kind.letter: kind for kind in AxisType}
@@ -82,9 +82,9 @@ class Reader(LineCursor):
     def path(self, text: str | None, offset: int) -> tuple[int, ...]:
         return tuple(self.to_int(part, offset) for part in text.split("_")) if text else ()
 
-    def lanes(self) -> Lanes:
+    def lanes(self) -> UnrolledLanes:
         self.expect("(")
-        return Lanes(tuple(self.until(")", self._lane_axis)))
+        return UnrolledLanes(tuple(self.until(")", self._lane_axis)))
 
     def _lane_axis(self) -> tuple[tuple[int, ...], int]:
         found = self.need(_LANE, "axis:size such as 0:4 or 1_0:8")

@@ -235,8 +235,11 @@ def _settle_all(stack: list[UOp], waiting: dict[UOp, UOp], run: _Run) -> UOp:
             final[node] = node
             stack.pop()
             continue
-        ready, changed = True, False
+        ready, changed, last = True, False, None
         for source in node.src:
+            if source is last:  # one value in all lanes
+                continue
+            last = source
             settled = final.get(source)
             if settled is None:
                 if source in waiting:

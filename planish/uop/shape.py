@@ -26,6 +26,11 @@ _PASS: Final = frozenset({Ops.CONTIGUOUS, Ops.SCAN_AXIS, Ops.CAST, Ops.BITCAST, 
 _SHAPED: Final = MOVEMENT | _PASS | ALU | {Ops.REDUCE_AXIS, Ops.INDEX, Ops.STORE}
 
 
+def same_dim(x: Dim, y: Dim) -> bool:
+    """Whether two sizes are equal."""
+    return x is y or (isinstance(x, int) and isinstance(y, int) and x == y)
+
+
 def shape(node: UOp) -> Shape:
     """The dims of a node."""
     known = node.table.memos.get(shape)

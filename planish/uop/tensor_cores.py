@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from planish import dtypes
 from planish.dtypes import DType
 from planish.records import dataclass
-from planish.uop.ops import Exchange, TensorCore
+from planish.uop.ops import Exchange, TensorCoreOp
 
 Matrix = Literal["a", "b", "c"]
 Order = Literal["k", "apart", "odd first"]
@@ -109,9 +109,9 @@ class Core:
         return self.m, self.n, self.k
 
     @property
-    def arg(self) -> TensorCore:
+    def arg(self) -> TensorCoreOp:
         """How a WMMA node names it."""
-        return TensorCore(self.name, self.dims)
+        return TensorCoreOp(self.name, self.dims)
 
     def shape(self, matrix: Matrix) -> tuple[int, int]:
         """Rows and columns of a matrix."""
@@ -383,7 +383,7 @@ CORES: Final[dict[str, Core]] = {
 """Every tensor core there is, by the name its WMMA nodes carry."""
 
 
-def core_of(arg: TensorCore) -> Core | None:
+def core_of(arg: TensorCoreOp) -> Core | None:
     """The description of the core that a WMMA names; None if nobody described it."""
     return CORES.get(arg.name)
 

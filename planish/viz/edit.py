@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Final
 
 from planish.actions.base import Action
-from planish.actions.text import parse_schedule
+from planish.actions.text import parse_schedule, print_schedule
 from planish.compiler import tuning
 from planish.compiler.device_kinds import kind_for
 from planish.compiler.scheduling import after_choice
@@ -55,26 +55,22 @@ def edited(view: KernelView, text: str, *, measure: bool = False) -> EditedSched
         for number, action in enumerate(actions):
             after = attempt(kernel, action, actions[:number])
             if isinstance(after, str):
-                return _refused(_text(actions), number + 1, after)
+                return _refused(print_schedule(actions), number + 1, after)
             kernel = after
         cycles = estimate(kernel, view.target, threads=available_cores()).cycles
         try:
             program = after_choice(own, actions, view.target, view.facts.name)
         except PlanishError as error:
-            return _refused(_text(actions), len(actions), str(error))
+            return _refused(print_schedule(actions), len(actions), str(error))
         facts = replace(view.facts, schedule=[str(a) for a in actions], reasons=[])
         levels = {
             level: code_at(level, program, facts, view.target) for level in view.levels if level != "schedule"
         }
         seconds, note = _measured(own, actions, program, view) if measure else (None, "")
     return EditedSchedule(
-        True, None, _text(actions), levels, round(cycles * view.cycle_us, 3),
+        True, None, print_schedule(actions), levels, round(cycles * view.cycle_us, 3),
         None if seconds is None else round(seconds * 1e6, 3), note,
     )  # fmt: skip
-
-
-def _text(actions: tuple[Action, ...]) -> str:
-    return "; ".join(map(str, actions))
 
 
 def _refused(text: str, step: int, reason: str) -> EditedSchedule:

@@ -17,6 +17,7 @@ from planish.records import dataclass
 from planish.uop.explain import NOT_OFFERED, why_not
 from planish.uop.matcher import Rule
 from planish.uop.node import UOp
+from planish.uop.reached import reached
 from planish.viz import rule_schema
 from planish.viz.graphs import expression
 from planish.viz.journey import Journey, StageData
@@ -153,11 +154,4 @@ def _roots_of(stage: StageData) -> Iterator[int]:
 
 def _below(roots: Iterable[UOp]) -> list[UOp]:
     """Nodes and all that they are made of, sources first."""
-    seen = set(roots)
-    stack = list(seen)
-    while stack:
-        for source in stack.pop().src:
-            if source not in seen:
-                seen.add(source)
-                stack.append(source)
-    return sorted(seen, key=lambda node: node.serial)
+    return sorted(reached(roots, lambda node: node.src), key=lambda node: node.serial)

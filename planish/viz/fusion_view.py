@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from planish.schedule.graph import REUSE
 from planish.schedule.kernels import MOST_RESULTS, NEAR
 from planish.schedule.memory import elements
-from planish.schedule.plan import Buffer, Kernel, Plan, Role
+from planish.schedule.plan import Kernel, Plan, PlanBuffer, Role
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.viz import schema
@@ -186,6 +186,6 @@ def _has(kernel: Kernel, op: Ops) -> bool:
     return any(node.op is op for node in kernel.sink.toposort())
 
 
-def bytes_of(buffer: Buffer) -> int:
+def bytes_of(buffer: PlanBuffer) -> int:
     """How much memory a buffer takes."""
     return elements(buffer.size) * buffer.dtype.itemsize

@@ -8,7 +8,7 @@ from typing import Final
 
 from planish.uop.infix import infix
 from planish.uop.node import UOp
-from planish.uop.text import in_order, name_nodes, node_line, print_graph, print_lines
+from planish.uop.text import in_order, name_nodes, node_line
 from planish.viz.schema import DrawnGraph, Folded, GraphNode
 
 MOST_NODES: Final = 4000
@@ -19,11 +19,6 @@ _SHOWN: Final = 200
 """Characters of an expression in a list of steps."""
 _ROW: Final = 3
 """Steps of one rule in a row that are folded."""
-
-
-def form_text(form: UOp | Sequence[UOp]) -> str:
-    """A graph or a list of lines as text."""
-    return print_graph(form) if isinstance(form, UOp) else print_lines(form)
 
 
 def form_graph(form: UOp | Sequence[UOp], number: Callable[[UOp], int]) -> DrawnGraph:

@@ -14,6 +14,7 @@ from planish.collector import collector_off
 from planish.records import dataclass
 from planish.uop.matcher import Rule
 from planish.uop.node import Table, UOp
+from planish.uop.reached import reached
 from planish.uop.rewrite import Lines
 from planish.uop.text import arg_nodes, copy_nodes, parse_lines
 from planish.viz.recorder import RecordedKernel
@@ -160,15 +161,8 @@ def _results(after: object) -> Sequence[UOp]:
 
 def _all_below(roots: Iterable[UOp]) -> list[UOp]:
     """Every node that some are made of, sources first."""
-    seen = set(roots)
-    stack = list(seen)
-    while stack:
-        node = stack.pop()
-        for source in (*node.src, *arg_nodes(node.arg)):
-            if source not in seen:
-                seen.add(source)
-                stack.append(source)
-    return sorted(seen, key=lambda node: node.serial)
+    found = reached(roots, lambda node: (*node.src, *arg_nodes(node.arg)))
+    return sorted(found, key=lambda node: node.serial)
 
 
 def _traced(

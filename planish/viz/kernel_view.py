@@ -20,6 +20,7 @@ from planish.llir.program import Program
 from planish.llir.text import parse as parse_llir
 from planish.llir.text import print_program
 from planish.records import dataclass
+from planish.stages.boundaries import text_of
 from planish.stages.linearizer.decompositions.support import Support
 from planish.stages.linearizer.s18_decompositions import steps as decomposition_rules
 from planish.target import Target
@@ -28,7 +29,7 @@ from planish.uop.infix import leaf_names
 from planish.uop.node import UOp
 from planish.viz import rule_schema, schema
 from planish.viz.failures import Failures, RuleOf
-from planish.viz.graphs import PAGE, expression, folded, form_graph, form_text, pages
+from planish.viz.graphs import PAGE, expression, folded, form_graph, pages
 from planish.viz.journey import Journey, StageData
 from planish.viz.replay import moment
 
@@ -135,8 +136,8 @@ class KernelView:
             stage.name,
             stage_note(number),
             "uop",
-            form_text(previous) if stage.changed and number else None,
-            form_text(form),
+            text_of(previous) if stage.changed and number else None,
+            text_of(form),
             form_graph(form, journey.number),
             len(stage.steps),
             pages(len(stage.steps)),
@@ -181,8 +182,8 @@ class KernelView:
             step,
             len(stage.steps),
             data.rule,
-            form_text(seen.before),
-            form_text(seen.after),
+            text_of(seen.before),
+            text_of(seen.after),
             [data.before],
             list(data.after),
             seen.whole,

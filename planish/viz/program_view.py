@@ -17,7 +17,7 @@ from planish.llir.program import Program as LlirProgram
 from planish.optimize.cost import estimate
 from planish.ptir.function import Inst
 from planish.runtime.pool import available_cores
-from planish.schedule.plan import Buffer, Role
+from planish.schedule.plan import PlanBuffer, Role
 from planish.uop.node import Table, UOp
 from planish.uop.text import copy_nodes, in_order
 from planish.viz import rule_schema, schema
@@ -373,5 +373,5 @@ def _structure(kernel: RecordedKernel) -> int:
     return hash(tuple((node.op, node.dtype.scalar) for node in kernel.kernel.sink.toposort()))
 
 
-def _role_name(buffer: Buffer, number: int) -> str:
+def _role_name(buffer: PlanBuffer, number: int) -> str:
     return f"b{number}" if buffer.role is Role.CONSTANT else f"{buffer.role.name.lower()} {buffer.position}"

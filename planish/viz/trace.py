@@ -18,13 +18,11 @@ from planish.records import dataclass
 from planish.uop.compile import MatchFunction, Variant, fitting
 from planish.uop.matcher import Decisions, Matcher, Rule
 from planish.uop.node import UOp
-from planish.uop.ops import Ops
 from planish.uop.trial import Trial
 from planish.viz.rules import KnownRule
 
 _SAMPLE: Final = 31
 """Of the offers of a form, those whose number ends in no bits of this are timed rule by rule."""
-_OPS: Final = tuple(Ops)
 
 
 class TracedStep(NamedTuple):
@@ -100,7 +98,7 @@ class _Offers(Decisions):
         self._all = all
 
     def __missing__(self, form: int) -> tuple[MatchFunction, ...]:
-        variants = fitting(self._matcher.variants_for(_OPS[form & 127]), form)
+        variants = fitting(self._matcher.by_op.get(form & 127, ()), form)
         found: tuple[MatchFunction, ...] = ()
         if variants:
             counted = _FormCounts(variants)

@@ -58,7 +58,7 @@ def test_the_text_is_what_people_write() -> None:
         ("upcast(4)", "found '4', expected an axis", 1, 8),
         ("upcast(j, 4)\nswap(i, j) lanes(j)", "found 'lanes', expected ';' or the end", 2, 12),
         ("upcast(j, 4, 5)", r"found '5', expected '\)'", 1, 14),
-        ("stage(b)", "found 'b', expected a parameter, such as arg1", 1, 7),
+        ("stage(4)", "found '4', expected a parameter, such as arg1", 1, 7),
         ("stage(arg1, where=i)", "expected at, buffers, pad, turned, swizzle or own", 1, 13),
         ("group(k, contiguous=1)", "found '1', expected true or false", 1, 21),
         ("upcast(j, 99999999999999999999)", "expected a number", 1, 11),

@@ -9,7 +9,7 @@ import pytest
 
 from planish.codegen import llvm
 from planish.stages import pipeline
-from planish.stages.pipeline import STAGES, Stage
+from planish.stages.pipeline import STAGES, PipelineStage
 from planish.uop.matcher import Matcher, rule
 from planish.uop.ops import Ops
 from planish.uop.pattern import anything, node
@@ -53,7 +53,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def plant(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(stage: Stage) -> Stage:
+    def wrong(stage: PipelineStage) -> PipelineStage:
         return stage._replace(run=lambda sink, machine: rewrite(stage.run(sink, machine), WRONG))
 
     monkeypatch.setattr(pipeline, "STAGES", tuple(wrong(s) if s.number == number else s for s in STAGES))

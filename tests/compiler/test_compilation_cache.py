@@ -54,7 +54,7 @@ def same(a: Any, b: Any) -> bool:
         return bool(a.dtype == b.dtype) and a.tobytes() == b.tobytes()
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, planned.Plan | planned.Buffer | planned.Host):
+    if isinstance(a, planned.Plan | planned.PlanBuffer | planned.Host):
         return type(a) is type(b) and all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
     return type(a) is type(b) and bool(a == b)
 

@@ -162,7 +162,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Toy]:
     module = ModuleType("toy_kind")
     module.KIND = KIND  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "toy_kind", module)
-    monkeypatch.setitem(KINDS, "toy", KindRow("toy_kind", ("toy",), (99,)))
+    monkeypatch.setitem(KINDS, "toy", KindRow("toy_kind", ("toy",), ("toy",), (99,)))
     try:
         yield KIND
     finally:

@@ -73,7 +73,11 @@ def test_each_kernel_has_its_part(tmp_path: Path) -> None:
             LoweringError,
             r"step 1 of the schedule of \w+, upcast\(q, 4\).*the axes are i, j, k",
         ),
-        ("swap(i, j); upcast(j, 7)", LoweringError, r"step 2 .*7 does not divide the 64 of axis j"),
+        (
+            "swap(i, j); upcast(j, 7)",
+            LoweringError,
+            r"step 2 .*7 does not divide the 64 of axis j.*pad_to\(j, 7\) first",
+        ),
         ("split(i, 4); upcast(i, 2)", LoweringError, "no axis i; the axes are i.outer, i.inner, j, k"),
         ("stage(arg2, buffers=2)", LoweringError, "2 buffers.*buffers=1"),
         ("local(i, 4)", LoweringError, "has no threads in blocks"),
@@ -103,3 +107,32 @@ def test_code_of_another_schedule_is_not_taken_from_the_cache(tmp_path: Path) ->
             assert kept.actions == parse_schedule(STEPS)
         (choice,) = compiler.compile(function).lowered.choices
         assert choice.origin == "heuristic"
+
+
+def test_parameters_are_called_as_in_the_function() -> None:
+    by_name = pn.jit(product, schedule=STEPS.replace("arg2", "b")).lower(A, B)
+    by_number = pn.jit(product, schedule=STEPS).lower(A, B)
+    assert by_name.as_text("llir") == by_number.as_text("llir")
+    assert "# given; a is arg1; b is arg2" in by_name.as_text("schedule")
+
+
+def test_names_are_those_of_the_function_at_hand(tmp_path: Path) -> None:
+    steps = "upcast(j, 16); upcast(i, 4); stage({}, at=i.outer)"
+    with pn.settings(cache_dir=str(tmp_path)):
+        for formula, staged in ((lambda a, b: a @ b, "arg1"), (lambda b, a: b @ a, "arg2")):
+            function = pn.jit(formula).lower(A, B).function
+            with pn.settings(schedule=steps.format("a")):
+                (choice,) = compiler.compile(function).lowered.choices
+            assert choice.actions == parse_schedule(steps.format(staged))
+
+
+@pytest.mark.parametrize(
+    ("formula", "complaint"),
+    [
+        (lambda a, c: a @ c, r"b is none of the kernel's parameters; it reads a \(arg1\), c \(arg2\)"),
+        (lambda a, b: (a @ b, b @ a), "b stands for several of the kernel's parameters"),
+    ],
+)
+def test_a_name_that_says_no_one_parameter_is_refused(formula: Any, complaint: str) -> None:
+    with pytest.raises(ParseError, match=complaint):
+        pn.jit(formula, schedule="stage(b, at=i)")(A[:24], A[:24])

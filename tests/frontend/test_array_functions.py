@@ -366,3 +366,14 @@ def test_scatter_by_every_reduction(device: str) -> None:
         np.testing.assert_array_equal(added, [[1.0, 7.0, 3.0], [4.0, 5.0, 11.0]])
         sums = pn.segment_sum(pn.asarray(x), pn.asarray([1, 1]), 3).numpy()
         np.testing.assert_array_equal(sums, [[0.0] * 3, [5.0, 7.0, 9.0], [0.0] * 3])
+
+
+@pytest.mark.parametrize("name", ["add", "minimum", "less", "atan2", "floor_divide", "logical_and", "pow"])
+def test_two_numbers_of_pythons(name: str) -> None:
+    """No operand is a tensor, the first time and later."""
+    made = getattr(pn, name)
+    for a, b in ((3, 2), (4.0, 0.5), (3, 2)):
+        wanted = getattr(np, name)(a, b)
+        compiled = pn.jit(lambda x, a=a, b=b: x + made(a, b))
+        np.testing.assert_allclose(compiled(pn.zeros(2)), np.array([wanted, wanted], np.float32), rtol=1e-6)
+        np.testing.assert_allclose(made(a, b), wanted, rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -178,3 +179,78 @@ def test_sizes_make_numbers_and_name_places_to_assign_to(name: str) -> None:
 def test_a_size_is_no_number_of_pythons(kind: type) -> None:
     with pytest.raises(TypeError, match=r"\(\) of the named size B.*n \*\* 0.5"):
         pn.jit(lambda x: x * kind(x.shape[0]), dims={"x": (pn.Dim("B", 2, 40),)})(pn.ones(3))
+
+
+PLACES: dict[str, Callable[[Any, Any, int], Any]] = {
+    "remainder by a size": lambda xp, i, n: i % (n + 1),
+    "remainder": lambda xp, i, n: i % 3,
+    "at most": lambda xp, i, n: xp.minimum(i, 2),
+    "at most a size": lambda xp, i, n: xp.minimum(i, n),
+    "quotient": lambda xp, i, n: i // 4,
+    "distance": lambda xp, i, n: abs(i - 4),
+    "squares": lambda xp, i, n: i * i % 7 % (n + 1),
+    "in steps": lambda xp, i, n: 2 * i,
+}
+
+
+@pytest.mark.parametrize("kind", ["add", "set"])
+@pytest.mark.parametrize("place", PLACES)
+def test_places_that_are_computed_are_written_in_order(place: str, kind: str) -> None:
+    """Several updates of one place, of which no data tells: the last one counts, or all do."""
+    where = PLACES[place]
+
+    def function(x: Any, y: Any) -> Any:
+        zeros = pn.zeros((x.shape[0] + 19, 2), dtype=pn.float64)
+        return getattr(zeros.at[where(pn, pn.arange(y.shape[0]), x.shape[0])], kind)(y)
+
+    compiled = pn.jit(function, dims={"x": (pn.Dim("n", 0, 20),), "y": (pn.Dim("m", 1, 9), None)})
+    for n, m in ((0, 9), (1, 9), (3, 5), (20, 7), (2, 1)):
+        x, y = np.zeros(n), np.random.default_rng(m).normal(size=(m, 2))
+        wanted = np.zeros((n + 19, 2))
+        for at, row in zip(where(np, np.arange(m), n), y, strict=True):
+            wanted[at] = row if kind == "set" else wanted[at] + row
+        for threads in (1, 2):
+            with pn.settings(threads=threads):
+                np.testing.assert_allclose(compiled(x, y), wanted, err_msg=f"{n} and {m}")
+
+
+BESIDE: dict[str, Callable[[Any, Any], Any]] = {
+    "n < y": operator.lt, "n <= y": operator.le, "n > y": operator.gt, "n >= y": operator.ge, "n == y": operator.eq,
+    "n != y": operator.ne, "n // y": operator.floordiv, "n % y": operator.mod, "n - y": operator.sub, "n / y": operator.truediv,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_size_beside_a_tensor_is_a_number(name: str) -> None:
+    """Element by element, on either side."""
+    made = BESIDE[name]
+    y = np.array([-3, 1, 4, 5, 7, 5])
+    compiled = pn.jit(
+        lambda x, y: (made(x.shape[0], y), made(y, x.shape[0])), dims={"x": (pn.Dim("n", 1, 40),), "y": None}
+    )
+    for size in (5, 7):
+        for given in (y, y.astype(np.float32)):
+            found = compiled(np.zeros(size, np.float32), given)
+            for ours, theirs in zip(found, (made(size, given), made(given, size)), strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda x: int(pn.asarray(x.shape[0]) + 0),
+        lambda x: bool(pn.sqrt(x.shape[0]) > 2),
+        lambda x: pn.arange(x.shape[0]).numpy(),
+        lambda x: float(pn.sum(pn.ones((x.shape[0], 2)))),
+        lambda x: pn.repeat(x, x.shape[0]),
+    ],
+)
+def test_the_number_of_a_size_is_not_known_while_a_function_is_traced(look: Callable[[Any], Any]) -> None:
+    """It was taken for 0."""
+
+    def function(x: Any) -> Any:
+        look(x)
+        return x
+
+    with pytest.raises(pn.PlanishError, match="named size"):
+        pn.jit(function, dims={"x": (pn.Dim("n", 2, 40),)})(pn.ones(7))

@@ -18,7 +18,7 @@ X = pn.ones((2, 3))
 KEY = pn.random.key(0)
 
 MISTAKES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
-    "gamma": (TypeError, lambda: pn.random.gamma(KEY, 1.0, (2,), (-1,))),  # type: ignore[arg-type]
+    "gamma": (TypeError, lambda: pn.random.gamma(KEY, 1.0, 2.5)),  # type: ignore[arg-type]
     "ReflectionPad3d": (TypeError, lambda: nn.ReflectionPad3d(pn.float32)),  # type: ignore[arg-type]
     "layer_norm": (TypeError, lambda: nn.layer_norm(X, None)),  # type: ignore[arg-type]
     "pad": (TypeError, lambda: pn.pad(X, float("nan"))),  # type: ignore[arg-type]
@@ -112,3 +112,17 @@ def test_bincount_of_a_length_counts_what_lies_within() -> None:
     np.testing.assert_array_equal(pn.jit(lambda x: pn.bincount(x, length=3))(given), [1, 0, 2])
     weights = pn.asarray([1.0, 2.0, 3.0, 4.0, 5.0])
     np.testing.assert_array_equal(pn.bincount(given, weights, length=4), [1, 0, 9, 0])
+
+
+def test_dtypes_of_random_numbers_and_layers_have_names_too() -> None:
+    for dtype in ("float16", "f16", np.float16, pn.float16):
+        assert pn.random.normal(KEY, (2,), dtype=dtype).dtype is pn.float16  # type: ignore[arg-type]
+        assert pn.random.uniform(KEY, (2,), dtype).dtype is pn.float16  # type: ignore[arg-type]
+        assert nn.Linear(2, 3, key=0, dtype=dtype).weight.dtype is pn.float16  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"unknown dtype 'floot'.*did you mean 'float"):
+        nn.Linear(2, 3, key=0, dtype="floot")  # type: ignore[arg-type]
+
+
+def test_sizes_that_are_no_tuple() -> None:
+    with pytest.raises(TypeError, match=r"3 is not a dtype.*several sizes are one tuple: \(2, 3\)"):
+        pn.zeros(2, 3)  # type: ignore[arg-type]

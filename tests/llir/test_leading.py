@@ -11,8 +11,8 @@ import pytest
 import planish as pn
 from planish import compiler
 from planish.llir.leading import Lead, leads_of
+from planish.llir.makers import owners_of
 from planish.llir.program import Compute, Immediate, Load, Ops, Program, Special, Store
-from planish.llir.voting import owners_of
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from planish.llir.tiles import MMA_M16N8K16
 from planish.llir.verify import verify
 from planish.uop import spec
 from planish.uop.node import Table, UOp
-from planish.uop.ops import Axis, AxisType, Ops, TensorCore
+from planish.uop.ops import Axis, AxisType, Ops, TensorCoreOp
 from tests.llir.helpers import Array, assert_allocated_agrees, assert_native_agrees, numbers
 
 f32, i32, boolean, void = dtypes.float32, dtypes.int32, dtypes.bool_, dtypes.void
@@ -194,7 +194,7 @@ def test_variables_bound_loops(table: Table) -> None:
     assert "%0 = variable n in 0..8 : i32" in print_program(program)
 
 
-def wmma(t: Table, core: TensorCore, lanes: tuple[int, int, int]) -> UOp:
+def wmma(t: Table, core: TensorCoreOp, lanes: tuple[int, int, int]) -> UOp:
     z = t.param(0, f32, lanes[2])
     a, b, c = (t.const(value, f32.vec(n)) for value, n in zip((2.0, 3.0, 1.0), lanes, strict=True))
     result = t.make(Ops.WMMA, f32.vec(lanes[2]), (a, b, c), core)
@@ -202,21 +202,21 @@ def wmma(t: Table, core: TensorCore, lanes: tuple[int, int, int]) -> UOp:
 
 
 def test_tensor_cores_are_described_by_the_target(table: Table) -> None:
-    plain = lower("k", wmma(table, TensorCore("plain", (2, 3, 4)), (8, 12, 6)).toposort())
+    plain = lower("k", wmma(table, TensorCoreOp("plain", (2, 3, 4)), (8, 12, 6)).toposort())
     out = np.zeros(6, np.float32)
     interpret(plain, [out])
     assert out.tolist() == [25.0] * 6
     known = {"mma": MMA_M16N8K16}
-    program = lower("k", wmma(table, TensorCore("mma", (16, 8, 16)), (8, 4, 4)).toposort(), tiles=known)
+    program = lower("k", wmma(table, TensorCoreOp("mma", (16, 8, 16)), (8, 4, 4)).toposort(), tiles=known)
     assert program.tiles == (MMA_M16N8K16,)
     with pytest.raises(
         LoweringError, match=r"a thread holds 256 elements of a, not the 8 lanes.*describe the tensor core"
     ):
-        lower("k", wmma(table, TensorCore("mma", (16, 8, 16)), (8, 4, 4)).toposort())
+        lower("k", wmma(table, TensorCoreOp("mma", (16, 8, 16)), (8, 4, 4)).toposort())
     with pytest.raises(
         LoweringError, match=r"computes \(8, 8, 8\), the target describes it as \(16, 8, 16\)"
     ):
-        lower("k", wmma(table, TensorCore("mma", (8, 8, 8)), (8, 4, 4)).toposort(), tiles=known)
+        lower("k", wmma(table, TensorCoreOp("mma", (8, 8, 8)), (8, 4, 4)).toposort(), tiles=known)
 
 
 def test_unroll_hints_are_given_per_range(table: Table) -> None:

@@ -28,6 +28,7 @@ from planish.llir.program import (
     Finish,
     If,
     Immediate,
+    LaunchVariable,
     Load,
     Lookup,
     Loop,
@@ -41,7 +42,6 @@ from planish.llir.program import (
     Spill,
     Store,
     Tile,
-    Variable,
 )
 from planish.llir.regalloc import allocate
 from planish.llir.text import parse, print_program
@@ -78,7 +78,7 @@ def with_buffer(**fields: object) -> Program:
 
 
 def with_variable(low: int, high: int, dtype: dtypes.DType = i32, name: str = "n") -> Program:
-    return Program("k", (), (), (), (Variable(Register(0, dtype), name, low, high),))
+    return Program("k", (), (), (), (LaunchVariable(Register(0, dtype), name, low, high),))
 
 
 def loop(number: int, *body: object, bound: int = 3) -> tuple[object, ...]:

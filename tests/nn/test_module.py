@@ -276,10 +276,17 @@ def test_a_module_without_a_call_says_so():
         (lambda: nn.GRU(3, 4, key=0)(pn.ones((5, 2, 3)), pn.ones((1, 3, 4))), r"a state is \(1, 3, 4\), not"),
         (lambda: nn.RNN(3, 4, nonlinearity="gelu", key=0), "no nonlinearity 'gelu'"),
         (lambda: nn.MultiHeadAttention(5, 2, key=0), "5 does not split into 2 heads"),
-        (lambda: nn.one_hot(pn.ones(2), 3), "indices are float32"),
+        (lambda: nn.one_hot(pn.ones(2), 3), "float32 is no index"),
         (lambda: nn.interpolate(pn.ones((2, 3))), "no spatial axes"),
     ],
 )
 def test_mistakes(call: Any, complaint: str):
     with pytest.raises(pn.PlanishError, match=complaint):
         call()
+
+
+def test_layers_of_functions_show_and_take_the_functions_settings():
+    assert repr(nn.MSELoss(reduction="sum")) == "MSELoss(reduction='sum')"
+    assert repr(nn.MaxPool1d([2])).startswith("MaxPool1d(kernel_size=(2,), padding=0")
+    with pytest.raises(TypeError, match=r"'aplha'.*ELU\(alpha=1.0\)"):
+        nn.ELU(aplha=2.0)

@@ -225,6 +225,14 @@ def test_embedding():
     assert np.asarray(nn.Embedding(4, 5, -1, key=KEY).weight)[3].tolist() == [0] * 5
 
 
+def test_one_hot_has_more_classes_than_its_indices_have_numbers():
+    indices = np.array([[0, 100], [7, 7]], np.int8)
+    wanted = T.functional.one_hot(torch.from_numpy(indices).long(), 200)
+    got = nn.one_hot(pn.asarray(indices), 200)
+    assert got.dtype == pn.int64
+    assert np.array_equal(np.asarray(got), wanted.numpy())
+
+
 @pytest.mark.parametrize(
     "name", ["BatchNorm1d", "BatchNorm1d sequence", "BatchNorm2d", "InstanceNorm tracked"]
 )

@@ -331,3 +331,29 @@ def test_a_size_that_is_overridden_is_shown_and_foreign_bytes_are_turned():
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
     (found,) = ours.InferenceSession(data).run(None, {"x": x.astype(">f4")})
     np.testing.assert_array_equal(found, -x)
+
+
+@pytest.mark.parametrize(
+    "x", [np.array([["a", "b", "c"]]), np.array([["a", "b", "c"]], object), np.array([[1, None, 2]])]
+)
+def test_text_for_numbers_is_refused_at_the_input(x: Any) -> None:
+    with pytest.raises(
+        ours.capi.onnxruntime_pybind11_state.InvalidArgument,
+        match=r"input x: float32\[batch, 3\] is given text",
+    ):
+        ours.InferenceSession(DATA).run(None, {"x": x})
+
+
+def test_numbers_for_text_are_refused_at_the_input() -> None:
+    text = '<ir_version: 9, opset_import: ["" : 20]>\nm (string[b] x) => (string[b] y) { y = Identity(x) }'
+    session = ours.InferenceSession(onnx.parser.parse_model(text).SerializeToString())
+    with pytest.raises(ours.capi.onnxruntime_pybind11_state.InvalidArgument, match="is given float32"):
+        session.run(None, {"x": np.ones(2, np.float32)})
+    np.testing.assert_array_equal(session.run(None, {"x": np.array(["a", "b"])})[0], ["a", "b"])
+
+
+def test_names_that_are_not_there_have_near_ones() -> None:
+    with pytest.raises(AttributeError, match="did you mean InferenceSession"):
+        ours.InferenceSesion  # type: ignore[attr-defined] # noqa: B018
+    with pytest.warns(UserWarning, match="did you mean intra_op_num_threads"):
+        ours.SessionOptions().intra_op_threads = 1

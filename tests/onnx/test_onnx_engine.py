@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
@@ -10,15 +11,18 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from planish.errors import PlanishError
-from planish.onnx import Model, load
+from planish.onnx import InferenceSession, Model, load
 from planish.onnx.registry import Unsupported
 
 F32, I64 = TensorProto.FLOAT, TensorProto.INT64
 
 
+HEADER = '<ir_version: 10, opset_import: ["" : 21]>\n'
+
+
 def parsed(text: str, *, native: bool = False, **constants: np.ndarray) -> Model:
     """A model in ONNX's own text form; named constants become initialisers."""
-    proto = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]>\n' + text)
+    proto = onnx.parser.parse_model(HEADER + text)
     proto.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
     return Model(proto, interpret=not native)
 
@@ -334,6 +338,17 @@ def test_outputs_by_name_and_inputs_by_keyword():
         model(x=np.array([1.0, 2.0]))
     with pytest.raises(PlanishError, match=r"is given float32\[3\]"):
         model(x=array(1, 2, 3))
+
+
+def test_inputs_without_names_are_one_clear_error():
+    text = "agraph (float[2] x) => (float[2] y) { y = Neg(x) }"
+    session = InferenceSession(onnx.parser.parse_model(HEADER + text).SerializeToString())
+    unnamed: Any = [array(1, 2)]
+    for run in (parsed(text).run, session.run):
+        with pytest.raises(PlanishError, match=r"inputs are given by name, not as a list.*a dict with x"):
+            run(None, unnamed)
+    with pytest.raises(PlanishError, match="by name"):
+        session.run_async(None, unnamed, lambda *_: None)
 
 
 def test_random_numbers_are_drawn_anew_on_every_run():

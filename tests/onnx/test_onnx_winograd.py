@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from planish import dtypes, target
 from planish.config import settings
 from planish.onnx import kept_tapes, load
-from planish.onnx.interpolation import interpolated, interpolation
+from planish.ptir.library.interpolated_convolution import interpolated, interpolation
 from planish.ptir.ops.contract import ConvolutionAttrs
 
 RNG = np.random.default_rng(18)

@@ -14,8 +14,8 @@ from planish import compiler
 from planish.compiler.grids import grid_of
 from planish.config import settings
 from planish.dtypes import AddrSpace
+from planish.llir.makers import owners_of
 from planish.llir.program import EndLoop, Load, Loop
-from planish.llir.voting import owners_of
 from planish.nn import functional
 from planish.target import TARGETS
 

@@ -17,10 +17,6 @@ def types_of(arrays):
     return [TensorType(dtypes.from_numpy(np.asarray(a).dtype), np.asarray(a).shape) for a in arrays]
 
 
-def no_region(index, arguments):
-    raise AssertionError("an op without regions ran one")
-
-
 def by_name(dtype_set) -> list[DType]:
     """The dtypes of a class in a fixed order, for test ids."""
     return sorted(dtype_set, key=lambda d: d.name)
@@ -28,7 +24,7 @@ def by_name(dtype_set) -> list[DType]:
 
 def evaluate(op, operands, attrs, types):
     """Evaluation alone, for types that arrays do not show (quantised, dynamic)."""
-    return op.evaluate([np.asarray(x) for x in operands], attrs, types, no_region)
+    return op.evaluate([np.asarray(x) for x in operands], attrs, types)
 
 
 def run_all(op, *operands, attrs=ops.NO_ATTRS):
@@ -36,7 +32,7 @@ def run_all(op, *operands, attrs=ops.NO_ATTRS):
     arrays = [np.asarray(a) for a in operands]
     before = [a.tobytes() for a in arrays]
     inferred = op.result_types(types_of(arrays), attrs)
-    results = op.evaluate(arrays, attrs, inferred, no_region)
+    results = op.evaluate(arrays, attrs, inferred)
     assert len(results) == len(inferred)
     for result, wanted in zip(results, inferred, strict=True):
         assert isinstance(result, np.ndarray)

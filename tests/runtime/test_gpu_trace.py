@@ -15,7 +15,7 @@ from planish.runtime.cuda import trace
 from planish.runtime.cuda.trace import COPY, Choice, Item, KernelLaunch, LaunchLoop, Word, follow
 from planish.runtime.plan import PlanState, Unless, run
 from planish.schedule import plan as planned
-from planish.schedule.plan import Buffer, Plan, Role
+from planish.schedule.plan import Plan, PlanBuffer, Role
 
 Words = NDArray[np.int64]
 _SIZE, _TURNS = 3, 4
@@ -48,7 +48,7 @@ def _steps(rng: random.Random, depth: int, inside: bool) -> list[planned.Step]:
             body = [
                 planned.View(VIEW, SEQUENCE, f"i{depth}"),
                 planned.Launch(_MIX, (a + 1, a, VIEW)),
-                planned.Swap(a, a + 1),
+                planned.SwapPointers(a, a + 1),
             ]
             body += _steps(rng, 0, inside=True)
             found.append(
@@ -58,10 +58,10 @@ def _steps(rng: random.Random, depth: int, inside: bool) -> list[planned.Step]:
             body = [
                 *_steps(rng, depth - 1, inside=True),
                 planned.Launch(_COUNT, (NEXT, COUNTER)),
-                planned.Swap(COUNTER, NEXT),
+                planned.SwapPointers(COUNTER, NEXT),
             ]
             if rng.random() < 0.5:
-                body += [planned.Launch(_MIX, (a + 1, a, b)), planned.Swap(a, a + 1)]
+                body += [planned.Launch(_MIX, (a + 1, a, b)), planned.SwapPointers(a, a + 1)]
             found += [
                 planned.Launch(_ZERO, (COUNTER,)),
                 planned.While((planned.Launch(_BELOW, (FLAG, COUNTER, SEQUENCE)),), FLAG, tuple(body)),
@@ -74,7 +74,7 @@ def _steps(rng: random.Random, depth: int, inside: bool) -> list[planned.Step]:
 
 
 def _assembled(rng: random.Random) -> Assembled:
-    buffers = tuple(Buffer(dtypes.int64, size, Role.ARENA) for size in _SIZES)
+    buffers = tuple(PlanBuffer(dtypes.int64, size, Role.ARENA) for size in _SIZES)
     plan = Plan(tuple(_steps(rng, 2, inside=False)), (), buffers, (), ())
     return assemble(plan, [()] * len(KERNELS), ())
 

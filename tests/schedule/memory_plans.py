@@ -23,16 +23,16 @@ from planish.ptir.types import tensor
 from planish.runtime.plan import KernelCall
 from planish.schedule.plan import (
     Branch,
-    Buffer,
     Copy,
     For,
     Kernel,
     Launch,
     Plan,
+    PlanBuffer,
     Role,
     Step,
     Steps,
-    Swap,
+    SwapPointers,
     View,
     While,
 )
@@ -74,7 +74,7 @@ class Random:
 
     rng: random.Random
     table: Table
-    buffers: list[Buffer] = field(default_factory=list)
+    buffers: list[PlanBuffer] = field(default_factory=list)
     kernels: dict[tuple[str, int], int] = field(default_factory=dict)
     made: list[Kernel] = field(default_factory=list)
     calls: list[KernelCall] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Random:
 
     def buffer(self, size: int, role: Role = Role.ARENA, position: int = 0, dtype: str = "f32") -> int:
         donated = role is Role.PARAMETER and position > 0 and self.rng.random() < 0.5
-        self.buffers.append(Buffer(dtypes.parse(dtype), size, role, position, donated=donated))
+        self.buffers.append(PlanBuffer(dtypes.parse(dtype), size, role, position, donated=donated))
         return len(self.buffers) - 1
 
     def size(self, buffer: int) -> int:
@@ -209,7 +209,7 @@ class Random:
         for old, new in carried:
             self.seen.append(old)  # once more: the next value is most often made of the last
             self.write(new)
-        self.block += [Swap(old, new) for old, new in carried]
+        self.block += [SwapPointers(old, new) for old, new in carried]
 
     def repeat(self) -> None:
         count, size = self.rng.randint(0, 3), self.rng.choice((1, 5))
@@ -253,7 +253,7 @@ class Random:
         def finish() -> None:
             self.block.append(Launch(self.decrease(), (following, count)))
             self.advance(carried)
-            self.block.append(Swap(count, following))
+            self.block.append(SwapPointers(count, following))
 
         around = [count, *(old for old, _ in carried)]
         condition = self.inside(self.rng.randint(0, 1), decide, around)

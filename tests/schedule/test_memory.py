@@ -10,7 +10,7 @@ from planish.errors import InternalError, LoweringError
 from planish.schedule import liveness, memory, sharing
 from planish.schedule.memory import Memory, layout, pack
 from planish.schedule.overwriting import written
-from planish.schedule.plan import Buffer, Plan, Role
+from planish.schedule.plan import Plan, PlanBuffer, Role
 from planish.schedule.sharing import share
 from planish.schedule.verify import verify
 from planish.uop.node import Table
@@ -128,14 +128,14 @@ def test_pack_fills_the_gap_that_fits_best():
 
 
 def test_sizes_beyond_64_bits_are_refused():
-    big = Buffer(dtypes.float64, 2**61, Role.PARAMETER)
+    big = PlanBuffer(dtypes.float64, 2**61, Role.PARAMETER)
     plan = Plan((), (), (big,), (), ())
     with pytest.raises(LoweringError, match="beyond 64 bits"):
         layout(plan, share(plan))
     apart = memory.Sharing(
         tuple(memory.ArenaBlock((number,), 0, 1) for number in range(3)), {}, (), (), frozenset()
     )
-    half = Plan((), (), (Buffer(dtypes.float64, 2**59, Role.ARENA),) * 3, (), ())
+    half = Plan((), (), (PlanBuffer(dtypes.float64, 2**59, Role.ARENA),) * 3, (), ())
     with pytest.raises(LoweringError, match=r"arena of .* beyond 64 bits"):
         layout(half, apart)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planish import compiler, ptir
 from planish.errors import DTypeError, GraphError, LoweringError, PassError, ShapeError
 from planish.ptir import ops
-from planish.schedule.plan import Copy, For, Host, Launch, Swap, View, walk
+from planish.schedule.plan import Copy, For, Host, Launch, SwapPointers, View, walk
 
 Array = NDArray[Any]
 
@@ -108,7 +108,7 @@ func @main(%a: tensor<f32, 3>, %b: tensor<f32, 3>, %n: tensor<i32>) -> (tensor<f
         *[(numbers(3), numbers(3, seed=1), count(n)) for n in (0, 1, 2, 3, 4)],
     )
     # only a is still needed when its next value is made: the others take theirs in place
-    assert steps_in(lowered, Swap) == 1
+    assert steps_in(lowered, SwapPointers) == 1
 
 
 def test_a_carry_that_does_not_change_has_one_buffer():
@@ -130,7 +130,7 @@ func @main(%a: tensor<f32, 3>, %n: tensor<i32>) -> (tensor<f32, 3>, tensor<i32>)
         (numbers(3), count(0)),
         passes=None,
     )
-    assert steps_in(lowered, Swap) == 0  # the count is that of the plan
+    assert steps_in(lowered, SwapPointers) == 0  # the count is that of the plan
     assert steps_in(lowered, Copy) == 1
 
 

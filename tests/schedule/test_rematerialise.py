@@ -137,6 +137,34 @@ def test_stencils_are_right(steps: int, size: int) -> None:
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-6)
 
 
+def attracted(p: Tensor, v: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """Bodies that every other one draws towards itself."""
+    for _ in range(steps):
+        d = p[None] - p[:, None]
+        near = pn.sum(d * d, axis=-1) + 1e-2
+        v = v + 1e-3 * pn.sum(d / (near * pn.sqrt(near))[:, :, None], axis=1)
+        p = p + 1e-3 * v
+    return p, v
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_what_is_paired_with_itself_needs_nothing_of_a_pair_in_memory(steps: int) -> None:
+    """A sum whose results are paired is one kernel's, so that only that one needs what it sums up; and every step is the same kernels."""
+    count = 150
+    p = np.random.default_rng(steps).standard_normal((count, 3)).astype(np.float32)
+    exe = pn.jit(lambda p, v: attracted(p, v, steps)).lower(pn.asarray(p), pn.asarray(p)).compile()
+    assert (exe.cost.launches, len(exe.kernels)) == (2 * steps, 2)
+    assert "needed again" not in exe.why()
+    x = v = p.astype(np.float64)
+    for _ in range(steps):
+        d = x[None] - x[:, None]
+        near = np.sum(d * d, -1) + 1e-2
+        v = v + 1e-3 * np.sum(d / (near * np.sqrt(near))[:, :, None], 1)
+        x = x + 1e-3 * v
+    for own, meant in zip(exe(pn.asarray(p), pn.asarray(p)), (x, v), strict=True):
+        np.testing.assert_allclose(np.asarray(own), meant, rtol=1e-4, atol=1e-5)
+
+
 def test_both_costs_are_told() -> None:
     text = pn.jit(lambda x: relaxed(x, 3)).lower(pn.zeros((1000, 1000))).compile().why()
     assert "needed again: 4 places of a kernel need it: computed again " in text

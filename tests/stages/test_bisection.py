@@ -10,7 +10,7 @@ import pytest
 from planish import dtypes
 from planish.stages import pipeline
 from planish.stages.bisection import close, difference, first_wrong, outputs_of
-from planish.stages.pipeline import LINE_STAGES, STAGES, Machine, Stage
+from planish.stages.pipeline import LINE_STAGES, STAGES, Machine, PipelineStage
 from planish.target import TARGETS
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import Table, UOp
@@ -62,10 +62,10 @@ def test_a_kernel_that_is_right_has_no_finding():
 def plant(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Add the wrong rules to a stage."""
 
-    def graphs(stage: Stage) -> Stage:
+    def graphs(stage: PipelineStage) -> PipelineStage:
         return stage._replace(run=lambda sink, machine: rewrite(stage.run(sink, machine), WRONG))
 
-    def lines(stage: Stage) -> Stage:
+    def lines(stage: PipelineStage) -> PipelineStage:
         return stage._replace(run=lambda lines, machine: line_rewrite(stage.run(lines, machine), WRONG))
 
     monkeypatch.setattr(pipeline, "STAGES", tuple(graphs(s) if s.number == number else s for s in STAGES))

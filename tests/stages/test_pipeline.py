@@ -56,7 +56,7 @@ def test_every_stage_is_a_module_of_its_own():
 
 
 @pytest.mark.parametrize("stage", [*STAGES, *LINE_STAGES], ids=lambda stage: stage.name)
-def test_the_matchers_of_a_stage_exist_by_name(stage: pipeline.Stage):
+def test_the_matchers_of_a_stage_exist_by_name(stage: pipeline.PipelineStage):
     (path,) = ROOT.glob(f"*/s{stage.number:02}_*.py")
     module = importlib.import_module(f"planish.stages.{path.parent.name}.{path.stem}")
     known = {m.name: m for m in vars(module).values() if isinstance(m, Matcher)}
@@ -142,7 +142,7 @@ def test_what_cannot_be_left_out_is_refused(text: str, message: str):
 
 
 @pytest.mark.parametrize("stage", OPTIONAL, ids=lambda stage: stage.name)
-def test_without_an_optional_stage_results_are_the_same(stage: pipeline.Stage):
+def test_without_an_optional_stage_results_are_the_same(stage: pipeline.PipelineStage):
     for seed in range(4):
         with Table() as t:
             sink = kernel(t) if not seed else random_kernel(random.Random(seed), t)

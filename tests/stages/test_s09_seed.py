@@ -13,7 +13,7 @@ from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS
 from planish.uop.interpret import interpret
 from planish.uop.node import Table, UOp
-from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
+from planish.uop.ops import Axis, AxisType, Bufferize, Ops, UnrolledLanes
 from planish.uop.symbolic import sym
 from planish.uop.text import print_graph
 from tests.conftest import Golden
@@ -36,7 +36,7 @@ def test_a_marked_range_becomes_its_numbers(t: Table, size: int) -> None:
         assert found is not None
         assert found.op is Ops.UNROLL
         assert found.src[0] is t.vconst(range(size))
-        assert found.arg == Lanes((((1,), size),))
+        assert found.arg == UnrolledLanes((((1,), size),))
     assert pm_pre_expander(t.range(size, 1)) is None
 
 

@@ -337,9 +337,9 @@ def test_any_pattern_of_lanes_is_loaded_right(seed: int) -> None:
 
 
 def _axis(lanes: int) -> object:
-    from planish.uop.ops import Lanes
+    from planish.uop.ops import UnrolledLanes
 
-    return Lanes((((5,), lanes),))
+    return UnrolledLanes((((5,), lanes),))
 
 
 def _gate(at: UOp) -> int | None:
@@ -400,3 +400,37 @@ def test_places_of_a_tile_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) ->
         assert len(accesses(cut, Ops.STORE)) == 24
     assert len(bases) == 3  # of both operands and the result: that of the accumulators is 0
     assert len(places) == len(set(places))
+
+
+def test_loops_around_a_tile_are_one_number_for_all_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lanes of a register tile differ by are constants: no list of factors is kept for a loop."""
+    found: list[lane_accesses.LanePlaces] = []
+    lanes_of = lane_accesses._lanes_of
+
+    def looked_at(place: UOp, forms: lane_forms.Forms) -> lane_accesses.LanePlaces:
+        found.append(lanes_of(place, forms))
+        return found[-1]
+
+    monkeypatch.setattr(lane_accesses, "_lanes_of", looked_at)
+    with Table() as t:
+        devectorized(tiled(t, 1200, 4096, 64, 12, 32), V4)
+        assert [len(each.form.common) for each in found if each.form.common]
+        assert not any(each.form.terms for each in found)
+
+
+def test_sums_with_different_factors_are_summed_lane_by_lane() -> None:
+    with Table() as t:
+        a, b = t.variable("a", 0, 9), t.variable("b", 0, 9)
+        of = lane_forms.of_scalars
+        apart, alike = of([a * 2, a * 3 + 1]), of([a + b, a + b + 5])
+        assert (apart.common, apart.terms, apart.constants) == ({}, {a: [2, 3]}, [0, 1])
+        assert (alike.common, alike.terms, alike.constants) == ({a: 1, b: 1}, {}, [0, 5])
+        both = (apart.plus(alike, -1), alike.plus(apart, 1))
+        assert [(each.common, each.terms, each.constants) for each in both] == [
+            ({b: -1}, {a: [1, 2]}, [0, -4]),
+            ({b: 1}, {a: [3, 4]}, [0, 6]),
+        ]
+        assert alike.times([2, 2]) == ({a: 2, b: 2}, {}, [0, 10])
+        assert alike.times([1, 2]) == ({}, {a: [1, 2], b: [1, 2]}, [0, 10])
+        assert lane_forms._joined([alike, apart]) == ({}, {a: [1, 1, 2, 3], b: [1, 1, 0, 0]}, [0, 5, 0, 1])
+        assert apart.chosen((1, 1)).bases() == [(3,), (3,)]

@@ -22,7 +22,7 @@ from planish.target import TARGETS, Target
 from planish.uop.nest import axes_of
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType, Ops
-from planish.uop.products import products, why_not
+from planish.uop.products import nearly, products, why_not
 from planish.uop.tensor_cores import CORES, MATRICES, Core
 from tests.placed import Action, ActionKind
 
@@ -355,6 +355,22 @@ def test_sums_that_are_no_matrix_products_are_not_read_as_such() -> None:
             sink = t.sink(out.index(i).store(value).end(i))
             assert products(sink, F16) == []
             assert reason in why_not(sink, F16)
+
+
+def test_an_axis_that_a_scan_runs_along_is_no_axis_of_a_tile() -> None:
+    """Threads of a core have elements of a tile in an order of their own."""
+    with Table() as t:
+        x, y, out = t.param(1, F16.inputs, 512), t.param(2, F16.inputs, 256), t.param(0, F16.output, 128)
+        i, j, r = t.range(16, 0), t.range(8, 1), t.range(32, 2, AxisType.REDUCE)
+        total = (x.index(i * 32 + r).cast(F16.output) * y.index(r * 8 + j).cast(F16.output)).reduce(
+            Ops.ADD, r
+        )
+        for along in (i, j):
+            scan = t.make(Ops.SCAN, F16.output, (total, along), Ops.ADD)
+            sink = t.sink(out.index(i * 8 + j).store(scan).end(i, j))
+            assert products(sink, F16) == []
+            assert nearly(sink, F16) == []
+            assert "a SCAN runs along" in why_not(sink, F16)
 
 
 def test_conditions_on_products_move_to_both_factors() -> None:

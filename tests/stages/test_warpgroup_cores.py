@@ -25,8 +25,7 @@ from planish.target import TARGETS
 from planish.uop.interpret import ExecutionError, interpret
 from planish.uop.nest import axes_of, name_of
 from planish.uop.node import Table, UOp
-from planish.uop.ops import Ops
-from planish.uop.ops import TensorCore as Arg
+from planish.uop.ops import Ops, TensorCoreOp
 from planish.uop.products import nearly
 from planish.uop.rewrite import substitute
 from planish.uop.tensor_cores import CORES, Core
@@ -193,7 +192,7 @@ def _without(node: UOp) -> UOp:
 
 
 def _waits_for_less(node: UOp) -> UOp:
-    return node.replace(arg=cast("Arg", node.arg)._replace(pending=2))
+    return node.replace(arg=cast("TensorCoreOp", node.arg)._replace(pending=2))
 
 
 @pytest.mark.parametrize(

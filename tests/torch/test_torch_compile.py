@@ -266,6 +266,8 @@ BY_GROUPS = {
     "maxima of segments": lambda x: torch.segment_reduce(x, "max", offsets=torch.tensor([0, 3, 6])),
     "segments of rows": lambda x: torch.segment_reduce(x, "min", lengths=torch.tensor([[2, 2]] * 6), axis=1),
     "a histogram of two columns": lambda x: torch.histogramdd(x[:, :2], bins=[3, 2])[0],
+    "a histogram about one place": lambda x: torch.histogram(x, 3, range=(0.25, 0.25))[0],
+    "columns about one place each": lambda x: torch.histogramdd(x[:, :2], bins=[3, 2], range=[0.25, 0.25, -0.5, -0.5])[0],
     "its density in a range": lambda x: torch.histogramdd(x[:, :2], bins=[3, 2], range=[-1.0, 1.0, -2.0, 0.5], density=True)[0],
     "a hash of rows": lambda x: torch.hash_tensor(x, 1),
     "reflections": lambda x: torch.ormqr(*torch.geqrf(x), x, True, True),

@@ -221,3 +221,16 @@ def test_images_that_are_looked_at_in_another_order_are_kept_as_they_are_compute
     assert images
     for form in images:
         assert form.order == (None if form.shape[-1] == 32 else (0, 2, 3, 1))
+
+
+def test_tokens_of_checks_are_no_results_that_backward_reads():
+    a, b = (torch.randn(3, n, generator=torch.Generator().manual_seed(n)) for n in (3, 2))
+
+    def slopes(function):
+        given = [x.clone().requires_grad_() for x in (a, b)]
+        function(*given).sum().backward()
+        return [x.grad for x in given]
+
+    solve = torch.compile(torch.linalg.solve, backend="planish", options={"device": "interpreter"})
+    for ours, theirs in zip(slopes(solve), slopes(torch.linalg.solve), strict=True):
+        torch.testing.assert_close(ours, theirs)

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import planish.torch  # noqa: E402
-from planish.torch import partition, running, segment_views  # noqa: E402
+from planish.torch import partition, running, views  # noqa: E402
 
 
 def attention() -> Any:
@@ -85,7 +85,7 @@ def test_what_nobody_sees_is_not_computed() -> None:
     given.meta["val"] = nodes[0].meta["val"] = torch.empty(4, 8)
     nodes[1].meta["val"] = torch.empty(4, 8)[:, :1]
     segment = partition.segment_of(nodes)
-    assert segment_views.views_of_segment(segment) == {}
+    assert views.views_of_segment(segment) == {}
 
 
 def test_a_sum_with_a_bias_is_rounded_once() -> None:

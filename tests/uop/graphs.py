@@ -19,10 +19,10 @@ from planish.uop.ops import (
     Combine,
     DTypeLaw,
     Exchange,
-    Lanes,
     Ops,
     ReduceAxes,
-    TensorCore,
+    TensorCoreOp,
+    UnrolledLanes,
 )
 
 f32, i32, index = dtypes.float32, dtypes.int32, dtypes.index
@@ -60,7 +60,7 @@ def specimens(t: Table) -> list[UOp]:
     store = place.store(value)
     condition = t.make(Ops.IF, dtypes.void, (flag, store))
     tensor = t.make(Ops.BUFFER, f32, (), 3)
-    axes = Lanes((((0,), 2), ((1, 0), 2)))
+    axes = UnrolledLanes((((0,), 2), ((1, 0), 2)))
     made = [
         t.sink(store),
         t.make(Ops.GROUP, dtypes.void, (store,)),
@@ -116,7 +116,7 @@ def specimens(t: Table) -> list[UOp]:
         place.prefetch(2),
         t.make(Ops.UNROLL, f32, (wide,), axes),
         t.make(Ops.CONTRACT, f32.vec(4), (scalar,), axes),
-        t.make(Ops.CONTRACT, f32, (scalar,), Lanes(())),
+        t.make(Ops.CONTRACT, f32, (scalar,), UnrolledLanes(())),
         wide.gep(3, 0),
         t.make(Ops.VECTORIZE, f32.vec(2), (scalar, value)),
         t.make(Ops.CAT, f32.vec(8), (wide, t.const(1.0, f32.vec(4)))),
@@ -125,8 +125,8 @@ def specimens(t: Table) -> list[UOp]:
         t.make(Ops.ANY, dtypes.bool_, (wide < t.const(1.0, f32.vec(4)),)),
         t.make(Ops.COMBINE, f32, (value, t.range(32, 7, AxisType.WARP)), Combine(Ops.ADD, 32)),
         t.make(Ops.COMBINE, f32.vec(4), (wide,), Combine(Ops.MAX, 8)),
-        t.make(Ops.WMMA, f32.vec(4), (wide, wide, wide), TensorCore("mma.sync m16n8k16", (16, 8, 16))),
-        t.make(Ops.WMMA, f32.vec(4), (value, value, wide, r), TensorCore("wgmma", (64, 8, 64), 1)),
+        t.make(Ops.WMMA, f32.vec(4), (wide, wide, wide), TensorCoreOp("mma.sync m16n8k16", (16, 8, 16))),
+        t.make(Ops.WMMA, f32.vec(4), (value, value, wide, r), TensorCoreOp("wgmma", (64, 8, 64), 1)),
         t.make(Ops.FINISH, f32.vec(4), (wide,)),
         condition,
         t.make(Ops.ENDIF, dtypes.void, (condition,)),

@@ -15,7 +15,7 @@ from planish.errors import GraphError
 from planish.uop import arithmetic, bounds
 from planish.uop.evaluate import evaluate
 from planish.uop.node import Table, UOp
-from planish.uop.ops import Lanes, Ops
+from planish.uop.ops import Ops, UnrolledLanes
 from tests.uop.integers import BINARY, UNARY
 
 DOMAIN = range(-5, 7)
@@ -197,7 +197,7 @@ def test_lanes(t):
     both = t.make(Ops.CAT, dtypes.index.vec(4), (pair, pair + pair))
     assert both.bounds == (0, 40)
     assert both.gep(0).bounds == (0, 40)
-    spread = t.make(Ops.UNROLL, dtypes.index, (pair,), Lanes((((0,), 2),)))
+    spread = t.make(Ops.UNROLL, dtypes.index, (pair,), UnrolledLanes((((0,), 2),)))
     assert spread.bounds == (0, 20)
 
 

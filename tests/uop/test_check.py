@@ -13,11 +13,11 @@ from planish.uop import (
     Axis,
     AxisType,
     Bufferize,
-    Lanes,
     Ops,
     ReduceAxes,
     Table,
-    TensorCore,
+    TensorCoreOp,
+    UnrolledLanes,
     Variable,
 )
 from planish.uop.ops import BINARY, COMMUTATIVE, COMPARISONS, MOVEMENT, REDUCIBLE, UNARY, DTypeLaw
@@ -58,7 +58,7 @@ MALFORMED = [
     ("after alone", Ops.AFTER, f32, "f", None, r"AFTER\(x effect\+\): given 1 sources"),
     ("range none", Ops.RANGE, index, "", Axis((0,), AxisType.LOOP), r"RANGE\(bound after\*\): given 0 sources"),
     ("vectorize none", Ops.VECTORIZE, f32, "", None, r"VECTORIZE\(lane\+\): given 0 sources"),
-    ("wmma two", Ops.WMMA, f32, "v v", TensorCore("t", (1, 1, 1)), r"WMMA\(a b c thread\?\): given 2 sources"),
+    ("wmma two", Ops.WMMA, f32, "v v", TensorCoreOp("t", (1, 1, 1)), r"WMMA\(a b c thread\?\): given 2 sources"),
     # dtypes
     ("mixed widths", Ops.ADD, i64, "i j", None, "sources of dtype i32, i64 do not make i64"),
     ("index with i32", Ops.MUL, index, "n i", None, "sources of dtype index, i32 do not make index"),
@@ -96,7 +96,7 @@ MALFORMED = [
     ("cast lanes", Ops.CAST, f32, "v", None, "keeps the number of lanes: f32x4 to f32"),
     ("cast effect", Ops.CAST, f32, "store", None, "there is no value to convert: void to f32"),
     ("bitcast size", Ops.BITCAST, i64, "f", None, "f32 and i64 differ in size"),
-    ("unroll count", Ops.UNROLL, f32, "v", Lanes((((0,), 3),)), "3 positions do not relate f32x4 and f32"),
+    ("unroll count", Ops.UNROLL, f32, "v", UnrolledLanes((((0,), 3),)), "3 positions do not relate f32x4 and f32"),
     ("define value", Ops.DEFINE_GLOBAL, f32, "", 0, "its dtype must be a pointer, not f32"),
     ("variable float", Ops.DEFINE_VAR, f32, "", Variable("v", 0, 1), "is one integer or index, not f32"),
     ("invalid float", Ops.INVALID, f32, "", None, "stands for an index, it cannot be f32"),
@@ -123,8 +123,8 @@ MALFORMED = [
     ("reduce axis op", Ops.REDUCE_AXIS, f32, "x", ReduceAxes(Ops.SUB, (0,)), "ReduceAxes of a reducing op and axes"),
     ("bufferize str", Ops.BUFFERIZE, f32.ptr(10), "f r", "local", "arg must be Bufferize, not str 'local'"),
     ("gep int", Ops.GEP, f32, "v", 0, "arg must be tuple, not int 0"),
-    ("lanes", Ops.CONTRACT, f32, "f", Lanes(((0, 4),)), r"Lanes of \(axis path, size\) pairs"),  # type: ignore[arg-type]
-    ("tensor core", Ops.WMMA, f32, "f f f", TensorCore("t", (1, 2)), "three sizes"),  # type: ignore[arg-type]
+    ("lanes", Ops.CONTRACT, f32, "f", UnrolledLanes(((0, 4),)), r"Lanes of \(axis path, size\) pairs"),  # type: ignore[arg-type]
+    ("tensor core", Ops.WMMA, f32, "f f f", TensorCoreOp("t", (1, 2)), "three sizes"),  # type: ignore[arg-type]
     ("store hint", Ops.STORE, void, "place f", 1, "arg must be str or nothing, not int 1"),
 ]  # fmt: skip
 
@@ -208,4 +208,4 @@ def test_axis_types_have_a_letter_and_an_order_each():
     assert nest[-2:] == [AxisType.REDUCE, AxisType.UNROLL]
     assert str(Axis((3, 0), AxisType.REDUCE)) == "R3_0"
     assert Bufferize() == Bufferize("global", removable=True)
-    assert Lanes((((0,), 4), ((1,), 2))).total == 8
+    assert UnrolledLanes((((0,), 4), ((1,), 2))).total == 8

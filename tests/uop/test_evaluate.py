@@ -15,7 +15,7 @@ from planish.dtypes import DType, float_format
 from planish.errors import GraphError
 from planish.uop.evaluate import constant_value, evaluate
 from planish.uop.node import Table, UOp
-from planish.uop.ops import Lanes, Ops
+from planish.uop.ops import Ops, UnrolledLanes
 from tests.uop.integers import BINARY, UNARY
 
 INTS = [dtypes.int4, dtypes.uint4, dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64]  # fmt: skip
@@ -312,7 +312,7 @@ def test_lanes(t):
 
 
 def test_unroll_and_contract_are_inverse(t):
-    axes = Lanes((((0,), 2), ((1,), 3)))
+    axes = UnrolledLanes((((0,), 2), ((1,), 3)))
     lanes = t.vconst(range(6))
     spread = t.make(Ops.UNROLL, dtypes.index, (lanes,), axes)
     assert evaluate(spread, {}).tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -324,9 +324,9 @@ def test_unroll_and_contract_are_inverse(t):
         8,
         10,
     ]
-    turned = t.make(Ops.CONTRACT, dtypes.index.vec(6), (spread,), Lanes((((1,), 3), ((0,), 2))))
+    turned = t.make(Ops.CONTRACT, dtypes.index.vec(6), (spread,), UnrolledLanes((((1,), 3), ((0,), 2))))
     assert evaluate(turned, {}).ravel().tolist() == [0, 3, 1, 4, 2, 5]
-    inner = t.make(Ops.CONTRACT, dtypes.index.vec(3), (spread,), Lanes((((1,), 3),)))
+    inner = t.make(Ops.CONTRACT, dtypes.index.vec(3), (spread,), UnrolledLanes((((1,), 3),)))
     assert evaluate(inner, {}).reshape(2, 3).tolist() == [[0, 1, 2], [3, 4, 5]]
 
 

@@ -15,7 +15,7 @@ from planish.errors import DTypeError, ShapeError, VerifyError
 from planish.uop.interpret import interpret
 from planish.uop.machine.loops import make_plan
 from planish.uop.node import Table, UOp
-from planish.uop.ops import Axis, AxisType, Bufferize, Combine, Lanes, Ops, TensorCore
+from planish.uop.ops import Axis, AxisType, Bufferize, Combine, Ops, TensorCoreOp, UnrolledLanes
 from planish.uop.tensor_cores import CORES, MATRICES
 
 Array = NDArray[Any]
@@ -150,10 +150,10 @@ def test_gates_and_invalid_indices(t: Table):
 
 
 def test_unrolled_axes(t: Table):
-    u = t.make(Ops.UNROLL, index, (t.vconst(range(4)),), Lanes((((1,), 4),)))
+    u = t.make(Ops.UNROLL, index, (t.vconst(range(4)),), UnrolledLanes((((1,), 4),)))
     i = t.range(2, 0)
     x = t.param(1, f32, 8).index(i * 4 + u)
-    wide = t.make(Ops.CONTRACT, f32.vec(4), (x,), Lanes((((1,), 4),)))
+    wide = t.make(Ops.CONTRACT, f32.vec(4), (x,), UnrolledLanes((((1,), 4),)))
     total = t.make(Ops.REDUCE, f32, (wide,), Ops.ADD)
     stores = t.param(0, f32, 10).index(i * 4 + u).store(x * 2.0).end(i)
     sums = t.param(2, f32, 2).index(i).store(total)
@@ -401,7 +401,7 @@ def test_local_ranges_share_memory_before_they_are_threads(t: Table):
 
 def test_tiles_of_one_thread(t: Table):
     """A tensor core that nobody described is row-major in the lanes of one thread."""
-    core = TensorCore("rows", (2, 2, 3))
+    core = TensorCoreOp("rows", (2, 2, 3))
     a, b = load(place(t.param(1, f32, 6), t.const(0)), f32.vec(6)), load(place(t.param(2, f32, 6), t.const(0)), f32.vec(6))  # fmt: skip
     product = t.make(Ops.WMMA, f32.vec(4), (a, b, t.const(1.0, f32.vec(4))), core)
     sink = t.sink(place(t.param(0, f32, 4), t.const(0)).store(product))

@@ -22,6 +22,7 @@ from planish.uop import (
     rewrite,
     rule,
 )
+from planish.uop import matcher as matchers
 from planish.uop.node import form_of
 from planish.uop.pattern import FLOAT, INDEX
 from tests.uop.graphs import random_graph, specimens
@@ -235,3 +236,21 @@ def test_two_listeners_both_listen():
     )
     assert first == second == [(ZERO, a + 0, a)]
     assert watch.rules[ZERO].hits == 1
+
+
+def test_ops_of_no_rule_are_not_held_to_any(monkeypatch):
+    asked = []
+
+    def watched(variants, form):
+        asked.append(form)
+        return []
+
+    monkeypatch.setattr(matchers, "fitting", watched)
+    m = Matcher("m", [ZERO])
+    _t, a, b = leaves()
+    assert m(a * b) is None
+    assert m(-a) is None
+    assert not asked
+    assert m(a + b) is None
+    assert asked == [(a + b).form]
+    assert m.decisions == {each.form: () for each in (a * b, -a, a + b)}

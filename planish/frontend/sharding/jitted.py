@@ -37,6 +37,7 @@ from planish.ptir.ops.collective import MeshLayout, SpecAxes, group_size, transp
 from planish.ptir.passes import DEFAULT_PIPELINE, PassManager
 from planish.ptir.sharding.partition import partition
 from planish.ptir.sharding.propagate import propagate, write
+from planish.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     from planish.ptir.passes import Passes
@@ -123,6 +124,7 @@ class ShardedFunction:
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
+    @short_tracebacks
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args = (*self._bound, *args)
         if current_scope() is not None:

@@ -30,6 +30,7 @@ from planish.frontend.storage import Array, Storage, fetched, host
 from planish.frontend.tensor.methods import ArrayMethods
 from planish.frontend.tensor.operators import BinaryOperator, UnaryOperator, operators
 from planish.ptir.types import TensorType, product
+from planish.tracebacks import short_tracebacks, shorten
 
 if TYPE_CHECKING:
     from types import EllipsisType
@@ -151,6 +152,7 @@ class Tensor(ArrayMethods):
 
     # --- elements ---
 
+    @short_tracebacks
     def realize(self) -> Tensor:
         """Compute the elements now; the same tensor."""
         SESSION.evaluate((self._value,))
@@ -173,10 +175,12 @@ class Tensor(ArrayMethods):
         """The elements where they are in the host's memory already: what is known of a program before it runs."""
         return host(self._value.storage)
 
+    @short_tracebacks
     def numpy(self) -> Array:
         """The elements, in an array of their own."""
         return self._elements("numpy").copy()
 
+    @short_tracebacks
     def item(self, *at: int) -> Scalar:
         """The only element as a Python number, or the one at an index: along each axis, or in row-major order."""
         if at:
@@ -189,6 +193,7 @@ class Tensor(ArrayMethods):
             )
         return functions.python_number(self._elements("item").reshape(()), self.dtype)
 
+    @short_tracebacks
     def tolist(self) -> Nested:
         """The elements as nested lists of Python numbers."""
         return functions.python_list(self._elements("tolist"), self.dtype)
@@ -208,21 +213,27 @@ class Tensor(ArrayMethods):
             )
         return functions.python_number(self._elements(what), self.dtype)
 
+    @short_tracebacks
     def __bool__(self) -> bool:
         return bool(self._scalar("bool", True))
 
+    @short_tracebacks
     def __int__(self) -> int:
         return int(cast("float", self._scalar("int", not self.dtype.is_complex)))
 
+    @short_tracebacks
     def __float__(self) -> float:
         return float(cast("float", self._scalar("float", not self.dtype.is_complex)))
 
+    @short_tracebacks
     def __complex__(self) -> complex:
         return complex(self._scalar("complex", True))
 
+    @short_tracebacks
     def __index__(self) -> int:
         return operator.index(cast("int", self._scalar("index", self.dtype.is_int)))
 
+    @short_tracebacks
     def __len__(self) -> int:
         if self.ndim == 0:
             raise DTypeError.at_caller("len() of a tensor without axes")
@@ -233,6 +244,7 @@ class Tensor(ArrayMethods):
             )
         return self.shape[0]
 
+    @short_tracebacks
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
             raise DTypeError.at_caller("a tensor without axes cannot be iterated over")
@@ -241,14 +253,17 @@ class Tensor(ArrayMethods):
     def __contains__(self, value: Tensor | Scalar) -> bool:
         return bool(functions.any(functions.equal(self, value)))
 
+    @short_tracebacks
     def __repr__(self) -> str:
         return functions.represent(self)
 
+    @short_tracebacks
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self.ndim == 0 else format(repr(self), spec)
 
     # --- exchange ---
 
+    @short_tracebacks
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """For NumPy: without copying it is a read-only view."""
         array = self._data("numpy")
@@ -275,6 +290,7 @@ class Tensor(ArrayMethods):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return functions.cuda_array_interface(self)
 
+    @short_tracebacks
     def to_device(self, device: str, /, *, stream: int | None = None) -> Tensor:
         """The same elements on another device."""
         return functions.to_device(self, device, stream)
@@ -309,8 +325,13 @@ class Tensor(ArrayMethods):
     # --- indexing ---
 
     def __getitem__(self, key: Index, /) -> Tensor:
-        return functions.getitem(self, key)
+        try:
+            return functions.getitem(self, key)
+        except Exception as error:
+            shorten(error)
+            raise
 
+    @short_tracebacks
     def __setitem__(self, key: Index, value: Tensor | Scalar | Array, /) -> None:
         written = functions.assigned(self, key, value)
         if written is not None:
@@ -371,9 +392,11 @@ class Tensor(ArrayMethods):
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         return functions.reshape(self, cast("tuple[int, ...]", tuple(sizes)), order)
 
-    def flatten(self, order: str = "C") -> Tensor:
-        """One axis."""
-        return functions.reshape(self, (-1,), order)
+    def flatten(self, order: str | int = "C", end_axis: int = -1) -> Tensor:
+        """One axis, in NumPy's order; with a number, that axis and all behind it (to `end_axis`) as one, as in PyTorch."""
+        if isinstance(order, str):
+            return functions.reshape(self, (-1,), order)
+        return functions.flatten(self, order, end_axis)
 
     def transpose(self, *axes: int | Sequence[int]) -> Tensor:
         """Axes in another order; reversed when none is given."""

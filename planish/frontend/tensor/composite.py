@@ -40,6 +40,9 @@ def _applied(function: Callable[..., Any], options: Options) -> Callable[..., tu
         try:
             built = _built(function, types, options)
         except PlanishError as error:
+            error.op = getattr(
+                function, "__name__", error.op
+            )  # the op of a graph inside says nothing to its user
             error.location = Location.caller()
             raise
         return tracer.inline(built, [x for x in tensors if x is not None])

@@ -410,6 +410,8 @@ def one_hot(x: Tensor, /, num_classes: int, dtype: DTypeLike | None = None, *, a
 def vander(x: Tensor, /, n: int | None = None, increasing: bool = False) -> Tensor:
     """Powers of a vector as columns, the highest first."""
     given = tensor("vander", x)
+    if given.dtype.is_int or given.dtype.is_bool:
+        given = cast_to(given, dtypes.int64)  # powers outgrow narrow integers
     if given.ndim != 1:
         raise ShapeError.of("vander", f"shape {given.shape} is not a vector")
     count = given.shape[0] if n is None else n

@@ -21,6 +21,7 @@ from planish.ptir import ops
 from planish.ptir.ops.definition import NO_ATTRS, ConstantAttrs, OpDef
 from planish.ptir.ops.literal import Literal
 from planish.ptir.types import TensorType
+from planish.tracebacks import shorten
 
 Operand: TypeAlias = Tensor | Scalar | Array
 Steps: TypeAlias = tuple[OpSignature, ...]
@@ -83,13 +84,17 @@ def binary(
             if found is not None:
                 left = number(found.types[0], cast("Scalar", x1))
                 return resulting(found.signature, (left, _ready(right, found.right)))
-        first, second = prepare(x1, x2)
-        chosen = of_bools if of_bools is not None and first.dtype.is_bool else op
-        made = apply_one(chosen, first, second)
+        try:
+            first, second = prepare(x1, x2)
+            chosen = of_bools if of_bools is not None and first.dtype.is_bool else op
+            made = apply_one(chosen, first, second)
+        except Exception as error:
+            shorten(error)
+            raise
         if isinstance(x1, WeakTensor) or isinstance(x2, WeakTensor):
             return stay_weak(made, x1, x2)
         ways = _way(x1, first), _way(x2, second)
-        if ways[0] is None or ways[1] is None:
+        if ways[0] is None or ways[1] is None or (x1.__class__ is not Tensor and x2.__class__ is not Tensor):
             return made
         if len(pairs) >= _LARGEST:
             pairs.clear()
@@ -128,9 +133,13 @@ def unary(op: OpDef, prepare: Callable[[Tensor], Tensor]) -> Callable[[Tensor], 
                 return resulting(found[1], (_ready(x._value, found[0]),))
         if isinstance(x, WeakTensor) and op in _ON_NUMBERS:
             return stay_weak(apply_one(op, x), x)
-        ready = prepare(x)
+        try:
+            ready = prepare(x)
+            made = apply_one(op, ready)
+        except Exception as error:
+            shorten(error)
+            raise
         way = _way(x, ready)
-        made = apply_one(op, ready)
         if way is None or not isinstance(x, Tensor):
             return made
         if len(known) >= _LARGEST:

@@ -194,6 +194,12 @@ def angle(x: Tensor, /, deg: bool = False) -> Tensor:
 def log10(x: Tensor, /) -> Tensor:
     """The logarithm to base 10."""
     natural = log(x)
+    if natural.dtype.is_complex:  # part by part: a product of complex numbers makes NaN of an infinite part
+        return complex(_in_tens(real(natural)), _in_tens(imag(natural)))
+    return _in_tens(natural)
+
+
+def _in_tens(natural: Tensor) -> Tensor:
     return Tensor.apply(
         ops.mul, *broadcast_all("log10", [natural, constant(1 / math.log(10), natural.dtype)])
     )
@@ -297,6 +303,11 @@ def nan_to_num(
 ) -> Tensor:
     """NaN and infinities replaced, by default by 0 and the extreme finite numbers."""
     given = tensor("nan_to_num", x)
+    if given.dtype.is_complex:
+        parts = [
+            nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (real(given), imag(given))
+        ]
+        return complex(*parts)
     if not given.dtype.is_float:
         return given.snapshot()
     largest = dtypes.float_format(given.dtype).largest

@@ -16,10 +16,12 @@ from planish.errors import ShapeError
 from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.composite import composite, composites
 from planish.frontend.tensor.operands import cast_to, tensor
 from planish.frontend.tensor.pointwise import floating
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
+from planish.ptir.library import factorizations
 from planish.ptir.ops.control import CustomCallAttrs, register_custom_call
 from planish.ptir.types import TensorType
 
@@ -84,6 +86,17 @@ def lu(x: Tensor) -> tuple[Tensor, Tensor]:
     """Both triangles in one matrix, and the order of the rows."""
     packed, order = apply(ops.lu, x)
     return packed, order
+
+
+def solve(a: Tensor, b: Tensor) -> Tensor:
+    """x with a·x = b."""
+    return composite(factorizations.lu_solve, *lu(a), b)
+
+
+def factors_of_determinant(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Numbers whose product it is: a diagonal, and a sign."""
+    values, sign = composites(factorizations.factors_of_determinant, *lu(x))
+    return values, sign
 
 
 def triangular_solve(

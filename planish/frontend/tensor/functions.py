@@ -15,6 +15,7 @@ from planish.frontend.tensor import (
     inspection,
     linear_algebra,
     manipulation,
+    moving_windows,
     padding,
     quantiles,
     reinterpretation,
@@ -36,6 +37,7 @@ from planish.frontend.tensor.interchange import cuda_array_interface, dlpack_dev
 from planish.frontend.tensor.known_parts import assigned  # noqa: F401
 from planish.frontend.tensor.linear_algebra import *  # noqa: F403
 from planish.frontend.tensor.manipulation import *  # noqa: F403
+from planish.frontend.tensor.moving_windows import *  # noqa: F403
 from planish.frontend.tensor.padding import *  # noqa: F403
 from planish.frontend.tensor.quantiles import *  # noqa: F403
 from planish.frontend.tensor.reinterpretation import *  # noqa: F403
@@ -59,7 +61,7 @@ if not TYPE_CHECKING:
     # a type checker takes no list but a literal one, and without one what is imported
     __all__ = []
     for _chapter in (
-        creation, data_types, elementwise, indexing, inspection, linear_algebra, manipulation, padding, quantiles,
-        reinterpretation, scalar_functions, searching, sets, sorting, statistics, transfer, utility,
+        creation, data_types, elementwise, indexing, inspection, linear_algebra, manipulation, moving_windows,
+        padding, quantiles, reinterpretation, scalar_functions, searching, sets, sorting, statistics, transfer, utility,
     ):  # fmt: skip
         __all__ += _chapter.__all__

@@ -151,8 +151,8 @@ def take(x: Tensor, indices: Tensor, /, axis: int | None = None, *, mode: str = 
     if mode not in ("raise", "wrap", "clip", "fill"):
         raise ShapeError.of("take", f"there is no mode {mode!r}", "raise, wrap or clip")
     size = given.shape[place]
-    if mode == "wrap":
-        index = remainder(index, size)
+    if mode == "wrap":  # the size may be no number of a narrow dtype
+        index = remainder(cast_to(index, dtypes.int64), size)
     elif mode == "clip":
         index = clip(index, 0, size - 1)
     return getitem(given, (*[slice(None)] * place, index))

@@ -123,7 +123,8 @@ def vecdot(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
             "both vectors must be equally long",
         )
     left, right = broadcast_all("vecdot", [conj(left), right])
-    return Tensor.apply(ops.reduce_sum, multiply(left, right), attrs=ops.ReduceAttrs((left.ndim - 1,)))
+    total = ops.reduce_or if left.dtype is dtypes.bool_ else ops.reduce_sum
+    return Tensor.apply(total, multiply(left, right), attrs=ops.ReduceAttrs((left.ndim - 1,)))
 
 
 @remembered

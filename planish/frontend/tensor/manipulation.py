@@ -188,7 +188,9 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
         raise ShapeError.of(
             "permute_dims",
             f"axes {tuple(axes)} are not the {given.ndim} axes of shape {given.shape}",
-            "name each axis once",
+            "name each axis once; swapaxes(x, i, j) exchanges two"
+            if len(axes) == 2
+            else "name each axis once",
         )
     return own(permuted(given, order), given)
 
@@ -389,6 +391,8 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
     if axis is None:
         given, axis = reshaped(given, (given.size,)), 0
     place = axis_of("repeat", axis, given.ndim, given.shape)
+    if isinstance(cast("object", repeats), Dim):
+        raise ShapeError.of("repeat", f"a named size, {repeats}, is no count", "give a number")
     if isinstance(repeats, int):
         if repeats < 0:
             raise ShapeError.of("repeat", f"cannot repeat {repeats} times")
@@ -403,7 +407,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
             "give one for all, or one per element",
         )
     # how long the result is depends on the counts: they have to be known
-    known = np.broadcast_to(counts.numpy(), (given.shape[place],))
+    known = np.broadcast_to(counts.numpy().astype(np.int64), (given.shape[place],))
     index = np.repeat(np.arange(given.shape[place]), known)
     return take(given, from_data(index.astype(np.int64)), axis=place)
 

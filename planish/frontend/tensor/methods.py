@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from planish.errors import DTypeError, UnknownName, spelt_like
+from planish import elsewhere
+from planish.errors import DTypeError, UnknownName
 from planish.frontend.tensor.spelling import Call, UnknownOption, binds, respelled, signature
 
 if TYPE_CHECKING:
@@ -37,15 +38,6 @@ _SPELLED: Final = (
     "mean", "min", "nonzero", "prod", "ptp", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take",
     "trace", "var",
 )  # fmt: skip
-_TORCH: Final = {
-    "backward": "planish.grad(function)(x)", "cat": "planish.concat(xs, axis)", "chunk": "planish.array_split(x, n, axis)",
-    "clamp": "x.clip(low, high)", "clone": "x.copy()", "contiguous": "x", "cpu": "x.to_device('cpu')",
-    "cuda": "x.to_device('cuda')", "detach": "planish.stop_gradient(x)", "dim": "x.ndim", "double": "x.astype('float64')",
-    "float": "x.astype('float32')", "half": "x.astype('float16')", "int": "x.astype('int32')", "long": "x.astype('int64')",
-    "masked_fill": "planish.where(mask, value, x)", "mm": "x @ y", "norm": "planish.linalg.norm(x)", "numel": "x.size",
-    "requires_grad": "planish.grad(function)(x)", "t": "x.T", "to": "x.astype(dtype) or x.to_device(device)", "type": "x.astype(dtype)",
-}  # fmt: skip
-"""Methods of torch's tensors that have another name here."""
 _ROOMS: Final = {"numpy": "", "numpy.linalg": ".linalg", "numpy.fft": ".fft"}
 """Where the functions of NumPy's modules are found."""
 
@@ -280,11 +272,10 @@ def _instead_of(name: str) -> str:
     """What to write in place of a method that tensors do not have."""
     for room in (_PACKAGE, f"{_PACKAGE}.nn", f"{_PACKAGE}.linalg"):
         module = importlib.import_module(room)
-        if name in module.__all__ and callable(getattr(module, name)):
+        if name not in elsewhere.TENSOR and name in module.__all__ and callable(getattr(module, name)):
             return f"; there is a function: {room}.{name}(x)"
-    if name in _TORCH:
-        return f"; write {_TORCH[name]}"
-    return spelt_like(name, [each for each in dir(ArrayMethods.__subclasses__()[0]) if each[0] != "_"])
+    methods = [each for each in dir(ArrayMethods.__subclasses__()[0]) if each[0] != "_"]
+    return elsewhere.hint_of_object(elsewhere.TENSOR, name, methods)
 
 
 def spell_methods(kind: type[Tensor]) -> None:

@@ -4,12 +4,14 @@ Functions check what people get wrong, one by one. What nobody thought of (a dic
 NumPy's somewhere inside. `reporting` functions catch those: the error that leaves them names the function, what each parameter was given, the user's
 line and how it is called, is still a TypeError, ValueError or IndexError, and keeps the first one as its cause. Errors of the user's own
 functions, called from inside, pass as they are; and so do those of functions that a reporting one called: the outermost reports.
+A fault of ours looks the same from here: so the error says both, and the cause is kept.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
@@ -19,10 +21,12 @@ from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
-from planish.errors import DTypeError, PlanishError, ShapeError
+from planish.dtypes import DType
+from planish.errors import DTypeError, PlanishError, ShapeError, did_you_mean
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import IndexOutOfRange
-from planish.frontend.tensor.spelling import Call, UnknownOption, respelled
+from planish.frontend.tensor.operands import IndexOutOfRange, as_dtype
+from planish.frontend.tensor.spelling import PYTORCH, Call, UnknownOption, binds, respelled, signature
+from planish.tracebacks import shorten
 
 F = TypeVar("F", bound=Callable[..., Any])
 _CAUGHT: Final = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, RecursionError)
@@ -41,15 +45,23 @@ def reporting(function: F, like: Callable[..., Any] | None = None) -> F:
     def call(*args: Any, **options: Any) -> Any:
         try:
             return function(*args, **options)
-        except _CAUGHT as error:
+        except Exception as error:
             if like is not None and error.__class__ is TypeError:
                 spelled = _spelled(function, like, args, options)
                 if spelled is not None:
                     return call(*spelled[0], **spelled[1])
-            told = _report(function, args, options, error)
+            reason: Exception | None = None
+            told = _misspelt(function, args, options, error) if error.__class__ is TypeError else None
+            if told is None and isinstance(error, _CAUGHT):
+                told, reason = _report(function, args, options, error), error
             if told is None:
+                shorten(error)
                 raise
-            raise told from error
+        try:
+            raise told from reason
+        except PlanishError as error:
+            shorten(error)
+            raise
 
     _REPORTING.add(cast("FunctionType", call).__code__)
     return cast("F", call)
@@ -59,17 +71,40 @@ _REPORTING: Final[set[CodeType]] = set()
 """The code of what reports."""
 
 
+def naming_dtypes(function: F) -> F:
+    """The function, whose `dtype` may also be a name, or NumPy's or torch's."""
+    own = signature(function)
+    if own is None or "dtype" not in own.parameters:
+        return function
+    place = list(own.parameters).index("dtype")
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        given = options.get("dtype") if len(args) <= place else args[place]
+        if given is None or given.__class__ is DType:
+            return function(*args, **options)
+        if len(args) <= place:
+            return function(*args, **{**options, "dtype": as_dtype(given)})
+        return function(*args[:place], as_dtype(given), *args[place + 1 :], **options)
+
+    return cast("F", call)
+
+
 def report_all(
-    namespace: dict[str, Any], names: Iterable[str], hot: Iterable[str] = (), like: ModuleType | None = None
+    namespace: dict[str, Any],
+    names: Iterable[str],
+    hot: Iterable[str] = (),
+    like: ModuleType | None = None,
+    prepared: Callable[[Any], Any] = lambda function: function,
 ) -> None:
     """Let the functions of these names report, and the constructors of classes; not those that are called millions of times.
 
-    They are called as the functions of that name in `like` are, too.
+    They are called as the functions of that name in `like` are, too. `prepared` is done to functions first.
     """
     for name in set(names) - set(hot):
         found = namespace[name]
         if isinstance(found, FunctionType) and found.__code__ not in _REPORTING:
-            made = namespace[name] = reporting(found, getattr(like, name, None))
+            made = namespace[name] = reporting(prepared(cast("Any", found)), getattr(like, name, None))
             home = sys.modules.get(found.__module__)
             if home is not None and getattr(home, name, None) is found:
                 setattr(home, name, made)  # pickles look for it there
@@ -113,8 +148,40 @@ def _report(
     return kind.of(
         name,
         f"nothing can be done with {given} ({error})",
-        f"it is called as {name}{_signature(function, is_method)}",
+        f"it is called as {name}{_signature(function, is_method)}; if that is how it was called, the fault is planish's, and the cause above tells where",
     )
+
+
+_PYTHONS_WORDS: Final = re.compile(r"^[\w.<>]+\(\) (?P<rest>(?:missing|takes|got) .*)$", re.DOTALL)
+_UNEXPECTED: Final = re.compile(r"unexpected keyword argument '(\w+)'")
+_MISSING: Final = re.compile(r"'(\w+)'")
+_WANTED: Final = {"key": "key is a random key, such as planish.random.key(0), or a number to make one of"}
+"""What parameters are that people do not know from elsewhere."""
+
+
+def _misspelt(
+    function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], error: Exception
+) -> PlanishError | None:
+    """The error of a call that Python refuses: an argument too many, one that is missing, or a name that is none of the parameters'."""
+    said = _PYTHONS_WORDS.match(str(error))
+    own = signature(function)
+    if said is None or own is None or binds(own, (args, dict(options))) or _is_called_by_another():
+        return None
+    is_method = function.__name__ in {"__init__", "__call__"}
+    name = type(args[0]).__name__ if is_method else function.__name__
+    words, remedies = said["rest"], []
+    unexpected = _UNEXPECTED.search(words)
+    if unexpected is not None:
+        close = did_you_mean(unexpected[1], own.parameters)
+        theirs = PYTORCH.get(unexpected[1])
+        if theirs in own.parameters:
+            remedies.append(f"{unexpected[1]} is called {theirs} here;")
+        elif close is not None:
+            remedies.append(f"did you mean {close}?")
+    elif words.startswith("missing"):
+        remedies += [f"{_WANTED[name]};" for name in _MISSING.findall(words) if name in _WANTED]
+    remedies.append(f"it is called as {name}{_signature(function, is_method)}")
+    return DTypeError.at_caller(f"{name}() {words}", " ".join(remedies), op=name)
 
 
 def _is_of_ours(trace: TracebackType | None) -> bool:

@@ -156,9 +156,14 @@ def as_dtype(dtype: DTypeLike) -> DType:
     except TypeError:
         if type(dtype).__module__ == "torch":
             return as_dtype(str(dtype).removeprefix("torch."))
-        raise DTypeError.at_caller(
-            f"{dtype!r} is not a dtype", "use one of planish's, such as planish.float32"
-        ) from None
+        given: object = dtype
+        is_size = isinstance(given, int)
+        remedy = (
+            "several sizes are one tuple: (2, 3)"
+            if is_size
+            else "use one of planish's, such as planish.float32"
+        )
+        raise DTypeError.at_caller(f"{dtype!r} is not a dtype", remedy) from None
 
 
 def _by_text(text: str) -> DType:
@@ -305,12 +310,24 @@ def axis_of(name: str, axis: int, ndim: int, shape: Shape | None = None) -> int:
     try:
         number = operator.index(axis)
     except TypeError:
-        raise DTypeError.of(name, f"an axis must be an integer, not {axis!r}") from None
+        given: object = axis
+        what, remedy = repr(axis), None
+        if isinstance(given, Tensor | np.ndarray):
+            what, remedy = (
+                f"an array of shape {given.shape}",
+                f"several tensors are given as a list: {name}([x, y])",
+            )
+        raise DTypeError.of(name, f"an axis must be an integer, not {what}", remedy) from None
     if not -ndim <= number < ndim:
         where = f"of {ndim}" if shape is None else f"in shape {shape}"
         valid = f"valid axes: {-ndim} to {ndim - 1}" if ndim else "it has no axes"
         raise IndexOutOfRange.of(name, f"no axis {number} {where}", valid)
     return number % ndim
+
+
+def line_of(name: str, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """A tensor and one of its axes; without one, all elements in a line."""
+    return (reshaped(x, (x.size,)), 0) if axis is None else (x, axis_of(name, axis, x.ndim, x.shape))
 
 
 def axes_of(name: str, axis: Axis | Sequence[int], x: Tensor) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from planish.errors import ShapeError
 from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.creation import iota
-from planish.frontend.tensor.elementwise import round
+from planish.frontend.tensor.elementwise import floor, round
 from planish.frontend.tensor.manipulation import concat, section
 from planish.frontend.tensor.operands import broadcast, cast_to, constant, default_float, tensor
 from planish.frontend.tensor.quantiles import median
@@ -117,9 +117,12 @@ def _side(x: Tensor, axis: int, width: int, mode: str, option: Any, is_first: bo
     if mode == "linear_ramp":
         edge = section(x, axis, 0, 1) if is_first else section(x, axis, size - 1, size)
         steps = iota(shape, axis)
-        share = cast_to((width - steps if is_first else steps + 1), dtypes.float64) / float(width)
-        ramp = cast_to(edge, dtypes.float64) * (1.0 - share) + share * float(option)
-        return cast_to(ramp, x.dtype)
+        wide, outer = (
+            (dtypes.complex128, complex(option)) if x.dtype.is_complex else (dtypes.float64, float(option))
+        )
+        inwards = cast_to(steps if is_first else width - 1 - steps, wide)
+        ramp = inwards * ((cast_to(edge, wide) - outer) / float(width)) + outer
+        return cast_to(floor(ramp) if x.dtype.is_int else ramp, x.dtype)
     count = size if option is None else builtins.min(operator.index(option), size)
     part = section(x, axis, 0, count) if is_first else section(x, axis, size - count, size)
     found = _STATISTICS[mode](

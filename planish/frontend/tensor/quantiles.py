@@ -71,7 +71,9 @@ def quantiles(
     part: Any = 0.5 if method == "midpoint" else place - low
     if not isinstance(part, float):
         part = cast_to(tensor(name, part), given.dtype)
-    mixed = below if ends[0] is ends[1] else below + (above - below) * part
+    mixed = below
+    if ends[0] is not ends[1]:  # between two equal infinities there is no difference
+        mixed = where(below == above, below, below + (above - below) * part)
     found = moveaxis(where(nothing, math.nan, mixed), -1, 0)
     rest = [1 if at in axes else dims[at] for at in range(given.ndim) if keepdims or at not in axes]
     return reshaped(found, (*wanted.shape, *rest))

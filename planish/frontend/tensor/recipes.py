@@ -22,6 +22,7 @@ from planish.frontend.expression import LazyValue, Node, OpSignature, Parameter
 from planish.frontend.session import DEEPEST, MANY, SESSION, SIDE, current_scope, tracing
 from planish.frontend.tensor.array import Tensor
 from planish.ptir import ops
+from planish.tracebacks import shorten
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LARGEST: Final = 4096
@@ -121,28 +122,32 @@ def remembered(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        key: list[Hashable] = []
-        given: list[LazyValue] = []
-        if not _read(args, key, given) or (options and not _named(options, key, given)) or not given:
-            return function(*args, **options)
-        found = tuple(key)
-        recipe = known.get(found, found)
-        if recipe.__class__ is OpRecipe:
-            device = given[0].device
-            for x in given:
-                if x.device is not device and x.device != device:
-                    return function(*args, **options)
-            return recipe.applied(given, device)
-        result = function(*args, **options)
-        if recipe is found:
-            if len(known) >= _LARGEST:
-                known.clear()
-            known[found] = None
-        elif recipe is None:
-            # the second time; where nothing can be written down, not again
-            written = _written(function, args, options)
-            known[found] = written if written is not None else cast("OpRecipe", False)
-        return result
+        try:
+            key: list[Hashable] = []
+            given: list[LazyValue] = []
+            if not _read(args, key, given) or (options and not _named(options, key, given)) or not given:
+                return function(*args, **options)
+            found = tuple(key)
+            recipe = known.get(found, found)
+            if recipe.__class__ is OpRecipe:
+                device = given[0].device
+                for x in given:
+                    if x.device is not device and x.device != device:
+                        return function(*args, **options)
+                return recipe.applied(given, device)
+            result = function(*args, **options)
+            if recipe is found:
+                if len(known) >= _LARGEST:
+                    known.clear()
+                known[found] = None
+            elif recipe is None:
+                # the second time; where nothing can be written down, not again
+                written = _written(function, args, options)
+                known[found] = written if written is not None else cast("OpRecipe", False)
+            return result
+        except Exception as error:
+            shorten(error)
+            raise
 
     return cast("F", call)
 

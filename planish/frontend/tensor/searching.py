@@ -16,7 +16,7 @@ from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.creation import iota
 from planish.frontend.tensor.elementwise import clip, remainder, where
-from planish.frontend.tensor.manipulation import concat, stack, unstack
+from planish.frontend.tensor.manipulation import concat, flip, stack, unstack
 from planish.frontend.tensor.operands import (
     Operand,
     as_count,
@@ -35,6 +35,7 @@ from planish.frontend.tensor.statistics import reduce
 from planish.ptir import ops
 from planish.ptir.library import order
 from planish.ptir.ops.definition import OpDef
+from planish.ptir.types import bounds
 
 
 def known(name: str, tensors: tuple[Tensor, ...], remedy: str) -> list[Array]:
@@ -134,8 +135,14 @@ def searchsorted(
 
 
 def digitize(x: Tensor, bins: Tensor, /, right: bool = False) -> Tensor:
-    """The number of the interval between ascending bins that each element lies in."""
-    return searchsorted(bins, x, side="left" if right else "right")
+    """The number of the interval that each element lies in, between bins that ascend or descend."""
+    edges = tensor("digitize", bins)
+    side: Literal["left", "right"] = "left" if right else "right"
+    if edges.ndim != 1 or bounds(edges._type.dims[0])[0] == 0:
+        return searchsorted(edges, x, side=side)
+    descends = edges[0] > edges[-1]
+    found = searchsorted(where(descends, flip(edges), edges), x, side=side)
+    return where(descends, edges.shape[0] - found, found)
 
 
 def interp(
@@ -152,7 +159,10 @@ def interp(
         return _periodic(x, xp, fp, period)
     from planish.frontend.tensor.indexing import take
 
-    wanted, points, values = [floating("interp", one) for one in promoted("interp", x, xp, fp)]
+    values = floating("interp", tensor("interp", fp))
+    wanted, points = [floating("interp", one) for one in promoted("interp", x, xp)]
+    if not values.dtype.is_complex:
+        wanted, points, values = promoted("interp", wanted, points, values)
     if points.ndim != 1 or points.shape != values.shape or points.shape[0] < 2:
         raise ShapeError.of(
             "interp", f"points {points.shape} and values {values.shape}", "two vectors of one length"

@@ -159,8 +159,8 @@ def bincount(
             length = builtins.max(minlength, int(most) + 1)
     share: Operand = 1 if weights is None else weights
     dtype = dtypes.DEFAULT_INT if weights is None else tensor("bincount", weights).dtype
-    outside = logical_or(given < 0, given >= length)
-    place = where(outside, length, cast_to(given, dtypes.int64))
+    place = cast_to(given, dtypes.int64)  # the length may be no number of a narrow dtype
+    place = where(logical_or(place < 0, place >= length), length, place)
     return updated(constant(0, dtype, (length + 1,)), place, share, "add")[:length]
 
 

@@ -6,6 +6,7 @@ from planish.errors import ShapeError
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import iota
+from planish.frontend.tensor.manipulation import unstack
 from planish.frontend.tensor.operands import axis_of, reshaped, tensor
 from planish.frontend.tensor.pointwise import ordered
 from planish.frontend.tensor.recipes import remembered
@@ -46,8 +47,10 @@ def topk(x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True) -> tuple
     return values, indices
 
 
-def lexsort(keys: tuple[Tensor, ...] | list[Tensor], /, axis: int = -1) -> Tensor:
-    """The positions that sort by several keys, the last one first."""
+def lexsort(keys: tuple[Tensor, ...] | list[Tensor] | Tensor, /, axis: int = -1) -> Tensor:
+    """The positions that sort by several keys, the last one first; of one tensor its rows are keys."""
+    if not isinstance(keys, tuple | list):
+        keys = unstack(tensor("lexsort", keys))
     if not keys:
         raise ShapeError.of("lexsort", "there is nothing to sort by")
     given = [ordered("lexsort", tensor("lexsort", x)) for x in reversed(keys)]

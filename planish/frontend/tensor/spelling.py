@@ -18,6 +18,10 @@ R = TypeVar("R")
 Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 _SILENT: Final = frozenset({"casting", "copy", "hermitian", "kind", "optimize", "overwrite_input", "subok"})
 """Options of NumPy that say how a result is found, not which."""
+PYTORCH: Final = {
+    "input": "x", "input1": "x1", "input2": "x2", "dim": "axis", "keepdim": "keepdims", "eps": "epsilon", "var": "variance",
+}  # fmt: skip
+"""PyTorch's names of parameters, and ours: functions and layers of `nn` take both, for others the name is told."""
 _ROW_MAJOR: Final = frozenset({"A", "C", "K"})
 """Orders of elements in memory that leave a result as it is."""
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)

@@ -27,9 +27,6 @@ class ReLU6(FunctionLayer, function=activations.relu6):
 class LeakyReLU(FunctionLayer, function=activations.leaky_relu):
     """x where positive, else negative_slope · x."""
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
-        self.negative_slope = negative_slope
-
 
 class PReLU(Module):
     """`LeakyReLU` with slopes that are learnt."""
@@ -59,15 +56,9 @@ class RReLU(Module):
 class ELU(FunctionLayer, function=activations.elu):
     """x where positive, else alpha · (eˣ - 1)."""
 
-    def __init__(self, alpha: float = 1.0) -> None:
-        self.alpha = alpha
-
 
 class CELU(FunctionLayer, function=activations.celu):
     """x where positive, else alpha · (exp(x/alpha) - 1)."""
-
-    def __init__(self, alpha: float = 1.0) -> None:
-        self.alpha = alpha
 
 
 class SELU(FunctionLayer, function=activations.selu):
@@ -76,9 +67,6 @@ class SELU(FunctionLayer, function=activations.selu):
 
 class GELU(FunctionLayer, function=activations.gelu):
     """x·Φ(x)."""
-
-    def __init__(self, approximate: str = "none") -> None:
-        self.approximate = approximate
 
 
 class SiLU(FunctionLayer, function=activations.silu):
@@ -108,10 +96,6 @@ class Tanhshrink(FunctionLayer, function=activations.tanhshrink):
 class Softplus(FunctionLayer, function=activations.softplus):
     """log(1 + exp(beta·x)) / beta."""
 
-    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        self.beta = beta
-        self.threshold = threshold
-
 
 class Softsign(FunctionLayer, function=activations.softsign):
     """x / (1 + |x|)."""
@@ -120,23 +104,13 @@ class Softsign(FunctionLayer, function=activations.softsign):
 class Softshrink(FunctionLayer, function=activations.softshrink):
     """x moved towards 0."""
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        self.lambd = lambd
-
 
 class Hardshrink(FunctionLayer, function=activations.hardshrink):
     """0 near 0, x elsewhere."""
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        self.lambd = lambd
-
 
 class Hardtanh(FunctionLayer, function=activations.hardtanh):
     """x between two bounds."""
-
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
-        self.min_val = min_val
-        self.max_val = max_val
 
 
 class Hardsigmoid(FunctionLayer, function=activations.hardsigmoid):
@@ -149,10 +123,6 @@ class Hardswish(FunctionLayer, function=activations.hardswish):
 
 class Threshold(FunctionLayer, function=activations.threshold):
     """x above a threshold, a value elsewhere."""
-
-    def __init__(self, threshold: float, value: float) -> None:
-        self.threshold = threshold
-        self.value = value
 
 
 class GLU(_AlongAxis, function=activations.glu):

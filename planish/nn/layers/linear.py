@@ -10,7 +10,6 @@ from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import elementary, init
 from planish.nn.init import Key, keys_of
-from planish.nn.layers.applied import FunctionLayer
 from planish.nn.module import Module
 
 
@@ -124,12 +123,16 @@ class EmbeddingBag(Module):
         )  # fmt: skip
 
 
-class Flatten(FunctionLayer, function=fn.flatten):
+class Flatten(Module):
     """Axes from `start_dim` to `end_dim` as one."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim = start_dim
         self.end_dim = end_dim
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Fewer axes."""
+        return fn.flatten(x, self.start_dim, self.end_dim)
 
 
 class Unflatten(Module):

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import ClassVar
 
 from planish.frontend.tensor.array import Tensor
 from planish.nn import ctc, losses, margins
-from planish.nn.module import Module
+from planish.nn.layers.applied import FunctionLayer
 
 
-class Loss(Module):
+class Loss(FunctionLayer):
     """A function of some tensors and of settings, which are the rest of its parameters and are given to the class by name."""
 
-    function: ClassVar[Callable[..., Tensor]]
-    inputs: ClassVar[int]
-    """How many of the parameters are tensors that a call gives."""
-
     def __init__(self, **settings: object) -> None:
-        known = list(inspect.signature(self.function).parameters)[self.inputs :]
         for name in settings:
-            if name not in known:
-                raise TypeError(f"{type(self).__name__} has no setting {name!r}; it has {', '.join(known)}")
-        self._settings = tuple(settings)
+            if name not in self.settings:
+                known = ", ".join(self.settings)
+                raise TypeError(f"{type(self).__name__} has no setting {name!r}; it has {known}")
         for name, value in settings.items():
             if isinstance(value, Tensor):
                 self.register_buffer(name, value)  # weights of classes are not learnt
@@ -32,17 +26,16 @@ class Loss(Module):
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         """What the function makes of them."""
-        return self.function(*inputs, **{name: getattr(self, name) for name in self._settings})
+        return self._of(*inputs)
 
 
 def _layer(name: str, function: Callable[..., Tensor], inputs: int = 2) -> type[Loss]:
     """A class of that name around a function of so many tensors."""
-    says = f"`{function.__name__}` as a layer: {inspect.getdoc(function)}"
-    return type(
-        name,
-        (Loss,),
-        {"function": staticmethod(function), "inputs": inputs, "__doc__": says, "__module__": __name__},
-    )
+    body = {
+        "__doc__": f"`{function.__name__}` as a layer: {inspect.getdoc(function)}",
+        "__module__": __name__,
+    }
+    return type(name, (Loss,), body, function=function, inputs=inputs)
 
 
 BCELoss = _layer("BCELoss", losses.binary_cross_entropy)

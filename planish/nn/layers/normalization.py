@@ -215,12 +215,6 @@ class InstanceNorm3d(_InstanceNorm, axes=(5,)):
 class LocalResponseNorm(FunctionLayer, function=normalization.local_response_norm):
     """By the squares of neighbouring channels."""
 
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
-
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from planish import dtypes
 from planish.onnx.ops.common import axis_of
@@ -41,32 +42,23 @@ def wide(function: Callable[[V], V], x: V) -> V:
     return converted(function(normalize.widened(x)), x.dtype) if x.dtype.is_float else function(x)
 
 
-def _plain(name: str, function: Callable[[V], V]) -> None:
-    def handler(at: NodeSite, x: V) -> V:
-        at.attr("consumed_inputs")
-        return wide(function, x)
-
-    op(name)(handler)
+def _plain(function: Callable[[V], V], at: NodeSite, x: V) -> V:
+    return wide(function, x)
 
 
-def _alpha(name: str, function: Callable[[V, float], V], default: float) -> None:
-    def handler(at: NodeSite, x: V) -> V:
-        at.attr("consumed_inputs")
-        alpha = at.attr("alpha", default)
-        return wide(lambda v: function(v, alpha), x)
-
-    op(name)(handler)
+def _alpha(function: Callable[[V, float], V], default: float, at: NodeSite, x: V) -> V:
+    alpha = at.attr("alpha", default)
+    return wide(lambda v: function(v, alpha), x)
 
 
 for _name, _function in _PLAIN.items():
-    _plain(_name, _function)
+    op(_name)(partial(_plain, _function))
 for _name, (_scaled, _default) in _ALPHA.items():
-    _alpha(_name, _scaled, _default)
+    op(_name)(partial(_alpha, _scaled, _default))
 
 
 @op("Selu")
 def selu(at: NodeSite, x: V) -> V:
-    at.attr("consumed_inputs")
     early = at.version < 6
     alpha = at.attr("alpha", 1.6732 if early else 1.67326319217681884765625)
     gamma = at.attr("gamma", 1.0507 if early else 1.05070102214813232421875)
@@ -75,7 +67,6 @@ def selu(at: NodeSite, x: V) -> V:
 
 @op("HardSigmoid")
 def hard_sigmoid(at: NodeSite, x: V) -> V:
-    at.attr("consumed_inputs")
     alpha, beta = at.attr("alpha", 0.2), at.attr("beta", 0.5)
     return wide(lambda v: act.hard_sigmoid(v, alpha, beta), x)
 
@@ -105,21 +96,18 @@ def _softmax(x: V, axis: int) -> V:
     return grown.div(grown.reduce_sum([axis], keepdims=True).broadcast_like(x))
 
 
-def _rows(name: str, function: Callable[[V, int], V]) -> None:
-    def flattened(at: NodeSite, x: V) -> V:
-        """Before opset 13: all axes from `axis` on are one."""
-        axis = axis_of(at, at.attr("axis", 1), x.rank)
-        if axis == x.rank - 1:
-            return function(x, axis)
-        one: DimLike = 1
-        left, right = math.prod(x.dims[:axis], start=one), math.prod(x.dims[axis:], start=one)
-        return function(x.reshape((left, right)), 1).reshape(x.dims)
+def _flattened(function: Callable[[V, int], V], at: NodeSite, x: V) -> V:
+    """Before opset 13: all axes from `axis` on are one."""
+    axis = axis_of(at, at.attr("axis", 1), x.rank)
+    if axis == x.rank - 1:
+        return function(x, axis)
+    one: DimLike = 1
+    left, right = math.prod(x.dims[:axis], start=one), math.prod(x.dims[axis:], start=one)
+    return function(x.reshape((left, right)), 1).reshape(x.dims)
 
-    def along(at: NodeSite, x: V) -> V:
-        return function(x, axis_of(at, at.attr("axis", -1), x.rank))
 
-    op(name)(flattened)
-    op(name, since=13)(along)
+def _along(function: Callable[[V, int], V], at: NodeSite, x: V) -> V:
+    return function(x, axis_of(at, at.attr("axis", -1), x.rank))
 
 
 for _name, _row in {
@@ -127,4 +115,5 @@ for _name, _row in {
     "LogSoftmax": normalize.log_softmax,
     "Hardmax": hardmax,
 }.items():
-    _rows(_name, _row)
+    op(_name)(partial(_flattened, _row))
+    op(_name, since=13)(partial(_along, _row))

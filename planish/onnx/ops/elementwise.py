@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
@@ -49,30 +49,35 @@ def power(x: V, y: V) -> V:
 def aligned(at: NodeSite, x: V, y: V) -> V:
     """y for every element of x by the rule before opset 7: `broadcast` allows it, `axis` says where y begins in x."""
     axis = at.attr("axis")
-    at.attr("consumed_inputs")
     if not at.attr("broadcast", 0):
         return y
     start = x.rank - y.rank if axis is None else axis % x.rank
     return y.reshape((*[1] * start, *y.dims, *[1] * (x.rank - start - y.rank))).broadcast_to(x.dims)
 
 
-def _unary(name: str, function: Callable[[V], V]) -> None:
-    def handler(at: NodeSite, x: V) -> V:
-        at.attr("consumed_inputs")
-        return function(x)
-
-    op(name)(handler)
+def _unary(function: Callable[[V], V], at: NodeSite, x: V) -> V:
+    return function(x)
 
 
-def _binary(name: str, function: Callable[[V, V], V]) -> None:
-    op(name)(lambda at, x, y: function(x, aligned(at, x, y)))
-    op(name, since=7)(lambda at, x, y: function(*broadcast_together(x, y)))
+def _binary(function: Callable[[V, V], V], at: NodeSite, x: V, y: V) -> V:
+    return function(*broadcast_together(x, y))
+
+
+def _aligned(function: Callable[[V, V], V], at: NodeSite, x: V, y: V) -> V:
+    return function(x, aligned(at, x, y))
+
+
+def _variadic(function: Callable[[V, V], V], at: NodeSite, *xs: V) -> V:
+    return reduce(function, broadcast_together(*xs))
 
 
 for _name, _function in _UNARY.items():
-    _unary(_name, _function)
+    op(_name)(partial(_unary, _function))
 for _name, _pair in {**_BINARY, "Pow": power}.items():
-    _binary(_name, _pair)
+    op(_name)(partial(_aligned, _pair))
+    op(_name, since=7)(partial(_binary, _pair))
+for _name, _pair in {"Sum": V.add, "Max": V.max, "Min": V.min}.items():
+    op(_name)(partial(_variadic, _pair))
 
 
 @op("Equal", since=7, known=host_arrays)
@@ -84,22 +89,9 @@ def equal(at: NodeSite, x: Tensor, y: Tensor) -> Tensor:
     return a.eq(b)
 
 
-def _variadic(name: str, function: Callable[[V, V], V]) -> None:
-    def handler(at: NodeSite, *xs: V) -> V:
-        at.attr("consumed_inputs")
-        return reduce(function, broadcast_together(*xs))
-
-    op(name)(handler)
-
-
-for _name, _pair in {"Sum": V.add, "Max": V.max, "Min": V.min}.items():
-    _variadic(_name, _pair)
-
-
 @op("Mean")
 def mean(at: NodeSite, *xs: V) -> V:
-    at.attr("consumed_inputs")
-    return reduce(V.add, broadcast_together(*xs)).div(float(len(xs)))
+    return _variadic(V.add, at, *xs).div(float(len(xs)))
 
 
 @op("Mod")
@@ -138,7 +130,6 @@ def is_inf(at: NodeSite, x: V) -> V:
 
 @op("Clip")
 def clip_between(at: NodeSite, x: V) -> V:
-    at.attr("consumed_inputs")
     low, high = at.attr("min"), at.attr("max")
     x = x if low is None else x.max(low)
     return x if high is None else x.min(high)
@@ -152,7 +143,6 @@ def clip(at: NodeSite, x: V, low: V | None = None, high: V | None = None) -> V:
 
 @op("PRelu")
 def prelu_channels(at: NodeSite, x: V, slope: V) -> V:
-    at.attr("consumed_inputs")
     if slope.rank == 1 and slope.dims[0] != 1 and x.rank > 1:
         slope = slope.reshape((*slope.dims, *[1] * (x.rank - 2)))
     elif slope.type.size == 1:

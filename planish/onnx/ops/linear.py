@@ -11,7 +11,7 @@ from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import contraction
-from planish.ptir.library.common import move_axis
+from planish.ptir.library.factorizations import factors_of_determinant
 from planish.ptir.library.normalize import converted
 from planish.ptir.library.shaping import broadcast_dims
 
@@ -88,18 +88,7 @@ def einsum(at: NodeSite, *xs: V) -> V:
 @op("Det")
 def det(at: NodeSite, x: V) -> V:
     """By LU: the product of the pivots, negated for an odd permutation of rows."""
-    *lead, size, _ = sizes(at, x)
+    sizes(at, x)
     wide = x if x.dtype.bits >= 32 else x.cast(dtypes.float32)
-    packed, permutation = wide.lu()
-    line = at.graph.iota((size,), 0, dtypes.int64)
-    pivots = move_axis(packed.gather([line, line], [x.rank - 2, x.rank - 1]), 0, len(lead))
-    order = converted(permutation, dtypes.int64)
-    dims = (*lead, size, size)
-    rows = order.reshape((*lead, size, 1)).broadcast_to(dims)
-    columns = order.reshape((*lead, 1, size)).broadcast_to(dims)
-    later = at.graph.iota(dims, len(lead), dtypes.int64).lt(
-        at.graph.iota(dims, len(lead) + 1, dtypes.int64)
-    )  # fmt: skip
-    swaps = rows.gt(columns).and_(later).cast(dtypes.int64).reduce_sum([len(lead), len(lead) + 1])
-    sign = swaps.floor_mod(2).mul(-2).add(1).cast(wide.dtype)
-    return converted(pivots.reduce_prod([len(lead)]).mul(sign), x.dtype)
+    pivots, sign = factors_of_determinant(*wide.lu())
+    return converted(pivots.reduce_prod([pivots.rank - 1]).mul(sign), x.dtype)

@@ -15,7 +15,15 @@ from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
-from planish.ptir.library.normalize import converted, mean, softmax, widened
+from planish.ptir.library.normalize import (
+    affine,
+    by_root_mean_square,
+    converted,
+    mean,
+    softmax,
+    standardised,
+    widened,
+)
 from planish.ptir.library.shaping import split
 
 _DOMAIN = "com.microsoft"
@@ -284,37 +292,38 @@ def rotary_embedding(at: NodeSite, x: V, positions: V, cosine: V, sine: V) -> V:
 # -- normalisation around it -----------------------------------------------------------------------------------------
 
 
-def _normal(x: V, scale: V, bias: V | None, epsilon: float, centred: bool) -> tuple[V, V, V]:
+def _skipped(x: V, skip: V, bias: V | None) -> V:
+    """x with what passed it by."""
+    total = x.add(skip.broadcast_to(x.dims))
+    return total if bias is None else total.add(bias.broadcast_to(x.dims))
+
+
+def _normal(at: NodeSite, x: V, scale: V, bias: V | None) -> tuple[V, V, V]:
     """Along the last axis; with the mean and the factor."""
-    wide = widened(x)
-    last = [x.rank - 1]
-    middle = mean(wide, last, True)
-    rest = wide.sub(middle.broadcast_like(wide)) if centred else wide
-    factor = mean(rest.square(), last, True).add(epsilon).rsqrt()
-    result = rest.mul(factor.broadcast_like(wide)).mul(converted(scale, wide.dtype).broadcast_to(x.dims))
-    if bias is not None:
-        result = result.add(converted(bias, wide.dtype).broadcast_to(x.dims))
-    return converted(result, x.dtype), middle, factor
+    wide, epsilon = widened(x), at.attr("epsilon", 1e-12)
+    normal, middle, factor = standardised(wide, [x.rank - 1], epsilon)
+    return converted(affine(normal, scale, bias), x.dtype), middle, factor
+
+
+def _by_length(x: V, scale: V, epsilon: float) -> tuple[V, V]:
+    """Along the last axis without its mean; with the factor."""
+    normal, factor = by_root_mean_square(widened(x), [x.rank - 1], epsilon)
+    return converted(affine(normal, scale, None), x.dtype), factor
 
 
 @op("SkipLayerNormalization", domain=_DOMAIN)
 def skip_layer_normalization(
     at: NodeSite, x: V, skip: V, scale: V, shift: V | None = None, bias: V | None = None
 ) -> tuple[V, ...]:
-    total = x.add(skip.broadcast_to(x.dims))
-    if bias is not None:
-        total = total.add(bias.broadcast_to(x.dims))
-    result, middle, factor = _normal(total, scale, shift, at.attr("epsilon", 1e-12), True)
-    return result, middle, factor, total
+    total = _skipped(x, skip, bias)
+    return *_normal(at, total, scale, shift), total
 
 
 @op("SkipSimplifiedLayerNormalization", domain=_DOMAIN)
 def skip_simplified(at: NodeSite, x: V, skip: V, scale: V, bias: V | None = None) -> tuple[V, ...]:
-    total = x.add(skip.broadcast_to(x.dims))
-    if bias is not None:
-        total = total.add(bias.broadcast_to(x.dims))
-    result, middle, factor = _normal(total, scale, None, at.attr("epsilon", 1e-12), False)
-    return result, middle, factor, total
+    total = _skipped(x, skip, bias)
+    result, factor = _by_length(total, scale, at.attr("epsilon", 1e-12))
+    return result, mean(widened(total), x.rank - 1, True), factor, total
 
 
 @op("SimplifiedLayerNormalization")
@@ -323,8 +332,7 @@ def simplified_layer_normalization(at: NodeSite, x: V, scale: V) -> tuple[V, V]:
     if at.attr("axis", -1) not in (-1, x.rank - 1):
         raise at.refuse("more than the last axis")
     at.attr("stash_type")
-    result, _, factor = _normal(x, scale, None, at.attr("epsilon", 1e-5), False)
-    return result, factor
+    return _by_length(x, scale, at.attr("epsilon", 1e-5))
 
 
 @op("EmbedLayerNormalization", domain=_DOMAIN)
@@ -351,7 +359,7 @@ def embed_layer_normalization(
     if kinds is not None:
         index = at.graph.full(ids.dims, 0, dtypes.int32) if segments is None else segments
         total = total.add(kinds.take(index, 0))
-    result, _, _ = _normal(total, scale, shift, at.attr("epsilon", 1e-12), True)
+    result, _, _ = _normal(at, total, scale, shift)
     count = (
         at.graph.full((batch,), 0, dtypes.int32)
         if mask is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from planish.onnx.ops.common import axis_of, kind, outputs, size_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
@@ -39,7 +37,6 @@ def _batch_statistics(x: V, scale: V) -> tuple[V, V]:
 def batch_normalization_early(
     at: NodeSite, x: V, scale: V, bias: V, mean: V, variance: V
 ) -> V | tuple[V, ...]:
-    at.attr("consumed_inputs")
     epsilon, momentum = at.attr("epsilon", 1e-5), at.attr("momentum", 0.9)
     at.attr("spatial", 1)
     testing = at.attr("is_test", 0)
@@ -69,48 +66,34 @@ def batch_normalization(at: NodeSite, x: V, scale: V, bias: V, mean: V, variance
 
 @op("InstanceNormalization")
 def instance_normalization(at: NodeSite, x: V, scale: V, bias: V) -> V:
-    at.attr("consumed_inputs")
     return normalize.instance_norm(x, scale, bias, at.attr("epsilon", 1e-5))
 
 
-def standardised(at: NodeSite, x: V, over: Sequence[int], epsilon: float) -> tuple[V, V, V]:
-    """(x - mean) / sqrt(variance + epsilon) with the mean and the factor, in the dtype that `stash_type` names."""
+def _stashed(at: NodeSite, x: V) -> V:
+    """In the dtype that `stash_type` names, or a wider one."""
     stash = kind(at, at.attr("stash_type", 1))
-    wide = converted(x, x.dtype if x.dtype.bits > stash.bits else stash)
-    mean = normalize.mean(wide, list(over), True)
-    centred = wide.sub(mean.broadcast_like(wide))
-    factor = normalize.mean(centred.square(), list(over), True).add(epsilon).rsqrt()
-    return centred.mul(factor.broadcast_like(wide)), mean, factor
+    return converted(x, x.dtype if x.dtype.bits > stash.bits else stash)
 
 
 @op("LayerNormalization")
 def layer_normalization(at: NodeSite, x: V, scale: V, bias: V | None = None) -> tuple[V, V, V]:
-    axis = axis_of(at, at.attr("axis", -1), x.rank)
-    normal, mean, factor = standardised(at, x, range(axis, x.rank), at.attr("epsilon", 1e-5))
-    result = normal.mul(converted(scale, normal.dtype).broadcast_to(x.dims))
-    if bias is not None:
-        result = result.add(converted(bias, normal.dtype).broadcast_to(x.dims))
-    return converted(result, x.dtype), mean, factor
+    axes = range(axis_of(at, at.attr("axis", -1), x.rank), x.rank)
+    normal, mean, factor = normalize.standardised(_stashed(at, x), axes, at.attr("epsilon", 1e-5))
+    return converted(normalize.affine(normal, scale, bias), x.dtype), mean, factor
 
 
 @op("RMSNormalization")
 def rms_normalization(at: NodeSite, x: V, scale: V) -> V:
-    axis = axis_of(at, at.attr("axis", -1), x.rank)
-    stash = kind(at, at.attr("stash_type", 1))
-    wide = converted(x, x.dtype if x.dtype.bits > stash.bits else stash)
-    square = normalize.mean(wide.square(), list(range(axis, x.rank)), True)
-    factor = square.add(at.attr("epsilon", 1e-5)).rsqrt().broadcast_like(wide)
-    normal = converted(wide.mul(factor), scale.dtype)
-    return normal.mul(scale.broadcast_to(x.dims))
+    axes = range(axis_of(at, at.attr("axis", -1), x.rank), x.rank)
+    normal, _ = normalize.by_root_mean_square(_stashed(at, x), axes, at.attr("epsilon", 1e-5))
+    return normalize.affine(converted(normal, scale.dtype), scale, None)
 
 
 def _group(at: NodeSite, x: V, scale: V, bias: V, groups: int) -> V:
     each = size_of(at, x, 1) // groups
-    parts = x.reshape((x.dims[0], groups, each, *x.dims[2:]))
-    normal, _, _ = standardised(at, parts, range(2, parts.rank), at.attr("epsilon", 1e-5))
-    flat = normal.reshape(x.dims)
-    result = flat.mul(along(converted(scale, flat.dtype), x.dims, 1))
-    return converted(result.add(along(converted(bias, flat.dtype), x.dims, 1)), x.dtype)
+    parts = _stashed(at, x).reshape((x.dims[0], groups, each, *x.dims[2:]))
+    normal, _, _ = normalize.standardised(parts, range(2, parts.rank), at.attr("epsilon", 1e-5))
+    return converted(normalize.affine(normal.reshape(x.dims), scale, bias, 1), x.dtype)
 
 
 @op("GroupNormalization", since=18)

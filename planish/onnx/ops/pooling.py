@@ -37,13 +37,11 @@ def max_pool(at: NodeSite, x: V) -> V | tuple[V, V]:
     best = pooling.max_pool(x, *pool)
     if outputs(at) < 2:
         return best
-    window, strides, padding, dilations, _ = pool
-    at.work(math.prod(window) * _PER_TAP)
-    before, out = [low for low, _ in padding], [size_of(at, best, axis) for axis in range(2, x.rank)]
-    places = pooling.max_places(x, out, window, strides, before, dilations, column_major)
+    at.work(math.prod(pool[0]) * _PER_TAP)
+    plane = math.prod(sizes(at, x, 2))
+    places = pooling.max_pool_places(x, *pool, column_major)
     # ONNX counts them in the whole tensor
     batch, channel = (at.graph.iota(best.dims, axis, dtypes.int64) for axis in range(2))
-    plane = math.prod(sizes(at, x, 2))
     return best, places.add(batch.mul(size_of(at, x, 1)).add(channel).mul(plane))
 
 

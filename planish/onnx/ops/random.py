@@ -85,7 +85,6 @@ def _dropped(at: NodeSite, x: V, ratio: float, training: bool) -> tuple[V, V]:
 
 @op("Dropout")
 def dropout_early(at: NodeSite, x: V) -> V | tuple[V, V]:
-    at.attr("consumed_inputs")
     ratio = at.attr("ratio", 0.5)
     training = at.version < 7 and not at.attr("is_test", 0)
     result, mask = _dropped(at, x, ratio, training)

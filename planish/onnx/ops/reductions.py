@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -51,57 +52,45 @@ _REDUCTIONS: dict[str, Reduce] = {
 }
 
 
-def _reduction(name: str, function: Reduce) -> None:
-    def by_attribute(at: NodeSite, x: V) -> V:
-        axes = at.attr("axes")
-        chosen = axes_of(at, axes, x.rank) if axes else list(range(x.rank))
-        return function(x, chosen, bool(at.attr("keepdims", 1)))
+def _by_attribute(function: Reduce, at: NodeSite, x: V) -> V:
+    axes = at.attr("axes")
+    chosen = axes_of(at, axes, x.rank) if axes else list(range(x.rank))
+    return function(x, chosen, bool(at.attr("keepdims", 1)))
 
-    def by_input(at: NodeSite, x: V, axes: Array | None = None) -> V:
-        keep = bool(at.attr("keepdims", 1))
-        nothing = bool(at.attr("noop_with_empty_axes", 0))
-        if axes is None or axes.size == 0:
-            # With nothing to reduce over, only what is done to each element remains.
-            return function(x, [] if nothing else list(range(x.rank)), keep)
-        return function(x, axes_of(at, ints(axes), x.rank), keep)
 
-    op(name)(by_attribute)
-    op(name, since=13 if name == "ReduceSum" else 18, known=(1,))(by_input)
+def _by_input(function: Reduce, at: NodeSite, x: V, axes: Array | None = None) -> V:
+    keep = bool(at.attr("keepdims", 1))
+    nothing = bool(at.attr("noop_with_empty_axes", 0))
+    if axes is None or axes.size == 0:
+        # With nothing to reduce over, only what is done to each element remains.
+        return function(x, [] if nothing else list(range(x.rank)), keep)
+    return function(x, axes_of(at, ints(axes), x.rank), keep)
 
 
 for _name, _function in _REDUCTIONS.items():
-    _reduction(_name, _function)
+    op(_name)(partial(_by_attribute, _function))
+    op(_name, since=13 if _name == "ReduceSum" else 18, known=(1,))(partial(_by_input, _function))
 
 
-def _extreme(name: str, function: Callable[..., V]) -> None:
-    def handler(at: NodeSite, x: V) -> V:
-        axis = axis_of(at, at.attr("axis", 0), x.rank)
-        keep = bool(at.attr("keepdims", 1))
-        if not at.attr("select_last_index", 0):
-            return function(x, axis, keep)
-        return function(x.reverse([axis]), axis, keep).neg().add(size_of(at, x, axis) - 1)
-
-    op(name)(handler)
+def _extreme(function: Callable[..., V], at: NodeSite, x: V) -> V:
+    axis = axis_of(at, at.attr("axis", 0), x.rank)
+    keep = bool(at.attr("keepdims", 1))
+    if not at.attr("select_last_index", 0):
+        return function(x, axis, keep)
+    return function(x.reverse([axis]), axis, keep).neg().add(size_of(at, x, axis) - 1)
 
 
-_extreme("ArgMax", V.argmax)
-_extreme("ArgMin", V.argmin)
+op("ArgMax")(partial(_extreme, V.argmax))
+op("ArgMin")(partial(_extreme, V.argmin))
 
 
-def _running(name: str, function: Callable[..., V]) -> None:
-    def handler(at: NodeSite, x: V, axis: Array) -> V:
-        return function(
-            x,
-            axis_of(at, int(number(axis)), x.rank),
-            bool(at.attr("reverse", 0)),
-            bool(at.attr("exclusive", 0)),
-        )
-
-    op(name, known=(1,))(handler)
+def _running(function: Callable[..., V], at: NodeSite, x: V, axis: Array) -> V:
+    along = axis_of(at, int(number(axis)), x.rank)
+    return function(x, along, bool(at.attr("reverse", 0)), bool(at.attr("exclusive", 0)))
 
 
-_running("CumSum", V.cumsum)
-_running("CumProd", V.cumprod)
+op("CumSum", known=(1,))(partial(_running, V.cumsum))
+op("CumProd", known=(1,))(partial(_running, V.cumprod))
 
 
 def _top_k(at: NodeSite, x: V, k: int) -> tuple[V, V]:

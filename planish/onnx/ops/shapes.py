@@ -118,7 +118,6 @@ def _reshaped(at: NodeSite, x: V, wanted: Sequence[int], keep_zero: bool) -> V:
 
 @op("Reshape")
 def reshape_attribute(at: NodeSite, x: V) -> V:
-    at.attr("consumed_inputs")
     return _reshaped(at, x, at.attr("shape", []), False)
 
 
@@ -413,15 +412,8 @@ def depth_to_space(at: NodeSite, x: V) -> V:
 
 @op("SpaceToDepth")
 def space_to_depth(at: NodeSite, x: V) -> V:
-    block, mode = at.attributes.require("blocksize"), at.attr("mode", "DCR")
-    if mode not in ("DCR", "CRD"):
-        raise at.refuse(f"there is no mode {mode!r}")
-    batch, channels, height, width = sizes(at, x)
-    parts = x.reshape((batch, channels, height // block, block, width // block, block))
-    order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
-    return parts.transpose(order).reshape(
-        (batch, channels * block * block, height // block, width // block)
-    )  # fmt: skip
+    sizes(at, x)
+    return shaping.space_to_depth(x, at.attributes.require("blocksize"), at.attr("mode", "DCR"))
 
 
 @op("EyeLike")

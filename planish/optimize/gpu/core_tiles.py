@@ -20,7 +20,7 @@ from planish.target.rounds import (
 from planish.uop.nest import OUTPUT
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
-from planish.uop.ops import AxisType, Box, Bufferize, Ops, TensorCore
+from planish.uop.ops import AxisType, Box, Bufferize, Ops, TensorCoreOp
 from planish.uop.ranges import kind_of
 from planish.uop.tensor_cores import CORES
 
@@ -62,12 +62,12 @@ class CoreTile(NamedTuple):
 
 def reads_memory(core: UOp) -> bool:
     """Whether a core takes its right operand from LOCAL memory."""
-    return CORES[cast("TensorCore", core.arg).name].in_memory("b")
+    return CORES[cast("TensorCoreOp", core.arg).name].in_memory("b")
 
 
 def core_tile(nest: Nest, local: int) -> CoreTile | None:
     """The one product of a kernel, if a core that reads LOCAL memory does it."""
-    cores = [n for n in nest.nodes if n.op is Ops.WMMA and isinstance(n.arg, TensorCore)]
+    cores = [n for n in nest.nodes if n.op is Ops.WMMA and isinstance(n.arg, TensorCoreOp)]
     if len(cores) != 1 or not reads_memory(cores[0]):
         return None
     (core,) = cores
@@ -75,7 +75,7 @@ def core_tile(nest: Nest, local: int) -> CoreTile | None:
     if kept[0] is None or kept[1] is None or kept[0] is kept[1]:
         return None
     a, b = (_outer(each) for each in cast("list[UOp]", kept))
-    rows, columns, terms = cast("TensorCore", core.arg).dims
+    rows, columns, terms = cast("TensorCoreOp", core.arg).dims
     groups = prod(r.vmax + 1 for r in core.ranges if kind_of(r) is AxisType.LOCAL)
     everywhere = {r for r in core.ranges if kind_of(r) in OUTPUT}
     parts = prod(r.vmax + 1 for r in core.ranges if kind_of(r) is AxisType.CLUSTER)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from planish.uop.nest import LANES
 from planish.uop.nest.access import Access, plain_indices
 from planish.uop.node import UOp
-from planish.uop.ops import Lanes, Ops
+from planish.uop.ops import Ops, UnrolledLanes
 from planish.uop.ranges import kind_of
 
 WARP: Final = 32
@@ -64,7 +64,7 @@ class Warp(NamedTuple):
         return min(self.threads, WARP)
 
     @property
-    def number(self) -> int:
+    def warps(self) -> int:
         """Warps of a block."""
         return -(-self.threads // WARP)
 
@@ -134,7 +134,7 @@ def _places(access: Access, mine: Sequence[UOp], warp: Warp) -> _Places | None:
         found = np.zeros(warp.size, np.int64)
         for r in mine:
             found = found + warp.places[r] * cast("int", access.steps.get(r, 0))
-        return cast("_Places", found - found.min())
+        return cast("NDArray[np.int64]", found - found.min())
     return _value(plain[0], warp) if len(plain) == 1 else None
 
 
@@ -142,7 +142,7 @@ def _value(index: UOp, warp: Warp) -> _Places | None:
     """An index for each thread of a warp, and for each of its lanes, in the first iteration of all loops."""
     found: dict[UOp, Any] = {}
     axes = dict.fromkeys(
-        axis for n in index.toposort() if n.op is Ops.UNROLL for axis in cast("Lanes", n.arg).axes
+        axis for n in index.toposort() if n.op is Ops.UNROLL for axis in cast("UnrolledLanes", n.arg).axes
     )
     numbers = {path: n for n, (path, _) in enumerate(axes)}
     shape = tuple(size for _, size in axes)
@@ -153,7 +153,7 @@ def _value(index: UOp, warp: Warp) -> _Places | None:
         elif node.op in {Ops.CONST, Ops.VCONST}:
             found[node] = np.asarray(node.arg if isinstance(node.arg, int | tuple) else 0)
         elif node.op is Ops.UNROLL:
-            mine = cast("Lanes", node.arg).axes
+            mine = cast("UnrolledLanes", node.arg).axes
             across = [1] * len(shape)
             for path, size in mine:
                 across[numbers[path]] = size

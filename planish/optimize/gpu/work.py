@@ -22,7 +22,7 @@ from planish.uop.nest.grid import block_axes, neighbouring_threads
 from planish.uop.nest.kernel import Nest
 from planish.uop.nest.memory import local_bytes
 from planish.uop.node import UOp
-from planish.uop.ops import ALU, AxisType, Bufferize, Ops, TensorCore
+from planish.uop.ops import ALU, AxisType, Bufferize, Ops, TensorCoreOp
 from planish.uop.ranges import kind_of
 from planish.uop.weights import weight
 
@@ -95,7 +95,7 @@ class _Counting:
         self.blocks = max(prod(r.vmax + 1 for r in self.grid), 1)
         self.axes = neighbouring_threads(nest)
         self.warp = warp_of(self.axes)
-        self.cores = [n for n in nest.nodes if n.op is Ops.WMMA and isinstance(n.arg, TensorCore)]
+        self.cores = [n for n in nest.nodes if n.op is Ops.WMMA and isinstance(n.arg, TensorCoreOp)]
         self.in_registers = [n for n in self.cores if not reads_memory(n)]
 
     # -- how often ---------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class _Counting:
 
     def work(self) -> Work:
         nest, warp = self.nest, self.warp
-        warps = self.blocks * warp.number
+        warps = self.blocks * warp.warps
         lines = shared = sectors = held = 0.0
         unique: dict[UOp, int] = {}
         chains: dict[tuple[UOp, ...], float] = {}
@@ -311,13 +311,13 @@ class _Counting:
         for node in cores:
             own = [r for r in node.ranges if kind_of(r) in {*LANES, AxisType.LOCAL, AxisType.GROUP_REDUCE}]
             tiles = self.times(self.nest.loops(node.ranges)) * count(own) * self.blocks
-            total += prod(cast("TensorCore", node.arg).dims) * tiles * 8 * node.src[0].dtype.scalar.itemsize
+            total += prod(cast("TensorCoreOp", node.arg).dims) * tiles * 8 * node.src[0].dtype.scalar.itemsize
         return total
 
 
 def _operands(core: UOp) -> tuple[int, int]:
     """Elements of both operands of a core."""
-    m, n, k = cast("TensorCore", core.arg).dims
+    m, n, k = cast("TensorCoreOp", core.arg).dims
     return m * k, k * n
 
 

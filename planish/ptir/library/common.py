@@ -53,9 +53,30 @@ def along(line: GraphValue, dims: Sequence[DimLike], axis: int) -> GraphValue:
     return line.reshape(column).broadcast_to(dims)
 
 
+def placed(x: GraphValue, axes: Sequence[int], dims: Sequence[DimLike]) -> GraphValue:
+    """Axis n of a value as axis `axes[n]` of a shape, repeated along the others."""
+    if x.rank:
+        order = sorted(range(x.rank), key=lambda n: axes[n])
+        column: list[DimLike] = [1] * len(dims)
+        for axis, place in enumerate(axes):
+            column[place] = x.dims[axis]
+        x = x if order == list(range(x.rank)) else x.transpose(order)
+        x = x if x.dims == tuple(column) else x.reshape(column)
+    return spread(x, dims)
+
+
 def spread(x: GraphValue, dims: Sequence[DimLike]) -> GraphValue:
     """A value in those dims."""
     return x if x.dims == tuple(dims) else x.broadcast_to(tuple(dims))
+
+
+def cast(x: GraphValue, dtype: DType) -> GraphValue:
+    """A cast, where it is one: bools are what is not zero, and complex numbers lose their imaginary part."""
+    if x.dtype is dtype:
+        return x
+    if dtype.is_bool:
+        return x.ne(0)
+    return cast(x.real(), dtype) if x.dtype.is_complex and not dtype.is_complex else x.cast(dtype)
 
 
 def plain(number: Number, dtype: DType) -> Number:

@@ -1,11 +1,9 @@
-"""Running combinations that no single op has: log-sum-exp, and extremes with the place they were met at."""
+"""Running combinations that no single op has: log-sum-exp."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from planish import dtypes
-from planish.dtypes import DType
 from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.library.common import along, gather, index_dtype, move_axis, normal_axis
@@ -43,21 +41,3 @@ def cumlogsumexp(x: GraphValue, axis: int, reverse: bool = False) -> GraphValue:
     if reverse:
         lines = lines.reverse([0])
     return converted(move_axis(lines, 0, axis), x.dtype)
-
-
-def cumulative_extreme(
-    x: GraphValue, axis: int, largest: bool = True, dtype: DType = dtypes.int64
-) -> tuple[GraphValue, GraphValue]:
-    """The running maximum (minimum) along an axis, and the last place where it was met (the first NaN stays)."""
-    axis = normal_axis(x, axis)
-    best = x.cummax(axis) if largest else x.cummin(axis)
-    kind = index_dtype(x.dims[axis])
-    at = x.graph.iota(x.dims, axis, kind)
-    met = x.eq(best)
-    if x.dtype.is_float:
-        # Once there is a NaN, everything after it is NaN: the place is that of the first.
-        nan = best.is_nan()
-        first = x.is_nan().and_(nan.cast(kind).cumsum(axis).eq(1))
-        met = met.or_(first)
-    place = met.select(at, 0).cummax(axis)
-    return best, place.cast(dtype)

@@ -1,11 +1,13 @@
-"""Factorisations in LAPACK's terms: exchanges of rows, and products of reflections."""
+"""Factorisations in LAPACK's terms: triangles and orders of rows, exchanges of rows, and products of reflections."""
 
 from __future__ import annotations
 
 from planish import dtypes
+from planish.dtypes import DType
 from planish.errors import ShapeError
 from planish.ptir.graph_value import GraphValue
-from planish.ptir.library.shaping import eye
+from planish.ptir.library.common import spread, take_along_axis
+from planish.ptir.library.shaping import diagonal, eye, tril, triu
 
 
 def _size(x: GraphValue, axis: int) -> int:
@@ -16,7 +18,55 @@ def _size(x: GraphValue, axis: int) -> int:
 
 
 def _spread(x: GraphValue, like: GraphValue) -> GraphValue:
-    return x if x.dims == like.dims else x.broadcast_to(like.dims)
+    return spread(x, like.dims)
+
+
+# --- L, U and the order of rows, as the op `lu` gives them ------------------------------------------------
+
+
+def triangles(packed: GraphValue) -> tuple[GraphValue, GraphValue]:
+    """L, whose diagonal is 1, and U."""
+    rows, columns = _size(packed, -2), _size(packed, -1)
+    size = min(rows, columns)
+    lower = tril(packed[..., :size], -1)
+    return lower.add(_spread(eye(packed, rows, size, packed.dtype), lower)), triu(packed[..., :size, :])
+
+
+def with_rows(x: GraphValue, order: GraphValue) -> GraphValue:
+    """The rows of matrices in another order."""
+    index = order if order.dtype is dtypes.int64 else order.cast(dtypes.int64)
+    return take_along_axis(x, _spread(index.expand_dims(order.rank), x), x.rank - 2)
+
+
+def lu_solve(packed: GraphValue, order: GraphValue, rhs: GraphValue) -> GraphValue:
+    """x with L·U·x = the rows of rhs in that order."""
+    half = packed.triangular_solve(with_rows(rhs, order), unit_diagonal=True)
+    return packed.triangular_solve(half, lower=False)
+
+
+def permutation_matrix(order: GraphValue, dtype: DType) -> GraphValue:
+    """P with P·L·U = x."""
+    dims = (*order.dims, order.dims[-1])
+    line = order.graph.iota(dims, order.rank - 1, order.dtype)
+    return line.eq(order.expand_dims(order.rank - 1).broadcast_to(dims)).cast(dtype)
+
+
+def parity(order: GraphValue, dtype: DType) -> GraphValue:
+    """1 for an even number of exchanges, -1 for an odd one."""
+    graph, rank = order.graph, order.rank
+    dims = (*order.dims, order.dims[-1])
+    first, second = (order.expand_dims(axis).broadcast_to(dims) for axis in (rank, rank - 1))
+    before = graph.iota(dims, rank - 1, dtypes.int64).lt(graph.iota(dims, rank, dtypes.int64))
+    crossed = first.gt(second).and_(before).cast(dtypes.int64).reduce_sum([rank - 1, rank])
+    return crossed.floor_mod(2).mul(-2).add(1).cast(dtype)
+
+
+def factors_of_determinant(packed: GraphValue, order: GraphValue) -> tuple[GraphValue, GraphValue]:
+    """The diagonal of U, and the sign of the order of the rows."""
+    return diagonal(packed), parity(order, packed.dtype)
+
+
+# --- exchanges of rows ------------------------------------------------------------------------------------
 
 
 def pivots_of(permutation: GraphValue, count: int | None = None) -> GraphValue:
@@ -52,6 +102,9 @@ def permutation_of(pivots: GraphValue, count: int) -> GraphValue:
         order = there.select(mine, order)
         order = line.eq(step).select(_spread(theirs, line), order)
     return order
+
+
+# --- reflections ------------------------------------------------------------------------------------------
 
 
 def conjugate_transpose(x: GraphValue) -> GraphValue:

@@ -19,8 +19,8 @@ from planish.ptir.library.common import move_axis, normal_axis, take_along_axis
 from planish.ptir.ops.definition import Attrs, OpDef
 
 Kept: TypeAlias = tuple[GraphValue, ...] | None
-_FEW: Final = 256
-"""Rows up to so many elements are sorted by networks, in lanes: histograms of digits cost more there."""
+_FEW: Final = 32
+"""Rows up to so many elements are sorted in kernels, by networks of whole rows: what a routine does besides costs more there."""
 _FEW_BEST: Final = 32
 """The best of so many are found by counting."""
 _MOST: Final = 1 << 31

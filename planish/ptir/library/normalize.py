@@ -115,7 +115,7 @@ def logsumexp(x: GraphValue, axes: int | Sequence[int] = -1, keepdims: bool = Fa
 # --- normalisations ---------------------------------------------------------------------------------------
 
 
-def _scaled(
+def affine(
     x: GraphValue, weight: GraphValue | None, bias: GraphValue | None, axis: int | None = None
 ) -> GraphValue:
     """x·weight + bias; the parameters lie along an axis, or along the last axes."""
@@ -126,11 +126,24 @@ def _scaled(
     return x
 
 
-def _standard(x: GraphValue, over: Sequence[int], epsilon: float) -> GraphValue:
-    """(x - mean) / sqrt(variance + epsilon) over some axes."""
-    centred = x.sub(mean(x, over, True).broadcast_like(x))
-    spread = _divided(centred.square().reduce_sum(list(over), True), count_of(x, over))
-    return centred.mul(spread.add(epsilon).rsqrt().broadcast_like(x))
+def standardised(
+    x: GraphValue, over: Sequence[int], epsilon: float
+) -> tuple[GraphValue, GraphValue, GraphValue]:
+    """(x - mean) / sqrt(variance + epsilon) over some axes, which stay in the mean and in the factor that come with it."""
+    average = mean(x, over, True)
+    centred = x.sub(average.broadcast_like(x))
+    factor = _inverse_length(centred, over, epsilon)
+    return centred.mul(factor.broadcast_like(x)), average, factor
+
+
+def by_root_mean_square(x: GraphValue, over: Sequence[int], epsilon: float) -> tuple[GraphValue, GraphValue]:
+    """x / sqrt(mean(x²) + epsilon) over some axes, and the factor."""
+    factor = _inverse_length(x, over, epsilon)
+    return x.mul(factor.broadcast_like(x)), factor
+
+
+def _inverse_length(x: GraphValue, over: Sequence[int], epsilon: float) -> GraphValue:
+    return _divided(x.square().reduce_sum(list(over), True), count_of(x, over)).add(epsilon).rsqrt()
 
 
 def layer_norm(
@@ -141,19 +154,16 @@ def layer_norm(
     epsilon: float = 1e-5,
 ) -> GraphValue:
     """Each slice over the axes from `axis` on, brought to mean 0 and variance 1; then weight and bias of those axes."""
-    over = range(normal_axis(x, axis), x.rank)
-    return converted(_scaled(_standard(widened(x), over, epsilon), weight, bias), x.dtype)
+    normal, _, _ = standardised(widened(x), range(normal_axis(x, axis), x.rank), epsilon)
+    return converted(affine(normal, weight, bias), x.dtype)
 
 
 def rms_norm(
     x: GraphValue, weight: GraphValue | None = None, axis: int = -1, epsilon: float = 1e-6
 ) -> GraphValue:
     """x / sqrt(mean(x²) + epsilon) over the axes from `axis` on, times weight."""
-    over = range(normal_axis(x, axis), x.rank)
-    wide = widened(x)
-    square = mean(wide.square(), over, True)
-    scaled = wide.mul(square.add(epsilon).rsqrt().broadcast_like(wide))
-    return converted(_scaled(scaled, weight, None), x.dtype)
+    scaled, _ = by_root_mean_square(widened(x), range(normal_axis(x, axis), x.rank), epsilon)
+    return converted(affine(scaled, weight, None), x.dtype)
 
 
 def group_norm(
@@ -169,16 +179,16 @@ def group_norm(
         raise ShapeError(f"{channels} channels do not fit {groups} groups", op="group_norm")
     wide = widened(x)
     parts = wide.reshape((batch, groups, channels // groups, *space))
-    normal = _standard(parts, range(2, parts.rank), epsilon).reshape(x.dims)
-    return converted(_scaled(normal, weight, bias, 1), x.dtype)
+    normal, _, _ = standardised(parts, range(2, parts.rank), epsilon)
+    return converted(affine(normal.reshape(x.dims), weight, bias, 1), x.dtype)
 
 
 def instance_norm(
     x: GraphValue, weight: GraphValue | None = None, bias: GraphValue | None = None, epsilon: float = 1e-5
 ) -> GraphValue:
     """Of (N, C, …): every channel of every sample on its own."""
-    normal = _standard(widened(x), range(2, x.rank), epsilon)
-    return converted(_scaled(normal, weight, bias, 1), x.dtype)
+    normal, _, _ = standardised(widened(x), range(2, x.rank), epsilon)
+    return converted(affine(normal, weight, bias, 1), x.dtype)
 
 
 def batch_norm(

@@ -6,8 +6,10 @@ import itertools
 import math
 from collections.abc import Sequence
 from functools import reduce
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planish import dtypes
 from planish.errors import ShapeError
@@ -15,10 +17,12 @@ from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.handle import Number
-from planish.ptir.library.common import move_axis
+from planish.ptir.library.common import move_axis, spread
 from planish.ptir.library.normalize import converted, mean, widened
 
 Padding = Sequence[tuple[int, int]]
+_FEW: Final = 32
+"""Windows up to so many elements are looked through one element after the other, in one kernel."""
 
 
 def _ones(count: int, given: Sequence[int] | None) -> list[int]:
@@ -85,14 +89,75 @@ def lowest_of(x: GraphValue) -> Number:
     return -math.inf if x.dtype.is_float else int(x.dtype.min or 0)
 
 
-def max_places(
+def max_pool_places(
+    x: GraphValue,
+    window: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Padding | None = None,
+    dilation: Sequence[int] | None = None,
+    ceil: bool = False,
+    column_major: bool = False,
+) -> GraphValue:
+    """Where in its image the maximum of each window of `max_pool` stands; sizes must be known."""
+    space = x.rank - 2
+    steps, gaps = _ones(space, strides), _ones(space, dilation)
+    ends = _room(x, window, steps, padding or [(0, 0)] * space, gaps, ceil)
+    known, front = [_known(x, axis) for axis in range(2, x.rank)], [low for low, _ in ends]
+    out = [
+        max((size + low + high - (wide - 1) * gap - 1) // step + 1, 0)
+        for size, (low, high), wide, gap, step in zip(known, ends, window, gaps, steps, strict=True)
+    ]
+    if 0 in out:
+        return x.graph.full((*x.dims[:2], *out), 0, dtypes.int64)
+    if math.prod(window) <= _FEW:
+        return _max_places(x, out, window, steps, front, gaps, column_major)
+    axes = zip(known, out, window, steps, front, gaps, strict=True)
+    return _largest_of(x, [_elements(*each) for each in axes], column_major)[1]
+
+
+def _elements(size: int, out: int, window: int, step: int, pad: int, gap: int) -> NDArray[np.int64]:
+    """Per window of an axis the elements that it looks at; those outside are none (-1)."""
+    found = np.arange(out)[:, None] * step - pad + np.arange(window)[None, :] * gap
+    found[(found < 0) | (found >= size)] = -1
+    return found
+
+
+def _largest_of(
+    x: GraphValue, elements: Sequence[NDArray[np.int64]], column_major: bool = False
+) -> tuple[GraphValue, GraphValue]:
+    """The largest of each window and its place in the image: windows as a last axis, then argmax."""
+    space, graph = len(elements), x.graph
+    known = [_known(x, axis) for axis in range(2, x.rank)]
+    counts, widths = [line.shape[0] for line in elements], [line.shape[1] for line in elements]
+    inside, flat, told = (np.full(counts + widths, start) for start in (True, 0, 0))
+    for axis, line in enumerate(elements):
+        shape = [1] * (2 * space)
+        shape[axis], shape[space + axis] = line.shape
+        inside &= (line >= 0).reshape(shape)
+        place = np.maximum(line, 0).reshape(shape)
+        flat = flat + place * math.prod(known[axis + 1 :])
+        told = told + place * math.prod(known[:axis] if column_major else known[axis + 1 :])
+    area = math.prod(widths)
+    lines = x.reshape((*x.dims[:2], math.prod(known)))
+    windows = lines.take(graph.constant(flat.reshape(-1, area)), 2)  # (N, C, windows, area)
+    if not inside.all():
+        mask = spread(graph.constant(inside.reshape(-1, area)), windows.dims)
+        windows = mask.select(windows, graph.full(windows.dims, lowest_of(x), x.dtype))
+    dims = (*x.dims[:2], *counts)
+    which = windows.argmax(3, False, dtypes.int64)
+    number = graph.iota(which.dims, 2, dtypes.int64)
+    where = graph.constant(told.reshape(-1, area)).gather([number, which], [0, 1])
+    return windows.reduce_max([3]).reshape(dims), where.reshape(dims)
+
+
+def _max_places(
     x: GraphValue,
     out: Sequence[int],
     window: Sequence[int],
     strides: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
-    column_major: bool = False,
+    column_major: bool,
 ) -> GraphValue:
     """Where in its image the first maximum of each of `out` windows stands: one strided slice per element of the window.
 
@@ -186,10 +251,13 @@ def average_pool(
     dilation: Sequence[int] | None = None,
     ceil: bool = False,
     count_padding: bool = False,
+    divisor: float | None = None,
 ) -> GraphValue:
-    """The mean of each window, over the elements it really holds or, with `count_padding`, the padding too."""
+    """The mean of each window, over the elements it really holds or, with `count_padding`, the padding too; its sum over a `divisor`, if there is one."""
     wide, given = widened(x), list(padding or [(0, 0)] * (x.rank - 2))
     total, ends = _windowed(wide, "sum", window, strides, given, dilation, ceil)
+    if divisor is not None:
+        return converted(total.div(divisor), x.dtype)
     if not any(low or high for low, high in ends) or (count_padding and ends == given):
         return converted(total.div(float(np.prod(window))), x.dtype)
     held = x.graph.full(x.dims[2:], 1.0, wide.dtype)
@@ -225,8 +293,25 @@ def global_max_pool(x: GraphValue) -> GraphValue:
     return x.reduce_max(list(range(2, x.rank)), keepdims=True)
 
 
+def shares(size: int, count: int) -> list[tuple[int, int]]:
+    """The spans that share out an axis: number i of n is floor(i·s/n) to ceil((i+1)·s/n)."""
+    return [(n * size // count, -(-(n + 1) * size // count)) for n in range(count)]
+
+
+def adaptive_max_pool(x: GraphValue, sizes: Sequence[int]) -> tuple[GraphValue, GraphValue]:
+    """The largest of windows that share out each axis, and where in its image it stands."""
+    elements = []
+    for i, count in enumerate(sizes):
+        spans = shares(_known(x, 2 + i), count)
+        found = np.full((count, max((end - start for start, end in spans), default=0)), -1)
+        for row, (start, end) in zip(found, spans, strict=True):
+            row[: end - start] = range(start, end)
+        elements.append(found)
+    return _largest_of(x, elements)
+
+
 def adaptive_average_pool(x: GraphValue, sizes: Sequence[int]) -> GraphValue:
-    """Means of windows that share out each axis: output i of n covers floor(i·s/n) to ceil((i+1)·s/n)."""
+    """Means of windows that share out each axis."""
     result = widened(x)
     for i, count in enumerate(sizes):
         axis, size = 2 + i, _known(x, 2 + i)
@@ -237,8 +322,7 @@ def adaptive_average_pool(x: GraphValue, sizes: Sequence[int]) -> GraphValue:
             result = mean(result.reshape(dims), [axis + 1])
             continue
         matrix = np.zeros((size, count))
-        for output in range(count):
-            start, limit = output * size // count, -(-(output + 1) * size // count)
+        for output, (start, limit) in enumerate(shares(size, count)):
             matrix[start:limit, output] = 1 / (limit - start)
         product = result.dot_general(x.graph.constant(matrix, result.dtype), ops.DotDims((), (axis,), (0,)))
         result = move_axis(product, x.rank - 1, axis)

@@ -224,11 +224,21 @@ def roll(x: GraphValue, shifts: Sequence[int], axes: Sequence[int]) -> GraphValu
     return x
 
 
-def space_to_depth(x: GraphValue, block: int) -> GraphValue:
-    """(N, C, H, W) to (N, C·b², H/b, W/b): the places of a block become channels, in front of the old ones."""
+_IN_DEPTH: Final = {"DCR": (0, 3, 5, 1, 2, 4), "CRD": (0, 1, 3, 5, 2, 4)}
+"""Where the parts of (N, C, H, b, W, b) stand once blocks are channels: the places of a block before the channels or behind them."""
+
+
+def _in_depth(op: str, mode: str) -> tuple[int, ...]:
+    if mode not in _IN_DEPTH:
+        raise GraphError(f"there is no mode {mode!r}", op=op, remedy=" or ".join(_IN_DEPTH))
+    return _IN_DEPTH[mode]
+
+
+def space_to_depth(x: GraphValue, block: int, mode: str = "DCR") -> GraphValue:
+    """(N, C, H, W) to (N, C·b², H/b, W/b): the places of a block become channels, in front of the old ones or behind (`"CRD"`)."""
     batch, channels, height, width = x.dims
     parts = x.reshape((batch, channels, height // block, block, width // block, block))
-    moved = parts.transpose([0, 3, 5, 1, 2, 4])
+    moved = parts.transpose(_in_depth("space_to_depth", mode))
     return moved.reshape((batch, channels * (block * block), height // block, width // block))
 
 
@@ -236,13 +246,10 @@ def depth_to_space(x: GraphValue, block: int, mode: str = "DCR") -> GraphValue:
     """The inverse of `space_to_depth` (`"DCR"`), or with the block behind the channels (`"CRD"`: pixel shuffle)."""
     batch, channels, height, width = x.dims
     depth = channels // (block * block)
-    if mode == "DCR":
-        parts = x.reshape((batch, block, block, depth, height, width)).transpose([0, 3, 4, 1, 5, 2])
-    elif mode == "CRD":
-        parts = x.reshape((batch, depth, block, block, height, width)).transpose([0, 1, 4, 2, 5, 3])
-    else:
-        raise GraphError(f"there is no mode {mode!r}", op="depth_to_space", remedy="DCR or CRD")
-    return parts.reshape((batch, depth, height * block, width * block))
+    order = _in_depth("depth_to_space", mode)
+    parts = (batch, depth, height, block, width, block)
+    moved = x.reshape([parts[axis] for axis in order]).transpose([order.index(axis) for axis in range(6)])
+    return moved.reshape((batch, depth, height * block, width * block))
 
 
 def turned_kernel(weight: GraphValue, groups: int) -> GraphValue:

@@ -24,6 +24,8 @@ from planish.scalars import FUNCTIONS
 from planish.scalars.meanings import float_power
 
 _binary = partial(elementwise, arity=2)
+_commutative = partial(_binary, commutative=True)
+_lattice = partial(_commutative, idempotent=True)
 
 
 def _multiply(x: Array, y: Array) -> Array:
@@ -67,12 +69,10 @@ def _complex(real: Array, imag: Array) -> Array:
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------
-add: Final = _binary(
-    "add", NUMBERS, exact(np.add), python_int=operator.add, commutative=True, doc="x + y; integers wrap."
-)
+add: Final = _commutative("add", NUMBERS, exact(np.add), python_int=operator.add, doc="x + y; integers wrap.")
 sub: Final = _binary("sub", NUMBERS, exact(np.subtract), python_int=operator.sub, doc="x - y; integers wrap.")
-mul: Final = _binary(
-    "mul", NUMBERS, exact(_multiply), python_int=operator.mul, commutative=True, doc="x * y; integers wrap."
+mul: Final = _commutative(
+    "mul", NUMBERS, exact(_multiply), python_int=operator.mul, doc="x * y; integers wrap."
 )
 div: Final = _binary("div", INEXACT, exact(np.divide), doc="x / y of floats and complex numbers.")
 floor_div: Final = _binary(
@@ -82,23 +82,11 @@ trunc_div: Final = _binary("trunc_div", INTS, integer("truncdiv"), doc="x / y to
 floor_mod: Final = _binary("floor_mod", REAL, exact(np.remainder), doc="The remainder with the sign of y.")
 trunc_mod: Final = _binary("trunc_mod", REAL, _trunc_mod, doc="The remainder with the sign of x.")
 pow: Final = _binary("pow", NUMBERS, _pow, doc="x ** y.")
-max: Final = _binary(
-    "max",
-    ORDERED,
-    numerics.maximum,
-    python_int=builtins.max,
-    commutative=True,
-    idempotent=True,
-    doc="The larger; NaN wins, -0 < +0.",
+max: Final = _lattice(
+    "max", ORDERED, numerics.maximum, python_int=builtins.max, doc="The larger; NaN wins, -0 < +0."
 )
-min: Final = _binary(
-    "min",
-    ORDERED,
-    numerics.minimum,
-    python_int=builtins.min,
-    commutative=True,
-    idempotent=True,
-    doc="The smaller; NaN wins, -0 < +0.",
+min: Final = _lattice(
+    "min", ORDERED, numerics.minimum, python_int=builtins.min, doc="The smaller; NaN wins, -0 < +0."
 )
 globals().update({name: function(of) for name, of in FUNCTIONS.items() if of.arity == 2})
 atan2, hypot = d.REGISTRY["atan2"], d.REGISTRY["hypot"]
@@ -117,31 +105,14 @@ complex: Final = _binary(
 )
 
 # --- bits -------------------------------------------------------------------------------------------------
-and_: Final = _binary(
-    "and",
-    BITS,
-    exact(np.bitwise_and),
-    python_int=operator.and_,
-    commutative=True,
-    idempotent=True,
-    doc="Bitwise, or logical on bools.",
+and_: Final = _lattice(
+    "and", BITS, exact(np.bitwise_and), python_int=operator.and_, doc="Bitwise, or logical on bools."
 )
-or_: Final = _binary(
-    "or",
-    BITS,
-    exact(np.bitwise_or),
-    python_int=operator.or_,
-    commutative=True,
-    idempotent=True,
-    doc="Bitwise, or logical on bools.",
+or_: Final = _lattice(
+    "or", BITS, exact(np.bitwise_or), python_int=operator.or_, doc="Bitwise, or logical on bools."
 )
-xor: Final = _binary(
-    "xor",
-    BITS,
-    exact(np.bitwise_xor),
-    python_int=operator.xor,
-    commutative=True,
-    doc="Bitwise, or logical on bools.",
+xor: Final = _commutative(
+    "xor", BITS, exact(np.bitwise_xor), python_int=operator.xor, doc="Bitwise, or logical on bools."
 )
 shl: Final = _binary("shl", INTS, integer("shl"), doc="x << y; 0 once y reaches the width.")
 shr_logical: Final = _binary(
@@ -162,7 +133,7 @@ gt: Final = _compare("gt", ORDERED, exact(np.greater), doc="x > y.")
 ge: Final = _compare("ge", ORDERED, exact(np.greater_equal), doc="x >= y.")
 
 
-def _evaluate_select(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_select(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types) -> d.Results:
     return (np.where(arrays[0], arrays[1], arrays[2]),)
 
 

@@ -284,7 +284,7 @@ def transport_for(op: str, mesh: MeshAxes) -> Transport:
 
 
 def _evaluate(name: str) -> d.EvaluateFn[CollectiveAttrs]:
-    def evaluate(arrays: d.Arrays, attrs: CollectiveAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    def evaluate(arrays: d.Arrays, attrs: CollectiveAttrs, types: d.Types) -> d.Results:
         if group_size(attrs.mesh, attrs.over) == 1:
             return (EXCHANGES[name](list(arrays), attrs)[0],)
         return (transport_for(name, attrs.mesh).exchange(name, attrs, arrays[0]),)
@@ -292,9 +292,7 @@ def _evaluate(name: str) -> d.EvaluateFn[CollectiveAttrs]:
     return evaluate
 
 
-def _evaluate_index(
-    arrays: d.Arrays, attrs: CollectiveAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
+def _evaluate_index(arrays: d.Arrays, attrs: CollectiveAttrs, types: d.Types) -> d.Results:
     if group_size(attrs.mesh, attrs.over) == 1:
         return (np.zeros((), np.int64),)
     rank = transport_for("mesh_index", attrs.mesh).rank
@@ -377,7 +375,7 @@ def mesh_index(types: d.Types, attrs: CollectiveAttrs, regions: d.Regions) -> d.
 
 @d.op(
     d.OpKey.COLLECTIVE,
-    evaluate=lambda arrays, attrs, types, call: (arrays[0],),
+    evaluate=lambda arrays, attrs, types: (arrays[0],),
     foldable=False,
     way=d.Way.COMPOSITE,
 )
@@ -390,7 +388,7 @@ def sharding(types: d.Types, attrs: ShardingAttrs, regions: d.Regions) -> d.Resu
 @d.op(
     d.OpKey.COLLECTIVE,
     arity=(1, 2),
-    evaluate=lambda arrays, attrs, types, call: (arrays[0],),
+    evaluate=lambda arrays, attrs, types: (arrays[0],),
     foldable=False,
     way=d.Way.COMPOSITE,
 )

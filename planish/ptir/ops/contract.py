@@ -121,9 +121,7 @@ def _as_matrices(x: Array, *groups: Sequence[int]) -> Array:
 
 
 @numerics.quiet
-def _evaluate_dot_general(
-    arrays: d.Arrays, attrs: DotGeneralAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
+def _evaluate_dot_general(arrays: d.Arrays, attrs: DotGeneralAttrs, types: d.Types) -> d.Results:
     lhs, rhs = (numerics.convert(x, attrs.accum_dtype) for x in arrays)
     lhs_free = free_axes(lhs.ndim, attrs.lhs_batch, attrs.lhs_contract)
     rhs_free = free_axes(rhs.ndim, attrs.rhs_batch, attrs.rhs_contract)
@@ -190,9 +188,7 @@ def convolution_axes(
 
 
 @numerics.quiet
-def _evaluate_convolution(
-    arrays: d.Arrays, attrs: ConvolutionAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
+def _evaluate_convolution(arrays: d.Arrays, attrs: ConvolutionAttrs, types: d.Types) -> d.Results:
     lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, arrays[0].ndim)
     lhs = numerics.widen(numerics.convert(np.transpose(arrays[0], lhs_axes), attrs.accum_dtype))
     rhs = numerics.widen(numerics.convert(np.transpose(arrays[1], rhs_axes), attrs.accum_dtype))

@@ -200,7 +200,7 @@ def find_custom_call(attrs: CustomCallAttrs) -> CustomFunction:
 @d.op(
     d.OpKey.CUSTOM_CALL,
     arity=(0, None),
-    evaluate=lambda arrays, attrs, types, call: find_custom_call(attrs)(arrays, attrs),
+    evaluate=lambda arrays, attrs, types: find_custom_call(attrs)(arrays, attrs),
     num_results=None,
     foldable=False,
     way=d.Way.HOST,

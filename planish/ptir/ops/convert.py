@@ -49,7 +49,7 @@ class DequantizeAttrs(d.Attrs):
 
 @d.op(
     d.OpKey.CAST,
-    evaluate=lambda arrays, attrs, types, call: (numerics.convert(arrays[0], attrs.dtype),),
+    evaluate=lambda arrays, attrs, types: (numerics.convert(arrays[0], attrs.dtype),),
     elementwise=True,
 )
 def cast(types: d.Types, attrs: CastAttrs, regions: d.Regions) -> d.ResultTypes:
@@ -70,7 +70,7 @@ def _to_bytes(array: Array) -> Array:
     return little.reshape(*array.shape, 1).view(np.uint8)
 
 
-def _evaluate_bitcast(arrays: d.Arrays, attrs: BitcastAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_bitcast(arrays: d.Arrays, attrs: BitcastAttrs, types: d.Types) -> d.Results:
     source, target = numerics.dtype_of(arrays[0]), attrs.dtype
     shape = types[0].shape
     if arrays[0].size == 0:
@@ -149,9 +149,7 @@ def _parameters(quant: Quant, rank: int) -> tuple[Array, Array, DType]:
 
 
 @numerics.quiet
-def _evaluate_quantize(
-    arrays: d.Arrays, attrs: QuantizeAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
+def _evaluate_quantize(arrays: d.Arrays, attrs: QuantizeAttrs, types: d.Types) -> d.Results:
     scale, zero, dtype = _parameters(attrs.quant, arrays[0].ndim)
     steps = np.rint(numerics.convert(arrays[0], dtype) / scale).astype(np.float64)
     # In float64 the sum with a 32-bit zero point is exact wherever it is not clamped anyway.
@@ -175,9 +173,7 @@ def quantize(types: d.Types, attrs: QuantizeAttrs, regions: d.Regions) -> d.Resu
 
 
 @numerics.quiet
-def _evaluate_dequantize(
-    arrays: d.Arrays, attrs: DequantizeAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
+def _evaluate_dequantize(arrays: d.Arrays, attrs: DequantizeAttrs, types: d.Types) -> d.Results:
     scale, zero, dtype = _parameters(attrs.quant, arrays[0].ndim)
     steps = numerics.convert(arrays[0].astype(np.int64) - zero, dtype)
     return (numerics.convert(steps * scale, attrs.quant.expressed),)

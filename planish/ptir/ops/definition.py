@@ -10,8 +10,8 @@ The functions of an op:
 - `verify(inst)` yields the problems that inference cannot see.
 - `fold(inst, constants)` simplifies one instruction given the literals of its constant operands (None where
   an operand is not constant). Without it, an op whose operands are all constant is evaluated.
-- `evaluate(arrays, attrs, types, call)` computes on NumPy arrays; `types` are the result types with every
-  size known, `call(i, arguments)` runs region `i`.
+- `evaluate(arrays, attrs, types)` computes on NumPy arrays; `types` are the result types with every size
+  known. Of an op with regions it takes `call` too: `call(i, arguments)` runs region `i`.
 """
 
 from __future__ import annotations
@@ -203,7 +203,9 @@ RegionCall: TypeAlias = Callable[[int, Arrays], Results]
 InferFn: TypeAlias = Callable[[Types, A, Regions], ResultTypes]
 VerifyFn: TypeAlias = Callable[["Inst"], Iterable[str]]
 FoldFn: TypeAlias = Callable[["Inst", Sequence[Literal | None]], FoldResult]
-EvaluateFn: TypeAlias = Callable[[Arrays, A, Types, RegionCall], Results]
+EvaluateFn: TypeAlias = (
+    Callable[[Arrays, A, Types], Results] | Callable[[Arrays, A, Types, RegionCall], Results]
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -215,7 +217,7 @@ class OpDef:
     attrs_type: type[Attrs]
     arity: int | tuple[int, int | None]
     infer: InferFn[Attrs]
-    evaluate: EvaluateFn[Attrs] | None = None
+    evaluate: Callable[..., Results] | None = None
     fold: FoldFn | None = None
     fold_when: FoldWhen = FoldWhen.ALL_CONSTANT
     verify: VerifyFn | None = None
@@ -273,7 +275,7 @@ class OpDef:
         """Check arity and attributes, then infer."""
         count = len(operand_types)
         if count < self.min_operands or (self.max_operands is not None and count > self.max_operands):
-            raise GraphError(f"{self.name} takes {arity_text(self)} operands, not {count}", op=self.name)
+            raise GraphError(f"{self.name} takes {arity_text(self)}, not {count}", op=self.name)
         if type(attrs) is not self.attrs_type:
             raise GraphError(
                 f"{self.name} takes {self.attrs_type.__name__}, not {type(attrs).__name__}", op=self.name
@@ -301,8 +303,7 @@ def define(
     """Register an op and return it; a family module binds it to a module attribute of the same name. `traits` are fields of `OpDef`."""
     if name in REGISTRY:
         raise GraphError(f"op {name} is defined twice", op=name)
-    functions = cast("InferFn[Attrs]", infer), cast("EvaluateFn[Attrs] | None", evaluate)
-    op = REGISTRY[name] = OpDef(name, key, attrs, arity, *functions, **traits)
+    op = REGISTRY[name] = OpDef(name, key, attrs, arity, cast("InferFn[Attrs]", infer), evaluate, **traits)
     return op
 
 
@@ -347,11 +348,11 @@ def find(name: str) -> OpDef:
 def arity_text(op: OpDef) -> str:
     """How many operands an op takes, in words."""
     if op.max_operands == op.min_operands:
-        return str(op.min_operands)
+        return f"{op.min_operands} operand{'' if op.min_operands == 1 else 's'}"
     return (
-        f"{op.min_operands} to {op.max_operands}"
+        f"{op.min_operands} to {op.max_operands} operands"
         if op.max_operands is not None
-        else f"at least {op.min_operands}"
+        else f"at least {op.min_operands} operands"
     )
 
 
@@ -379,7 +380,7 @@ constant: Final = define(
     ConstantAttrs,
     arity=0,
     infer=_infer_constant,
-    evaluate=lambda arrays, attrs, types, call: (attrs.literal.array(),),
+    evaluate=lambda arrays, attrs, types: (attrs.literal.array(),),
     foldable=False,
     doc="Tensor data known at compile time.",
 )

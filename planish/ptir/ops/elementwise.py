@@ -72,7 +72,7 @@ def elementwise(
         return (first,) if dtype is first.dtype else (TensorType(dtype, first.dims),)
 
     @numerics.quiet
-    def evaluate(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    def evaluate(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types) -> d.Results:
         return (numerics.convert(np.asarray(compute(*arrays)), types[0].dtype),)
 
     family = key or _KEYS[arity]

@@ -55,7 +55,7 @@ def _complex_fft(name: str, transform: str, doc: str) -> d.OpDef:
         return (types[0],)
 
     @numerics.quiet
-    def evaluate(arrays: d.Arrays, attrs: FftAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    def evaluate(arrays: d.Arrays, attrs: FftAttrs, types: d.Types) -> d.Results:
         result = getattr(np.fft, transform)(_as_given(arrays[0]), axes=attrs.axes)
         return (numerics.convert(result, types[0].dtype),)
 
@@ -69,7 +69,7 @@ ifft: Final = _complex_fft("ifft", "ifftn", "Backward transform, divided by the 
 
 
 @numerics.quiet
-def _evaluate_rfft(arrays: d.Arrays, attrs: FftAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_rfft(arrays: d.Arrays, attrs: FftAttrs, types: d.Types) -> d.Results:
     result = np.fft.rfftn(_as_given(arrays[0]), axes=attrs.axes)
     return (numerics.convert(result, types[0].dtype),)
 
@@ -87,7 +87,7 @@ def rfft(types: d.Types, attrs: FftAttrs, regions: d.Regions) -> d.ResultTypes:
 
 
 @numerics.quiet
-def _evaluate_irfft(arrays: d.Arrays, attrs: IrfftAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_irfft(arrays: d.Arrays, attrs: IrfftAttrs, types: d.Types) -> d.Results:
     sizes = [types[0].shape[axis] for axis in attrs.axes]
     result = np.fft.irfftn(_as_given(arrays[0]), s=sizes, axes=attrs.axes)
     return (numerics.convert(result, types[0].dtype),)

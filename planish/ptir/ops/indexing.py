@@ -58,7 +58,7 @@ class DynamicSliceAttrs(d.Attrs):
 # --- iota -------------------------------------------------------------------------------------------------
 
 
-def _evaluate_iota(arrays: d.Arrays, attrs: IotaAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_iota(arrays: d.Arrays, attrs: IotaAttrs, types: d.Types) -> d.Results:
     shape = types[0].shape
     line = numerics.convert(np.arange(shape[attrs.axis], dtype=np.int64), attrs.dtype)
     column = [1] * len(shape)
@@ -97,7 +97,7 @@ def _check_indices(
     return (*indices[0].dims, *rest)
 
 
-def _evaluate_gather(arrays: d.Arrays, attrs: GatherAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_gather(arrays: d.Arrays, attrs: GatherAttrs, types: d.Types) -> d.Results:
     operand, *indices = arrays
     if 0 in types[0].shape:
         return (np.empty(types[0].shape, operand.dtype),)
@@ -159,7 +159,7 @@ def _combine_at(kind: str, target: Array, index: tuple[Array, ...], updates: Arr
 
 
 @numerics.quiet
-def _evaluate_scatter(arrays: d.Arrays, attrs: ScatterAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_scatter(arrays: d.Arrays, attrs: ScatterAttrs, types: d.Types) -> d.Results:
     operand, updates, *indices = arrays
     front = np.moveaxis(operand, attrs.axes, range(len(attrs.axes)))
     inside = np.ones(indices[0].shape, np.bool_)
@@ -220,9 +220,7 @@ def _window(shape: tuple[int, ...], sizes: Sequence[int], starts: Sequence[Array
     return tuple(slice(begin, begin + size) for begin, size in zip(begins, sizes, strict=True))
 
 
-def _evaluate_dynamic_slice(
-    arrays: d.Arrays, attrs: DynamicSliceAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
+def _evaluate_dynamic_slice(arrays: d.Arrays, attrs: DynamicSliceAttrs, types: d.Types) -> d.Results:
     operand, *starts = arrays
     return (np.asarray(operand[_window(operand.shape, [static(s) for s in attrs.sizes], starts)]),)
 
@@ -237,9 +235,7 @@ def dynamic_slice(types: d.Types, attrs: DynamicSliceAttrs, regions: d.Regions) 
     return (checking.keep_quant("dynamic_slice", operand, attrs.sizes, whole),)
 
 
-def _evaluate_dynamic_update_slice(
-    arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
+def _evaluate_dynamic_update_slice(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types) -> d.Results:
     operand, update, *starts = arrays
     result = operand.copy()
     result[_window(operand.shape, update.shape, starts)] = update

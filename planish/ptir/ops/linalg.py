@@ -108,9 +108,7 @@ def _each_matrix(
 # --- cholesky ---------------------------------------------------------------------------------------------
 
 
-def _evaluate_cholesky(
-    arrays: d.Arrays, attrs: CholeskyAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
+def _evaluate_cholesky(arrays: d.Arrays, attrs: CholeskyAttrs, types: d.Types) -> d.Results:
     triangle = np.tril if attrs.lower else np.triu
 
     def factor(x: Array) -> tuple[Array, ...]:
@@ -132,7 +130,7 @@ def cholesky(types: d.Types, attrs: CholeskyAttrs, regions: d.Regions) -> d.Resu
 # --- qr, svd, eigh ----------------------------------------------------------------------------------------
 
 
-def _evaluate_qr(arrays: d.Arrays, attrs: QrAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_qr(arrays: d.Arrays, attrs: QrAttrs, types: d.Types) -> d.Results:
     def factor(x: Array) -> tuple[Array, ...]:
         return tuple(np.linalg.qr(x, "complete" if attrs.full_matrices else "reduced"))
 
@@ -148,7 +146,7 @@ def qr(types: d.Types, attrs: QrAttrs, regions: d.Regions) -> d.ResultTypes:
     return x.with_dims((*batch, rows, inner)), x.with_dims((*batch, inner, columns))
 
 
-def _evaluate_svd(arrays: d.Arrays, attrs: SvdAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_svd(arrays: d.Arrays, attrs: SvdAttrs, types: d.Types) -> d.Results:
     def factor(x: Array) -> tuple[Array, ...]:
         if attrs.compute_uv:
             return tuple(np.linalg.svd(x, full_matrices=attrs.full_matrices))
@@ -170,7 +168,7 @@ def svd(types: d.Types, attrs: SvdAttrs, regions: d.Regions) -> d.ResultTypes:
     return x.with_dims((*batch, rows, left)), values, x.with_dims((*batch, right, columns))
 
 
-def _evaluate_eigh(arrays: d.Arrays, attrs: EighAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_eigh(arrays: d.Arrays, attrs: EighAttrs, types: d.Types) -> d.Results:
     triangle = np.tril if attrs.lower else np.triu
 
     def factor(x: Array) -> tuple[Array, ...]:
@@ -205,7 +203,7 @@ def _lu(x: Array) -> tuple[Array, ...]:
     return packed, order
 
 
-def _evaluate_lu(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_lu(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types) -> d.Results:
     return _each_matrix(_lu, arrays[0], types)
 
 
@@ -232,9 +230,7 @@ def _substitute(a: Array, b: Array, lower: bool, unit: bool) -> Array:
 
 
 @numerics.quiet
-def _evaluate_triangular_solve(
-    arrays: d.Arrays, attrs: TriangularSolveAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
+def _evaluate_triangular_solve(arrays: d.Arrays, attrs: TriangularSolveAttrs, types: d.Types) -> d.Results:
     a, b = arrays
     lower = attrs.lower
     if attrs.transform != "none":

@@ -74,7 +74,7 @@ class PadAttrs(d.Attrs):
     interior: tuple[int, ...]
 
 
-@d.op(d.OpKey.RESHAPE, evaluate=lambda arrays, attrs, types, call: (arrays[0].reshape(types[0].shape),))
+@d.op(d.OpKey.RESHAPE, evaluate=lambda arrays, attrs, types: (arrays[0].reshape(types[0].shape),))
 def reshape(types: d.Types, attrs: ReshapeAttrs, regions: d.Regions) -> d.ResultTypes:
     """The same elements in row-major order under another shape."""
     operand = types[0]
@@ -94,7 +94,7 @@ def reshape(types: d.Types, attrs: ReshapeAttrs, regions: d.Regions) -> d.Result
     return (checking.keep_quant("reshape", operand, attrs.dims, axis_map),)
 
 
-@d.op(d.OpKey.TRANSPOSE, evaluate=lambda arrays, attrs, types, call: (np.transpose(arrays[0], attrs.perm),))
+@d.op(d.OpKey.TRANSPOSE, evaluate=lambda arrays, attrs, types: (np.transpose(arrays[0], attrs.perm),))
 def transpose(types: d.Types, attrs: TransposeAttrs, regions: d.Regions) -> d.ResultTypes:
     """Axes in another order."""
     operand = types[0]
@@ -108,7 +108,7 @@ def transpose(types: d.Types, attrs: TransposeAttrs, regions: d.Regions) -> d.Re
 
 @d.op(
     d.OpKey.BROADCAST_TO,
-    evaluate=lambda arrays, attrs, types, call: (np.broadcast_to(arrays[0], types[0].shape),),
+    evaluate=lambda arrays, attrs, types: (np.broadcast_to(arrays[0], types[0].shape),),
 )
 def broadcast_to(types: d.Types, attrs: BroadcastToAttrs, regions: d.Regions) -> d.ResultTypes:
     """Repeat along new leading axes and axes of size 1."""
@@ -127,7 +127,7 @@ def broadcast_to(types: d.Types, attrs: BroadcastToAttrs, regions: d.Regions) ->
     return (checking.keep_quant("broadcast_to", operand, attrs.dims, axis_map),)
 
 
-def _evaluate_slice(arrays: d.Arrays, attrs: SliceAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_slice(arrays: d.Arrays, attrs: SliceAttrs, types: d.Types) -> d.Results:
     return (np.asarray(arrays[0][tuple(map(slice_of, attrs.starts, attrs.limits, attrs.strides))]),)
 
 
@@ -190,7 +190,7 @@ def slice_(types: d.Types, attrs: SliceAttrs, regions: d.Regions) -> d.ResultTyp
 
 @d.op(
     d.OpKey.REVERSE,
-    evaluate=lambda arrays, attrs, types, call: (np.flip(arrays[0], attrs.axes),),
+    evaluate=lambda arrays, attrs, types: (np.flip(arrays[0], attrs.axes),),
     involution=True,
 )
 def reverse(types: d.Types, attrs: ReverseAttrs, regions: d.Regions) -> d.ResultTypes:
@@ -204,7 +204,7 @@ def reverse(types: d.Types, attrs: ReverseAttrs, regions: d.Regions) -> d.Result
 @d.op(
     d.OpKey.CONCAT,
     arity=(1, None),
-    evaluate=lambda arrays, attrs, types, call: (np.concatenate(list(arrays), attrs.axis),),
+    evaluate=lambda arrays, attrs, types: (np.concatenate(list(arrays), attrs.axis),),
 )
 def concat(types: d.Types, attrs: ConcatAttrs, regions: d.Regions) -> d.ResultTypes:
     """Operands one after the other along an axis."""
@@ -260,7 +260,7 @@ def pad_array(
     return result
 
 
-def _evaluate_pad(arrays: d.Arrays, attrs: PadAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_pad(arrays: d.Arrays, attrs: PadAttrs, types: d.Types) -> d.Results:
     low = [static(d) for d in attrs.low]
     high = [static(d) for d in attrs.high]
     return (pad_array(arrays[0], arrays[1], low, high, attrs.interior),)
@@ -274,12 +274,8 @@ def _fold_pad(inst: Inst, constants: Sequence[Literal | None]) -> d.FoldResult:
         return d.FoldResult.NOTHING
     if not all(isinstance(dim, int) for dim in (*attrs.low, *attrs.high)):
         return d.FoldResult.NOTHING
-    (result,) = _evaluate_pad([x.array(), value.array()], attrs, (), _no_regions)
+    (result,) = _evaluate_pad([x.array(), value.array()], attrs, ())
     return d.FoldResult.materialize(Literal(result, dtype=x.dtype))
-
-
-def _no_regions(index: int, arguments: Sequence[Array]) -> tuple[Array, ...]:
-    return ()
 
 
 @d.op(d.OpKey.PAD, arity=2, evaluate=_evaluate_pad, fold=_fold_pad, foldable=False)

@@ -55,7 +55,7 @@ def sort_order(keys: Sequence[Array], axis: int, descending: bool) -> Array:
     return np.asarray(np.lexsort(encoded[::-1], axis=axis))
 
 
-def _evaluate_sort(arrays: d.Arrays, attrs: SortAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_sort(arrays: d.Arrays, attrs: SortAttrs, types: d.Types) -> d.Results:
     order = sort_order(arrays[: attrs.num_keys], attrs.axis, attrs.descending)
     return tuple(np.take_along_axis(x, order, attrs.axis) for x in arrays)
 
@@ -77,7 +77,7 @@ def sort(types: d.Types, attrs: SortAttrs, regions: d.Regions) -> d.ResultTypes:
     return tuple(types)
 
 
-def _evaluate_argsort(arrays: d.Arrays, attrs: ArgsortAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_argsort(arrays: d.Arrays, attrs: ArgsortAttrs, types: d.Types) -> d.Results:
     return (sort_order(arrays, attrs.axis, attrs.descending).astype(np.int64),)
 
 
@@ -89,7 +89,7 @@ def argsort(types: d.Types, attrs: ArgsortAttrs, regions: d.Regions) -> d.Result
     return (TensorType(dtypes.int64, types[0].dims),)
 
 
-def _evaluate_top_k(arrays: d.Arrays, attrs: TopKAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_top_k(arrays: d.Arrays, attrs: TopKAttrs, types: d.Types) -> d.Results:
     order = sort_order(arrays[:1], attrs.axis, attrs.largest)
     best = np.take(order, range(types[0].shape[attrs.axis]), attrs.axis)
     values = np.take_along_axis(arrays[0], best, attrs.axis)

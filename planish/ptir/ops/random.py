@@ -36,9 +36,7 @@ def random_words(key: Array, number: Array, dtype: DType) -> Array:
     return (a ^ b).astype(dtype.numpy)
 
 
-def _evaluate_rng_bits(
-    arrays: d.Arrays, attrs: RngBitsAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
+def _evaluate_rng_bits(arrays: d.Arrays, attrs: RngBitsAttrs, types: d.Types) -> d.Results:
     shape = types[0].shape
     number = np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.uint64)
     return (random_words(arrays[0], number, attrs.dtype).reshape(shape),)

@@ -133,7 +133,7 @@ def _reduce(name: str, kind: str, doc: str) -> d.OpDef:
         return (TensorType(operand.dtype, reduced_dims(operand.dims, attrs.axes, attrs.keepdims)),)
 
     @numerics.quiet
-    def evaluate(arrays: d.Arrays, attrs: ReduceAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    def evaluate(arrays: d.Arrays, attrs: ReduceAttrs, types: d.Types) -> d.Results:
         dtype = types[0].dtype
         values = monoid.encode(arrays[0])
         # `add.reduce` sums pairwise only without an initial value, so the identity is left to empty axes.
@@ -170,7 +170,7 @@ def _arg_reduce(name: str, largest: bool, doc: str) -> d.OpDef:
             )
         return (TensorType(attrs.dtype, reduced_dims(operand.dims, (attrs.axis,), attrs.keepdims)),)
 
-    def evaluate(arrays: d.Arrays, attrs: ArgReduceAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    def evaluate(arrays: d.Arrays, attrs: ArgReduceAttrs, types: d.Types) -> d.Results:
         # NaN is the extreme in either direction; NumPy takes the first of equal keys.
         keys = numerics.order_key(arrays[0], nan_high=largest, zeros_equal=True)
         index = np.argmax(keys, attrs.axis) if largest else np.argmin(keys, attrs.axis)
@@ -200,7 +200,7 @@ def _cumulative(name: str, kind: str, doc: str) -> d.OpDef:
         return (operand,)
 
     @numerics.quiet
-    def evaluate(arrays: d.Arrays, attrs: CumulativeAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    def evaluate(arrays: d.Arrays, attrs: CumulativeAttrs, types: d.Types) -> d.Results:
         axis, dtype = attrs.axis, types[0].dtype
         values = monoid.encode(arrays[0])
         if attrs.reverse:
@@ -253,9 +253,7 @@ def check_positive(op: str, what: str, values: Sequence[int]) -> None:
 
 
 @numerics.quiet
-def _evaluate_reduce_window(
-    arrays: d.Arrays, attrs: ReduceWindowAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
+def _evaluate_reduce_window(arrays: d.Arrays, attrs: ReduceWindowAttrs, types: d.Types) -> d.Results:
     monoid, dtype, shape = MONOIDS[attrs.kind], types[0].dtype, types[0].shape
     values = monoid.encode(arrays[0])
     identity = _identity(monoid, dtype)

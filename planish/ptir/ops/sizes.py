@@ -82,7 +82,7 @@ def _fold_dimension_size(inst: Inst, constants: Sequence[Literal | None]) -> d.F
 
 @d.op(
     d.OpKey.DIMENSION_SIZE,
-    evaluate=lambda arrays, attrs, types, call: (np.array(arrays[0].shape[attrs.axis], np.int64),),
+    evaluate=lambda arrays, attrs, types: (np.array(arrays[0].shape[attrs.axis], np.int64),),
     fold=_fold_dimension_size,
     fold_when=d.FoldWhen.ALWAYS,
 )
@@ -103,9 +103,7 @@ def _verify_bind_dim(inst: Inst) -> Iterator[str]:
         yield f"bind_dim names the dim {attrs.name}, which is not fresh: a parameter or the operand has it already"
 
 
-def _evaluate_bind_dim(
-    arrays: d.Arrays, attrs: BindDimAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
+def _evaluate_bind_dim(arrays: d.Arrays, attrs: BindDimAttrs, types: d.Types) -> d.Results:
     count = max(attrs.lo, min(attrs.hi, arrays[0].shape[attrs.axis], int(arrays[1])))
     return (np.take(arrays[0], range(count), attrs.axis),)
 
@@ -154,7 +152,7 @@ def _count(found: int, size: int) -> Array:
     return np.array(min(found, size), np.int64)
 
 
-def _evaluate_nonzero(arrays: d.Arrays, attrs: NonzeroAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_nonzero(arrays: d.Arrays, attrs: NonzeroAttrs, types: d.Types) -> d.Results:
     array = numerics.widen(arrays[0])
     found = np.stack(np.nonzero(array)) if array.ndim else np.zeros((0, int(array != 0)), np.int64)
     size = types[0].shape[1]
@@ -185,7 +183,7 @@ def _comparable_rows(x: Array, axis: int | None) -> tuple[list[Array], Array]:
     return [keys[:, column] for column in range(keys.shape[1])], has_nan
 
 
-def _evaluate_unique(arrays: d.Arrays, attrs: UniqueAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+def _evaluate_unique(arrays: d.Arrays, attrs: UniqueAttrs, types: d.Types) -> d.Results:
     x = arrays[0]
     total = x.size if attrs.axis is None else x.shape[attrs.axis]
     size = types[1].shape[0]
@@ -251,7 +249,7 @@ def _overlap(left: tuple[float, ...], right: tuple[float, ...]) -> float:
 
 
 def _evaluate_non_max_suppression(
-    arrays: d.Arrays, attrs: NonMaxSuppressionAttrs, types: d.Types, call: d.RegionCall
+    arrays: d.Arrays, attrs: NonMaxSuppressionAttrs, types: d.Types
 ) -> d.Results:
     boxes, scores, *_ = arrays
     limit = min(max(0, int(arrays[2])), attrs.max_boxes)

@@ -13,8 +13,6 @@ from planish.ptir.ops.definition import OpKey
 from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.passes.inline import InlinePass
 from planish.ptir.passes.shard import ShardPass
-from planish.ptir.sharding.partition import partition
-from planish.ptir.sharding.propagate import mesh_of
 from planish.records import dataclass
 
 
@@ -26,6 +24,10 @@ class PartitionPass:
     name: ClassVar[str] = "partition"
 
     def run(self, program: Program, context: PassContext = DEFAULT_CONTEXT) -> PassResult:
+        # a program for one rank does not wait for these
+        from planish.ptir.sharding.partition import partition
+        from planish.ptir.sharding.propagate import mesh_of
+
         mesh = mesh_of(program)
         if mesh is None:
             return PassResult(False, {"collectives": 0}, settled=True)

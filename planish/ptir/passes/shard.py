@@ -10,7 +10,6 @@ from typing import ClassVar
 from planish.ptir.function import Program
 from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.passes.inline import InlinePass
-from planish.ptir.sharding.propagate import mesh_of, propagate, write
 from planish.records import dataclass
 
 
@@ -22,6 +21,8 @@ class ShardPass:
     name: ClassVar[str] = "shard"
 
     def run(self, program: Program, context: PassContext = DEFAULT_CONTEXT) -> PassResult:
+        from planish.ptir.sharding.propagate import mesh_of, propagate, write  # one rank does not wait for it
+
         mesh = mesh_of(program)
         if mesh is None:
             return PassResult(False, {"sharded": 0}, settled=True)

@@ -94,7 +94,7 @@ class Folder:
         splat = op.elementwise and all(constant.splat for constant in constants)
         if splat:
             scalars = [TensorType(type.dtype) for type in types]
-            arrays = op.evaluate([constant.data for constant in constants], inst.attrs, scalars, _no_region)
+            arrays = op.evaluate([constant.data for constant in constants], inst.attrs, scalars)
             return FoldResult(
                 *[
                     _literal(op, array, scalar).with_shape(type.shape)
@@ -105,7 +105,7 @@ class Folder:
         most = min(self.max_elements, max(given, _MAX_GROWN)) if constants else self.max_elements
         if any(math.prod(type.shape) > most for type in types):
             return _NOTHING
-        arrays = op.evaluate([constant.array() for constant in constants], inst.attrs, types, _no_region)
+        arrays = op.evaluate([constant.array() for constant in constants], inst.attrs, types)
         return FoldResult(*[_literal(op, array, type) for array, type in zip(arrays, types, strict=True)])
 
     def _check(self, inst: Inst, result: FoldResult) -> None:
@@ -127,7 +127,3 @@ def _literal(op: OpDef, array: Array, type: TensorType) -> Literal:
             f"evaluating {op.name} gave {array.dtype}{list(array.shape)} where {type} was due", op=op.name
         )
     return Literal(array, dtype=type.dtype)
-
-
-def _no_region(index: int, arguments: object) -> tuple[Array, ...]:
-    raise InternalError(f"folding ran region {index} of an op that has none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planish.dtypes import DType, float_format
 from planish.ptir import ops
 from planish.ptir.function import Inst
-from planish.ptir.ops.literal import Array, Literal
+from planish.ptir.ops.literal import Literal
 from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.folding import MAX_FOLDED_ELEMENTS
 from planish.ptir.rules import draft as d
@@ -53,13 +53,9 @@ def FoldQuantizeOfConstant(op: v.QuantizeView) -> Answer:
     if literal.size > MAX_FOLDED_ELEMENTS and not uniform:
         return "the constant would be too large"
     array = literal.data if uniform else literal.array()
-    (stored,) = evaluate([array], op.attrs, [TensorType(op.dtype, array.shape, op.type.quant)], _no_region)
+    (stored,) = evaluate([array], op.attrs, [TensorType(op.dtype, array.shape, op.type.quant)])
     folded = Literal(stored, dtype=op.dtype)
     return d.constant(folded.with_shape(literal.shape) if uniform else folded, op.type.quant)
-
-
-def _no_region(index: int, arguments: object) -> tuple[Array, ...]:
-    return ()
 
 
 populate_canonicalization = family(__name__)

@@ -42,6 +42,15 @@ class SortKey:
             key = raw ^ signed if self.signed else raw
         return key ^ -1 if descending else key
 
+    def decode(self, f: Emitter, key: Term, *, descending: bool) -> Term:
+        """The bits that have a key: of zeros those of +0, of NaNs those of one."""
+        kind, sign = key.kind, 1 << (self.bits - 1)
+        if descending:
+            key = key ^ -1
+        if self.largest is None:
+            return key ^ (sign - (1 << self.bits)) if self.signed else key
+        return f.select(key < 0, key ^ f.value(sign - (1 << self.bits), kind), key ^ -1)
+
 
 KEYS: Final[dict[str, SortKey]] = {
     "bool": SortKey(8),

@@ -30,6 +30,7 @@ from planish.schedule.tensors import Tensors, full, pad, permute, reshape
 from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, ProductSizes, cycles
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
+from planish.uop.reached import reached
 from planish.uop.shape import Dim, shape
 
 _ACCESS: Final = 16
@@ -237,22 +238,24 @@ def in_rows(tensors: Tensors, x: UOp) -> UOp:
     base, of = lying(tensors, x)
     if of[1:2] in ((), (1,)):
         return x
-    stack, seen = [base], {base}
-    while stack:
-        node = stack.pop()
-        if node.op is Ops.REDUCE_AXIS:
-            of_all = products_of(shape(node.src[0])) >= products_of(shape(x))
-            whole = products_of(shape(node)) >= products_of(shape(x))
-            axes = cast("ReduceAxes", node.arg).axes
-            rows = len(shape(node)) - 1 in axes
-            phases = len(shape(node)) - len(axes) > len(shape(x)) + 1
-            if phases if node.src[0].op is Ops.MUL else of_all and (whole or rows):
-                return permute(x.table.make(Ops.CONTIGUOUS, x.dtype, (base,)), of)
-        elif node.op is not Ops.CONTIGUOUS:
-            fresh = [source for source in node.src if source not in seen]
-            seen.update(fresh)
-            stack.extend(fresh)
+    sums = (n for n in reached([base], _up_to_sums) if n.op is Ops.REDUCE_AXIS)
+    if any(_gives_pixels(each, shape(x)) for each in sums):
+        return permute(x.table.make(Ops.CONTIGUOUS, x.dtype, (base,)), of)
     return x
+
+
+def _up_to_sums(node: UOp) -> tuple[UOp, ...]:
+    return () if node.op in {Ops.REDUCE_AXIS, Ops.CONTIGUOUS} else node.src
+
+
+def _gives_pixels(node: UOp, dims: Sequence[Dim]) -> bool:
+    """Whether a sum is one for each pixel of such dims, or a product whose neighbouring pixels are other phases."""
+    axes = cast("ReduceAxes", node.arg).axes
+    if node.src[0].op is Ops.MUL:
+        return len(shape(node)) - len(axes) > len(dims) + 1
+    of_all = products_of(shape(node.src[0])) >= products_of(dims)
+    whole = products_of(shape(node)) >= products_of(dims)
+    return of_all and (whole or len(shape(node)) - 1 in axes)
 
 
 def as_it_lies(handler: Lowering) -> Lowering:

@@ -9,25 +9,15 @@ from planish import dtypes
 from planish.ptir.function import Inst
 from planish.ptir.ops.indexing import DynamicSliceAttrs, GatherAttrs, IotaAttrs, ScatterAttrs
 from planish.schedule.lowering.channels_last import unpermuted
+from planish.schedule.lowering.computed_places import read_or_different
 from planish.schedule.lowering.positions import clamped, indices_of, inside, spread, take
 from planish.schedule.lowering.rules import Lowering, accumulator, convert, is_tiny, operands
 from planish.schedule.lowering.scattered_parts import scattered_in_parts
 from planish.schedule.lowering.single_updates import updated_once
-from planish.schedule.tensors import (
-    Dims,
-    Tensors,
-    full,
-    is_empty,
-    largest,
-    minus,
-    permute,
-    reshape,
-    same_dim,
-    shrink,
-)
+from planish.schedule.tensors import Dims, Tensors, full, is_empty, largest, minus, permute, reshape, shrink
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.shape import Dim, shape
+from planish.uop.shape import Dim, same_dim, shape
 
 
 def _iota(tensors: Tensors, inst: Inst) -> UOp:
@@ -101,11 +91,12 @@ def _scatter(tensors: Tensors, inst: Inst) -> UOp:
         wide = accumulator(dtype)
     elif attrs.kind != "replace" and is_tiny(dtype):
         wide = dtypes.float32
+    if any(_is_outside(index, have[axis]) for axis, index in zip(attrs.axes, indices, strict=True)):
+        return x
+    indices = [read_or_different(tensors, index, lead) for index in indices]
     gate: UOp | None = None
     given: dict[int, UOp] = {}
     for axis, index in zip(attrs.axes, indices, strict=True):
-        if _is_outside(index, have[axis]):
-            return x
         here = spread(inside(index, have[axis]), lead, dims)
         gate = here if gate is None else gate & here
         given[axis] = spread(clamped(index, minus(have[axis], 1)), lead, dims)

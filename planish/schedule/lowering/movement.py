@@ -24,22 +24,10 @@ from planish.ptir.ops.movement import (
 from planish.schedule.lowering.channels_last import inverse, lying, reshaped
 from planish.schedule.lowering.positions import WindowAxis, elements
 from planish.schedule.lowering.rules import Lowering
-from planish.schedule.tensors import (
-    Dims,
-    Tensors,
-    expand,
-    flip,
-    full,
-    minus,
-    pad,
-    permute,
-    reshape,
-    same_dim,
-    shrink,
-)
+from planish.schedule.tensors import Dims, Tensors, expand, flip, full, minus, pad, permute, reshape, shrink
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.shape import Dim, shape
+from planish.uop.shape import Dim, same_dim, shape
 
 
 def _reshape(tensors: Tensors, inst: Inst) -> UOp:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from planish import dtypes
 from planish.records import dataclass
-from planish.schedule.tensors import Dims, Tensors, expand, full, minus, plus, reshape, same_dim, times
+from planish.schedule.tensors import Dims, Tensors, expand, full, minus, plus, reshape, times
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.shape import Dim, shape
+from planish.uop.shape import Dim, same_dim, shape
 
 
 @dataclass(frozen=True, slots=True)

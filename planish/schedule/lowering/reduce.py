@@ -27,13 +27,12 @@ from planish.schedule.tensors import (
     plus,
     product,
     reshape,
-    same_dim,
     shrink,
     times,
 )
 from planish.uop.node import UOp
 from planish.uop.ops import Ops, ReduceAxes
-from planish.uop.shape import Dim, shape
+from planish.uop.shape import Dim, same_dim, shape
 
 _KINDS: Final = {
     "sum": Ops.ADD, "prod": Ops.MUL, "max": Ops.MAX, "min": Ops.MIN, "and": Ops.AND, "or": Ops.OR,

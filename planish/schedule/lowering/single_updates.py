@@ -16,6 +16,7 @@ from typing import Final
 
 from planish import dtypes
 from planish.schedule.elements import COMPUTED, Elements, InMemory
+from planish.schedule.lowering.computed_places import stands_for
 from planish.schedule.lowering.positions import clamped, inside
 from planish.schedule.tensors import (
     ChosenElements,
@@ -27,16 +28,13 @@ from planish.schedule.tensors import (
     minus,
     permute,
     reshape,
-    same_dim,
 )
 from planish.uop.node import UOp
-from planish.uop.ops import AxisType, Ops
+from planish.uop.ops import Ops
 from planish.uop.rewrite import substitute
-from planish.uop.shape import shape
+from planish.uop.shape import same_dim, shape
 from planish.uop.symbolic import simplify
 
-_FIRST: Final = 1 << 20
-"""Numbers of the ranges that stand for positions while an index is looked at."""
 _COUNTED: Final = frozenset({dtypes.index, dtypes.int64})
 _NARROW: Final = 1 << 31
 """Sizes whose positions are compared in 32 bits."""
@@ -44,17 +42,13 @@ _NARROW: Final = 1 << 31
 
 def counted_axes(tensors: Tensors, indices: Mapping[int, UOp], have: Dims, lead: Dims) -> dict[int, int]:
     """Axes along which an index is a position, by the axis of the updates that counts it."""
-    table = tensors.table
-    ranges = [
-        table.const(0) if same_dim(dim, 1) else table.range(dim, _FIRST + n, AxisType.LOOP)
-        for n, dim in enumerate(lead)
-    ]
+    ranges = stands_for(tensors, lead)
     elements = Elements(tensors, InMemory({}))
     found: dict[int, int] = {}
     for axis, index in indices.items():
         if not shape(index) or not elements.is_pure(index):
             continue
-        value = elements.now(index, tuple(ranges))
+        value = elements.now(index, ranges)
         while value.op is Ops.CAST and value.dtype in _COUNTED:
             (value,) = value.src
         if value in ranges and value.op is Ops.RANGE and same_dim(lead[ranges.index(value)], have[axis]):

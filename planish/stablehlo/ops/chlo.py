@@ -10,10 +10,9 @@ from typing import Any, Final
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import special
-from planish.ptir.library.common import spread
+from planish.ptir.library.common import placed, spread
 from planish.ptir.library.shaping import broadcast_dims
 from planish.stablehlo.ops.elementwise import BINARY, Binary, compare
-from planish.stablehlo.ops.shapes import broadcast_into
 from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site, cast, together
 from planish.stablehlo.syntax import Dense
@@ -120,10 +119,10 @@ def _joined(x: V, y: V, axes: Sequence[int] | None) -> list[V]:
     """Both in one shape: axes of the smaller at given places, else from the back."""
     if axes is not None and x.rank != y.rank:
         small, large = (x, y) if x.rank < y.rank else (y, x)
-        placed = broadcast_into(
+        beside = placed(
             small, axes, [small.dims[list(axes).index(a)] if a in axes else 1 for a in range(large.rank)]
         )
-        x, y = (placed, large) if small is x else (large, placed)
+        x, y = (beside, large) if small is x else (large, beside)
     dims = broadcast_dims(x.dims, y.dims)
     return [spread(x, dims), spread(y, dims)]
 

@@ -10,7 +10,13 @@ from planish import dtypes
 from planish.errors import ShapeError
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import spread
-from planish.ptir.library.factorizations import householder, householder_product, permutation_of, pivots_of
+from planish.ptir.library.factorizations import (
+    householder,
+    householder_product,
+    lu_solve,
+    permutation_of,
+    pivots_of,
+)
 from planish.ptir.library.shaping import tril, triu
 from planish.stablehlo.ops import checks
 from planish.stablehlo.ops.order import top_k
@@ -230,12 +236,7 @@ def _tridiagonal(at: Site, config: Config, lower: V, middle: V, upper: V, b: V) 
         )
 
     matrix = band(lower, -1).add(band(middle, 0)).add(band(upper, 1))
-    packed, permutation = matrix.lu()
-    index = spread(cast(permutation, dtypes.int64).expand_dims(permutation.rank), b.dims)
-    places = [at.graph.iota(b.dims, a, dtypes.int64) for a in range(b.rank)]
-    places[-2] = index
-    rows = b.gather(places, list(range(b.rank)))
-    found = packed.triangular_solve(packed.triangular_solve(rows, unit_diagonal=True), lower=False)
+    found = lu_solve(*matrix.lu(), b)
     return lower, middle, upper, found, _fine(at, matrix)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planish import dtypes
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import placed
 from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site, cast
 
@@ -15,7 +17,48 @@ Ints = Sequence[int]
 Numbers = Mapping[str, Any]
 
 
-def components(at: Site, indices: V, vector: int) -> tuple[list[V], tuple[DimLike, ...]]:
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Where windows of an operand begin: a batch of index vectors, by the axes that their components are for."""
+
+    at: Site
+    batch: tuple[DimLike, ...]
+    parts: dict[int, V]
+    batching: dict[int, int]
+    """Axes of the operand that go along with axes of the batch."""
+
+    def places(self, dims: Sequence[DimLike], indexed: Ints, partial: Ints) -> list[V]:
+        """For each of some axes of the operand the places that elements of dims (batch, parts of windows) have along it."""
+        found: list[V] = []
+        lead = range(len(self.batch))
+        for axis in indexed:
+            start = self.parts.get(axis)
+            if axis in self.batching:
+                start = self.at.graph.iota(self.batch, self.batching[axis], dtypes.int64)
+            elif start is None:
+                start = self.at.full(self.batch, 0, dtypes.int64)
+            index = placed(start, lead, dims)
+            if axis in partial:
+                place = len(self.batch) + partial.index(axis)
+                index = index.add(self.at.graph.iota(tuple(dims), place, dtypes.int64))
+            found.append(index)
+        return found
+
+
+def starts_of(at: Site, indices: V, numbers: Numbers, operation: str) -> Starts:
+    """What the dimension numbers of a gather or scatter say of its index vectors."""
+    axes = numbers.get("start_index_map" if operation == "gather" else "scatter_dims_to_operand_dims", ())
+    vector = int(numbers.get("index_vector_dim", 0))
+    parts, batch = _components(at, indices, vector)
+    theirs = numbers.get(
+        "start_indices_batching_dims" if operation == "gather" else "scatter_indices_batching_dims", ()
+    )
+    ours = numbers.get("operand_batching_dims" if operation == "gather" else "input_batching_dims", ())
+    batching = {axis: place - (place > vector) for axis, place in zip(ours, theirs, strict=True)}
+    return Starts(at, batch, dict(zip(axes, parts, strict=True)), batching)
+
+
+def _components(at: Site, indices: V, vector: int) -> tuple[list[V], tuple[DimLike, ...]]:
     """The components of index vectors, and the shape of the batch of them."""
     wide = (
         cast(indices, dtypes.int64)
@@ -31,14 +74,6 @@ def components(at: Site, indices: V, vector: int) -> tuple[list[V], tuple[DimLik
         starts[vector], limits[vector] = n, n + 1
         parts.append(wide.slice(starts, limits).reshape(batch))
     return parts, batch
-
-
-def aligned(x: V, dims: Sequence[DimLike], places: Ints) -> V:
-    """Axes of a value at some places of a shape, repeated along the others."""
-    shape: list[DimLike] = [1] * len(dims)
-    for axis, place in enumerate(places):
-        shape[place] = x.dims[axis]
-    return x.reshape(shape).broadcast_to(tuple(dims))
 
 
 @lowering("stablehlo.gather")
@@ -70,33 +105,17 @@ def dynamic_gather(
 def _gathered(at: Site, x: V, indices: V, numbers: Numbers, sizes: Sequence[DimLike]) -> V:
     offset_dims = list(numbers.get("offset_dims", ()))
     collapsed = [*numbers.get("collapsed_slice_dims", ()), *numbers.get("operand_batching_dims", ())]
-    start_map = list(numbers.get("start_index_map", ()))
-    vector = int(numbers.get("index_vector_dim", 0))
-    parts, batch = components(at, indices, vector)
-    batching = _batching(numbers, "start_indices_batching_dims", vector)
+    starts = starts_of(at, indices, numbers, "gather")
     # axes that are taken whole need no index; a start for them is moved to 0
     whole = [a for a in range(x.rank) if a not in collapsed and sizes[a] == x.dims[a]]
     partial = [a for a in range(x.rank) if a not in collapsed and a not in whole]
-    dims = (*batch, *(sizes[a] for a in partial))
+    batch, dims = starts.batch, (*starts.batch, *(sizes[a] for a in partial))
     indexed = [a for a in range(x.rank) if a not in whole]
     if not indexed:
         found = x.broadcast_to((*batch, *x.dims))
         return _arranged(found, batch, whole, partial, offset_dims, x.rank, collapsed)
-    places: list[V] = []
-    lead = list(range(len(batch)))
-    for axis in indexed:
-        if axis in start_map:
-            start = parts[start_map.index(axis)]
-            room = x.dims[axis] - sizes[axis]
-            start = _clamped(start, room)
-        else:
-            start = at.full(batch, 0, dtypes.int64)
-        if axis in batching:
-            start = at.graph.iota(batch, batching[axis], dtypes.int64)
-        index = aligned(start, dims, lead)
-        if axis in partial:
-            index = index.add(at.graph.iota(dims, len(batch) + partial.index(axis), dtypes.int64))
-        places.append(index)
+    inside = {a: _clamped(start, x.dims[a] - sizes[a]) for a, start in starts.parts.items() if a in indexed}
+    places = replace(starts, parts=inside).places(dims, indexed, partial)
     if 0 in x.dims or 0 in dims:
         rest = tuple(x.dims[a] for a in whole)
         found = at.full((*dims, *rest), 0, x.dtype)
@@ -112,13 +131,6 @@ def _clamped(start: V, room: DimLike) -> V:
         return start.max(0).min(max(room, 0))
     last = start.graph.iota((room + 1,), 0).dimension_size(0).sub(1)
     return start.max(0).min(last.broadcast_to(start.dims))
-
-
-def _batching(numbers: Numbers, name: str, vector: int) -> dict[int, int]:
-    """Axes of the operand that go along with axes of the batch."""
-    theirs = numbers.get(name, ())
-    ours = numbers.get("operand_batching_dims", numbers.get("input_batching_dims", ()))
-    return {axis: place - (place > vector) for axis, place in zip(ours, theirs, strict=True)}
 
 
 def _arranged(
@@ -142,5 +154,5 @@ def torch_index_select(at: Site, x: V, index: V, *, dim: int, batch_dims: int) -
     dims = (*lead, *x.dims[batch_dims:dim], *wide.dims[batch_dims:])
     places = [at.graph.iota(dims, a, dtypes.int64) for a in range(dim)]
     spots = [*range(batch_dims), *range(dim, len(dims))]
-    places.append(aligned(wide, dims, spots))
+    places.append(placed(wide, spots, dims))
     return x.gather(places, list(range(dim + 1)))

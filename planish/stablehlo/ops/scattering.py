@@ -10,7 +10,7 @@ from planish import dtypes
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.stablehlo.bodies import kind_of
-from planish.stablehlo.ops.gathering import Numbers, _batching, aligned, components
+from planish.stablehlo.ops.gathering import Numbers, starts_of
 from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site, cast
 from planish.stablehlo.syntax import HloBlock
@@ -33,33 +33,22 @@ def scatter(
     x = inputs[0]
     window_dims = list(numbers.get("update_window_dims", ()))
     inserted = [*numbers.get("inserted_window_dims", ()), *numbers.get("input_batching_dims", ())]
-    start_map = list(numbers.get("scatter_dims_to_operand_dims", ()))
-    vector = int(numbers.get("index_vector_dim", 0))
-    parts, batch = components(at, indices, vector)
-    batching = _batching(numbers, "scatter_indices_batching_dims", vector)
+    starts = starts_of(at, indices, numbers, "scatter")
     kept = [a for a in range(x.rank) if a not in inserted]
     sizes = {a: updates[0].dims[w] for a, w in zip(kept, window_dims, strict=True)}
     # an axis that is written whole from its beginning needs no index
-    whole = [a for a in kept if a not in start_map and sizes[a] == x.dims[a]]
+    whole = [a for a in kept if a not in starts.parts and sizes[a] == x.dims[a]]
     partial = [a for a in kept if a not in whole]
-    dims: tuple[DimLike, ...] = (*batch, *(sizes[a] for a in partial))
+    dims = (*starts.batch, *(sizes[a] for a in partial))
     lead = [place for place in range(updates[0].rank) if place not in window_dims]
     order = [*lead, *(window_dims[kept.index(a)] for a in (*partial, *whole))]
     new = [u if order == sorted(order) else u.transpose(order) for u in updates]
-    places: list[V] = []
     indexed = [a for a in range(x.rank) if a not in whole]
-    for axis in indexed:
-        start = parts[start_map.index(axis)] if axis in start_map else at.full(batch, 0, dtypes.int64)
-        if axis in batching:
-            start = at.graph.iota(batch, batching[axis], dtypes.int64)
-        index = aligned(start, dims, range(len(batch)))
-        if axis in partial:
-            index = index.add(at.graph.iota(dims, len(batch) + partial.index(axis), dtypes.int64))
-        places.append(index)
+    places = starts.places(dims, indexed, partial)
     if 0 in new[0].dims or 0 in x.dims:
         return tuple(inputs)
     if not indexed:
-        return _everywhere(at, inputs, new, batch)
+        return _everywhere(at, inputs, new, starts.batch)
     return combine_at(at, at.regions[0], inputs, new, places, indexed, unique_indices)
 
 

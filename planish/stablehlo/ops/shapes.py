@@ -7,38 +7,18 @@ from collections.abc import Sequence
 from planish import dtypes
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import spread
+from planish.ptir.library.common import placed
 from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site, cast
 
 Ints = Sequence[int]
 
 
-def _placed(x: V, axes: Ints, rank: int) -> list[DimLike]:
-    """The dims of a value with its axes at other places."""
-    found: list[DimLike] = [1] * rank
-    for axis, place in enumerate(axes):
-        found[place] = x.dims[axis]
-    return found
-
-
-def broadcast_into(x: V, axes: Ints, dims: Sequence[DimLike]) -> V:
-    """Axis n of the value is axis `axes[n]` of the result."""
-    if not x.rank:
-        return x.broadcast_to(tuple(dims)) if dims else x
-    if list(axes) != sorted(axes):
-        order = sorted(range(len(axes)), key=lambda n: axes[n])
-        x, axes = x.transpose(order), sorted(axes)
-    placed = _placed(x, axes, len(dims))
-    x = x if tuple(placed) == x.dims else x.reshape(placed)
-    return spread(x, dims)
-
-
 @lowering("stablehlo.broadcast_in_dim")
 def broadcast_in_dim(at: Site, x: V, *, broadcast_dimensions: Ints) -> V:
     if at.importer.lifted:
         return x
-    return broadcast_into(x, broadcast_dimensions, at.dims)
+    return placed(x, broadcast_dimensions, at.dims)
 
 
 @lowering("stablehlo.broadcast")
@@ -56,7 +36,7 @@ def dynamic_broadcast_in_dim(
     known_expanding_dimensions: Ints = (),
     known_nonexpanding_dimensions: Ints = (),
 ) -> V:
-    return broadcast_into(x, broadcast_dimensions, at.sizes(1))
+    return placed(x, broadcast_dimensions, at.sizes(1))
 
 
 @lowering("stablehlo.reshape")

@@ -136,7 +136,7 @@ def accesses_of(place: UOp, masked: bool, forms: Forms, width: int = 1) -> Itera
     like = place.table.const(0, place.src[1].dtype.scalar)
     for by_offset in (_layers(form) if places.is_open else _layers_by_gate(form, gates, masked)).values():
         for run in _runs(sorted(by_offset), width):
-            lanes = tuple(tuple(by_offset.get(offset, ())) for offset in range(run[0], run[-1] + 1))
+            lanes = tuple([tuple(by_offset.get(offset, ())) for offset in range(run[0], run[-1] + 1)])
             yield LaneAccess(forms.at(form, by_offset[run[0]][0], like), lanes, places, forms)
 
 
@@ -145,8 +145,11 @@ Layers = dict[object, dict[int, list[int]]]
 
 
 def _layers(form: LaneForm) -> Layers:
+    constants = form.constants
+    if not form.terms and len(set(constants)) == len(constants):  # mostly each lane is at a place of its own
+        return {(): {offset: [lane] for lane, offset in enumerate(constants)}}
     found: Layers = {}
-    for lane, (base, offset) in enumerate(zip(form.bases(), form.constants, strict=True)):
+    for lane, (base, offset) in enumerate(zip(form.bases(), constants, strict=True)):
         layer = found.get(base)
         if layer is None:
             found[base] = {offset: [lane]}

@@ -26,42 +26,57 @@ _MOST_TERMS: Final = 64
 
 
 class LaneForm(NamedTuple):
-    """Σ term·factors[lane] + constants[lane]; terms are scalars."""
+    """Σ term·factor + Σ term·factors[lane] + constants[lane]; terms are scalars. Most, as the loops around a tile, have one factor in all lanes."""
 
+    common: dict[UOp, int]
+    """The terms that have the same factor in every lane: what lanes differ by is all the rest."""
     terms: dict[UOp, list[int]]
     constants: list[int]
 
     def chosen(self, lanes: tuple[int, ...]) -> LaneForm:
         """Some lanes of it."""
         return LaneForm(
+            self.common,
             {term: [factors[i] for i in lanes] for term, factors in self.terms.items()},
             [self.constants[i] for i in lanes],
         )
 
     def plus(self, other: LaneForm, sign: int) -> LaneForm:
         """Lane by lane: this and `sign` times the other."""
-        terms = dict(self.terms)
+        common, terms = dict(self.common), dict(self.terms)
+        for term, factor in other.common.items():
+            if term in terms:
+                terms[term] = [x + sign * factor for x in terms[term]]
+            else:
+                common[term] = common.get(term, 0) + sign * factor
         for term, factors in other.terms.items():
-            mine = terms.get(term)
-            terms[term] = (
-                [sign * y for y in factors]
-                if mine is None
-                else [x + sign * y for x, y in zip(mine, factors, strict=True)]
-            )
-        return LaneForm(terms, [x + sign * y for x, y in zip(self.constants, other.constants, strict=True)])
+            mine = terms.get(term) or [common.pop(term, 0)] * len(factors)
+            terms[term] = [x + sign * y for x, y in zip(mine, factors, strict=True)]
+        return LaneForm(
+            common, terms, [x + sign * y for x, y in zip(self.constants, other.constants, strict=True)]
+        )
 
     def times(self, factors: list[int]) -> LaneForm:
         """Lane by lane: this times a number."""
+        constants = [x * y for x, y in zip(self.constants, factors, strict=True)]
+        terms = {
+            term: [x * y for x, y in zip(mine, factors, strict=True)] for term, mine in self.terms.items()
+        }
+        if factors.count(factors[0]) == len(factors):
+            return LaneForm({term: x * factors[0] for term, x in self.common.items()}, terms, constants)
         return LaneForm(
-            {term: [x * y for x, y in zip(mine, factors, strict=True)] for term, mine in self.terms.items()},
-            [x * y for x, y in zip(self.constants, factors, strict=True)],
+            {}, {term: [x * y for y in factors] for term, x in self.common.items()} | terms, constants
         )
 
     def bases(self) -> list[tuple[int, ...]]:
-        """For each lane the factors of all terms: lanes with equal ones differ by a constant."""
+        """For each lane the factors of the terms that lanes may differ by: lanes with equal ones differ by a constant."""
         if not self.terms:
             return [()] * len(self.constants)
         return list(zip(*self.terms.values(), strict=True))
+
+    def is_constant(self) -> bool:
+        """Whether every lane is a number."""
+        return not self.common and not self.terms
 
 
 @dataclass(slots=True)
@@ -95,7 +110,8 @@ class Forms:
 
     def at(self, form: LaneForm, lane: int, like: UOp) -> UOp:
         """One lane of a sum as a scalar expression in normal form; `like` has its dtype. Places of a tile differ by constants."""
-        found = {term: factors[lane] for term, factors in form.terms.items() if factors[lane]}
+        found = {term: factor for term, factor in form.common.items() if factor}
+        found |= {term: factors[lane] for term, factors in form.terms.items() if factors[lane]}
         constant = form.constants[lane]
         key = like.dtype, tuple(found.items())
         base = self.bases.get(key)
@@ -106,9 +122,9 @@ class Forms:
     def _form(self, node: UOp) -> LaneForm:
         op, src, count = node.op, node.src, node.dtype.lanes
         if op is _CONST:
-            return LaneForm({}, [cast("int", node.arg)] * count)
+            return LaneForm({}, {}, [cast("int", node.arg)] * count)
         if op is _VCONST:
-            return LaneForm({}, list(cast("tuple[int, ...]", node.arg)))
+            return LaneForm({}, {}, list(cast("tuple[int, ...]", node.arg)))
         if op is _GEP and src[0].dtype.lanes > 1:
             return self.forms[src[0]].chosen(cast("tuple[int, ...]", node.arg))
         if op is _CAT and all(part.dtype.lanes > 1 for part in src):
@@ -119,9 +135,9 @@ class Forms:
             return self.forms[src[0]].times([-1] * count)
         if op is _MUL:
             x, y = self.forms[src[0]], self.forms[src[1]]
-            if not y.terms:
+            if y.is_constant():
                 return x.times(y.constants)
-            if not x.terms:
+            if x.is_constant():
                 return y.times(x.constants)
         if op is _VECTORIZE and all(lane is src[0] for lane in src):
             return of_scalars([src[0]]).chosen((0,) * count)
@@ -202,14 +218,17 @@ def _summands(node: UOp) -> tuple[UOp, ...]:
 
 
 def _joined(parts: list[LaneForm]) -> LaneForm:
-    terms: dict[UOp, list[int]] = {term: [] for part in parts for term in part.terms}
+    first = parts[0].common
+    common = {t: factor for t, factor in first.items() if all(part.common.get(t) == factor for part in parts)}
+    names = dict.fromkeys(t for part in parts for t in (*part.common, *part.terms) if t not in common)
+    terms: dict[UOp, list[int]] = {term: [] for term in names}
     constants: list[int] = []
     for part in parts:
         count = len(part.constants)
         for term, factors in terms.items():
-            factors.extend(part.terms.get(term) or [0] * count)
+            factors.extend(part.terms.get(term) or [part.common.get(term, 0)] * count)
         constants.extend(part.constants)
-    return LaneForm(terms, constants)
+    return LaneForm(common, terms, constants)
 
 
 def of_scalars(lanes: list[UOp]) -> LaneForm:
@@ -223,7 +242,8 @@ def of_scalars(lanes: list[UOp]) -> LaneForm:
         for term, factor in found.terms.items():
             terms.setdefault(term, [0] * len(lanes))[number] = factor
         constants[number] = found.constant
-    return LaneForm(terms, constants)
+    common = {t: factors[0] for t, factors in terms.items() if factors.count(factors[0]) == len(factors)}
+    return LaneForm(common, {t: factors for t, factors in terms.items() if t not in common}, constants)
 
 
 def _lane_needs(node: UOp, lane: int) -> list[tuple[UOp, int]]:

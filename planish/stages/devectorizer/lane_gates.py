@@ -109,14 +109,12 @@ def _vector(lanes: list[UOp]) -> UOp | None:
         return make(Ops.VECTORIZE, dtype, (first,) * count)
     if first.dtype.is_index:
         form = of_scalars(lanes)
-        if any(factor != factors[0] for factors in form.terms.values() for factor in factors):
+        if form.terms:
             return None
         constants = first.table.lanes(form.constants, first.dtype)
-        if not form.terms:
+        if not form.common:
             return constants
-        base = Affine({term: factors[0] for term, factors in form.terms.items()}, 0).build(
-            first.const_like(0)
-        )
+        base = Affine(form.common, 0).build(first.const_like(0))
         return make(Ops.VECTORIZE, dtype, (base,) * count) + constants
     if first.op not in ELEMENTWISE or any(lane.op is not first.op or lane.arg != first.arg for lane in lanes):
         return None

@@ -18,7 +18,7 @@ from typing import cast
 from planish.uop.laws import memory_of
 from planish.uop.nest import closed_by
 from planish.uop.node import UOp
-from planish.uop.ops import Ops, TensorCore
+from planish.uop.ops import Ops, TensorCoreOp
 from planish.uop.rewrite import substitute
 from planish.uop.tensor_cores import core_of
 
@@ -27,7 +27,7 @@ _LEAST_BUFFERS = 3
 
 
 def _reads_memory(node: UOp) -> bool:
-    core = core_of(cast("TensorCore", node.arg)) if node.op is Ops.WMMA else None
+    core = core_of(cast("TensorCoreOp", node.arg)) if node.op is Ops.WMMA else None
     return core is not None and core.reads_memory
 
 
@@ -48,7 +48,7 @@ def begun(sink: UOp, loop: UOp, pending: int) -> UOp:
         if n.op is Ops.STORE and _reads_memory(n.src[1]) and loop in n.ranges
     ]
     sink = substitute(
-        sink, {n: n.replace(arg=cast("TensorCore", n.arg)._replace(pending=pending)) for n in products}
+        sink, {n: n.replace(arg=cast("TensorCoreOp", n.arg)._replace(pending=pending)) for n in products}
     )
     nodes = sink.toposort()
     sums = {memory_of(n.src[0]) for n in nodes if n.op is Ops.STORE and _reads_memory(n.src[1])}

@@ -24,7 +24,7 @@ from typing import Final, cast
 from planish.dtypes import PtrDType
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
-from planish.uop.ops import Ops, TensorCore
+from planish.uop.ops import Ops, TensorCoreOp
 from planish.uop.pattern import node
 from planish.uop.rewrite import rewrite
 from planish.uop.tensor_cores import MATRICES, core_of
@@ -64,7 +64,7 @@ def _place(root: UOp) -> UOp | None:
 
 def _operands(root: UOp) -> UOp | None:
     """What a core reads from LOCAL memory is a place: it loads by itself."""
-    core = core_of(cast("TensorCore", root.arg))
+    core = core_of(cast("TensorCoreOp", root.arg))
     if core is None or not core.reads_memory:
         return None
     src = tuple(

@@ -284,12 +284,13 @@ def _is_copy(access: UOp) -> bool:
 
 
 def _correct(root: UOp, ctx: _LaneRun) -> UOp | None:
+    if root in ctx.cut:
+        return None
     place = root.src[0]
     value = root if root.op is Ops.LOAD else root.src[1]
     count = value.dtype.lanes
     if (
         count == 1
-        or root in ctx.cut
         or place.op is not Ops.INDEX
         or len(place.src) < 2
         or place.src[1].dtype.lanes > 1

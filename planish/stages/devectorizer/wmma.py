@@ -18,7 +18,7 @@ from typing import Final, cast
 from planish.dtypes import AddrSpace, PtrDType
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
-from planish.uop.ops import Ops, TensorCore
+from planish.uop.ops import Ops, TensorCoreOp
 from planish.uop.pattern import anything, node
 from planish.uop.tensor_cores import ROW, core_of
 
@@ -63,7 +63,7 @@ pm_wmma_accumulate: Final = Matcher(
 
 def _tiles(root: UOp) -> tuple[list[UOp], tuple[int, ...]] | None:
     """A WMMA for each tile that one stands for, and which lane of their results, joined, each lane of its result is."""
-    core = core_of(cast("TensorCore", root.arg))
+    core = core_of(cast("TensorCoreOp", root.arg))
     if core is None:
         return None
     lanes = core.lanes("c")
@@ -218,7 +218,7 @@ def _follow(accesses: Sequence[UOp], lanes: Sequence[int]) -> bool:
 
 
 def _whole_loads(root: UOp) -> UOp | None:
-    core = core_of(cast("TensorCore", root.arg))
+    core = core_of(cast("TensorCoreOp", root.arg))
     if core is None or core.threads > 1:
         return None
     src = []
@@ -244,7 +244,7 @@ def _whole_stores(root: UOp) -> UOp | None:
     tile = values[0].src[0] if values[0].op is Ops.GEP else values[0]
     if tile.op is not Ops.WMMA or any(v.op is not Ops.GEP or v.src[0] is not tile for v in values):
         return None
-    core = core_of(cast("TensorCore", tile.arg))
+    core = core_of(cast("TensorCoreOp", tile.arg))
     lanes = [lane for v in values for lane in cast("tuple[int, ...]", v.arg)]
     if core is None or core.threads > 1 or lanes != list(range(tile.dtype.lanes)):
         return None

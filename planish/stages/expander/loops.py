@@ -21,6 +21,7 @@ from planish.errors import LoweringError
 from planish.uop.nest import around, closed_by, closers_of, loops_of
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, Ops
+from planish.uop.reached import reached
 from planish.uop.rewrite import substitute
 
 
@@ -66,16 +67,7 @@ class Needs:
             for needed, its_group in enumerate(self.member):
                 if mask >> needed & 1:
                     mine.add(its_group)
-        seen: set[int] = set()
-        stack = list(waits[group])
-        while stack:
-            each = stack.pop()
-            if each == group:
-                return True
-            if each not in seen:
-                seen.add(each)
-                stack.extend(waits[each])
-        return False
+        return group in reached(waits[group], waits.__getitem__)
 
 
 def _groups(r: UOp, closing: list[UOp], needs: Needs) -> list[list[UOp]]:

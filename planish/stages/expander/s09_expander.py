@@ -51,7 +51,7 @@ from planish.uop.matcher import Matcher, rule
 from planish.uop.nest import THREADS
 from planish.uop.nest.grid import fastest_thread
 from planish.uop.node import Number, UOp
-from planish.uop.ops import ALU, Axis, AxisType, Bufferize, Combine, Lanes, Ops
+from planish.uop.ops import ALU, Axis, AxisType, Bufferize, Combine, Ops, UnrolledLanes
 from planish.uop.pattern import anything, node
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
@@ -92,7 +92,7 @@ class Expansion:
 
 
 def _axes(value: UOp) -> LaneAxes:
-    return cast("Lanes", value.arg).axes if value.op is Ops.UNROLL else ()
+    return cast("UnrolledLanes", value.arg).axes if value.op is Ops.UNROLL else ()
 
 
 def _union(*axes: LaneAxes, reduced: Paths) -> LaneAxes:
@@ -155,7 +155,7 @@ def _range_to_lanes(root: UOp) -> UOp | None:
 def _lanes_of(like: UOp, path: tuple[int, ...], size: int) -> UOp:
     """The positions on an axis, one per lane."""
     table = like.table
-    return table.make(Ops.UNROLL, dtypes.index, (table.vconst(range(size)),), Lanes(((path, size),)))
+    return table.make(Ops.UNROLL, dtypes.index, (table.vconst(range(size)),), UnrolledLanes(((path, size),)))
 
 
 def _expand(root: UOp, ctx: Expansion) -> UOp | None:
@@ -182,16 +182,20 @@ def _expand(root: UOp, ctx: Expansion) -> UOp | None:
         chosen = cast("tuple[int, ...]", arg)
         arg = tuple(lane * count + position for lane in chosen for position in range(count))
     wide = root.table.make(root.op, dtype, src, arg)
-    return root.table.make(Ops.UNROLL, root.dtype, (wide,), Lanes(axes))
+    return root.table.make(Ops.UNROLL, root.dtype, (wide,), UnrolledLanes(axes))
 
 
 def _contract(root: UOp, x: UOp) -> UOp:
     """The axes as lanes; what else the value is spread over stays outside."""
-    axes, have = cast("Lanes", root.arg).axes, _axes(x)
+    axes, have = cast("UnrolledLanes", root.arg).axes, _axes(x)
     outside = tuple(axis for axis in have if axis not in axes)
     inner = x.src[0] if x.op is Ops.UNROLL else x
     gathered = _select(inner, _positions((*axes, *outside), have, x.dtype.lanes))
-    return gathered if not outside else root.table.make(Ops.UNROLL, root.dtype, (gathered,), Lanes(outside))
+    return (
+        gathered
+        if not outside
+        else root.table.make(Ops.UNROLL, root.dtype, (gathered,), UnrolledLanes(outside))
+    )
 
 
 def _scan_lanes(root: UOp) -> UOp | None:
@@ -210,7 +214,7 @@ def _scan_lanes(root: UOp) -> UOp | None:
         if warp
         else root.table.make(Ops.SCAN, wide.dtype, (wide, r, root.table.const(_count(own))), root.arg)
     )
-    return root.table.make(Ops.UNROLL, root.dtype, (made,), Lanes(axes)) if axes else made
+    return root.table.make(Ops.UNROLL, root.dtype, (made,), UnrolledLanes(axes)) if axes else made
 
 
 def _scan_warp(root: UOp, wide: UOp, r: UOp, warp: UOp, positions: int) -> UOp:
@@ -240,7 +244,7 @@ def _reduce_lanes(root: UOp, ctx: Expansion) -> UOp | None:
     if not axes:
         return None
     wide = value.dtype.scalar.vec(value.dtype.lanes * _count(axes))
-    gathered = root.table.make(Ops.CONTRACT, wide, (value,), Lanes(axes))
+    gathered = root.table.make(Ops.CONTRACT, wide, (value,), UnrolledLanes(axes))
     return root.replace(src=(gathered, *(r for r in ranges if not _axes(r))))
 
 
@@ -265,7 +269,7 @@ def _bufferize_lanes(root: UOp, ctx: Expansion) -> UOp | None:
     src = tuple(widen(source, axes) for source in (x, *places, *lanes))
     dtype = root.dtype.scalar.vec(_count(still_open))
     kept = root.replace(dtype=dtype, src=src)
-    return root.table.make(Ops.UNROLL, root.dtype, (kept,), Lanes(still_open)) if still_open else kept
+    return root.table.make(Ops.UNROLL, root.dtype, (kept,), UnrolledLanes(still_open)) if still_open else kept
 
 
 def _read_lanes(root: UOp, x: UOp) -> UOp:
@@ -314,8 +318,8 @@ def _twin(r: UOp, ctx: Expansion) -> UOp:
 
 
 def _merge(root: UOp, x: UOp) -> UOp:
-    outer, inner = cast("Lanes", root.arg).axes, _axes(x)
-    return root.table.make(Ops.UNROLL, root.dtype, x.src, Lanes(outer + inner))
+    outer, inner = cast("UnrolledLanes", root.arg).axes, _axes(x)
+    return root.table.make(Ops.UNROLL, root.dtype, x.src, UnrolledLanes(outer + inner))
 
 
 pm_pre_expander = Matcher(

@@ -45,6 +45,7 @@ from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, COMPARISONS, CONSTANTS, Ops, Variable
 from planish.uop.pattern import INTEGERS, NodePattern, anything, constant, node, where
+from planish.uop.reached import joined_by
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic.cast import exact_integers, holds
 from planish.uop.symbolic.conditions import conjuncts
@@ -205,13 +206,7 @@ def _select_factor(root: UOp) -> UOp | None:
     r = _one_range(root)
     if r is None or root.arg is not Ops.ADD:
         return None
-    factors, stack = [], [root.src[0]]
-    while stack:
-        part = stack.pop()
-        if part.op is Ops.MUL:
-            stack += part.src
-        else:
-            factors.append(part)
+    factors = list(joined_by(Ops.MUL, root.src[0]))
     for position, factor in enumerate(factors):
         if r not in factor.ranges:
             continue

@@ -15,10 +15,10 @@ from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations
 from planish.ptir.library.attention import attention, attention_back, attention_rows
-from planish.ptir.library.common import spread
+from planish.ptir.library.common import cast, spread
 from planish.ptir.library.normalize import layer_norm
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, wide_kind
+from planish.torch.site import FxSite, wide_kind
 
 
 @lowering("aten._scaled_dot_product_flash_attention_for_cpu")
@@ -127,7 +127,7 @@ def biased_attention_on_gpu(
     return _on_gpu(at, (query, key, value), attn_bias, dropout_p, is_causal, scale)
 
 
-class _Places(NamedTuple):
+class _ArgumentPositions(NamedTuple):
     """Where an op that differentiates attention has its arguments, behind gradient, query, key and value."""
 
     out: int
@@ -140,10 +140,12 @@ class _Places(NamedTuple):
 
 
 _BACK: Final = {
-    "aten._scaled_dot_product_flash_attention_for_cpu_backward": _Places(4, 5, 6, 7),
-    "aten._scaled_dot_product_flash_attention_backward": _Places(4, 5, 10, 11),
-    "aten._scaled_dot_product_cudnn_attention_backward": _Places(4, 5, 13, 14, bias=8),
-    "aten._scaled_dot_product_efficient_attention_backward": _Places(5, 6, 9, 11, bias=4, wanted=10),
+    "aten._scaled_dot_product_flash_attention_for_cpu_backward": _ArgumentPositions(4, 5, 6, 7),
+    "aten._scaled_dot_product_flash_attention_backward": _ArgumentPositions(4, 5, 10, 11),
+    "aten._scaled_dot_product_cudnn_attention_backward": _ArgumentPositions(4, 5, 13, 14, bias=8),
+    "aten._scaled_dot_product_efficient_attention_backward": _ArgumentPositions(
+        5, 6, 9, 11, bias=4, wanted=10
+    ),
 }
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import cast
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast
+from planish.torch.site import FxSite
 
 
 @lowering("aten._to_copy")

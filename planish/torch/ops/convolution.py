@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from torch.backends import cudnn
 
@@ -12,7 +13,7 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import spread
 from planish.ptir.library.shaping import turned_kernel
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, shortened, sizes
+from planish.torch.site import FxSite, each_axis, shortened, sizes
 
 _SPACE = "XYZ"
 
@@ -23,13 +24,30 @@ def _as_read(at: FxSite, groups: int, *operands: V) -> list[V]:
     return list(operands) if alone else shortened(at, getattr(cudnn, "conv", cudnn), *operands)
 
 
-def _each(given: Sequence[int], space: int) -> list[int]:
-    return list(given) * space if len(given) == 1 else list(given)
-
-
 def _attrs(x: V) -> ops.DotAttrs:
     wide = dtypes.float32 if x.dtype.is_float and x.dtype.bits < 32 else x.dtype
     return ops.DotAttrs(wide, wide if x.dtype is dtypes.tfloat32 else x.dtype)
+
+
+class _WindowLayout(NamedTuple):
+    """How windows lie: one number per spatial axis each, and the groups of channels."""
+
+    strides: Sequence[int]
+    padding: Sequence[int]
+    dilation: Sequence[int]
+    groups: int
+
+    def correlated(self, x: V, kernel: V) -> V:
+        return _correlated(
+            x, kernel, self.strides, [(pad, pad) for pad in self.padding], self.dilation, self.groups
+        )
+
+
+def _windows(
+    space: int, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
+) -> _WindowLayout:
+    strides, pads, gaps = (each_axis(given, space) for given in (stride, padding, dilation))
+    return _WindowLayout(strides, pads, gaps, groups)
 
 
 def _correlated(
@@ -40,30 +58,21 @@ def _correlated(
     dilation: Sequence[int],
     groups: int,
     lhs_dilation: Sequence[int] | None = None,
-    layouts: tuple[str, str, str] = ("NC", "OI", "NC"),
 ) -> V:
     space = _SPACE[: x.rank - 2]
-    lhs, rhs, out = (layout + space for layout in layouts)
-    return x.convolution(kernel, lhs, rhs, out, strides, padding, lhs_dilation, dilation, groups, _attrs(x))
+    lhs, rhs = f"NC{space}", f"OI{space}"
+    return x.convolution(kernel, lhs, rhs, lhs, strides, padding, lhs_dilation, dilation, groups, _attrs(x))
 
 
-def transposed_convolution(
-    at: FxSite,
-    x: V,
-    weight: V,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    output_padding: Sequence[int],
-    groups: int,
-) -> V:
+def _transposed(at: FxSite, x: V, weight: V, how: _WindowLayout, output_padding: Sequence[int]) -> V:
     """The derivative of a convolution by its input, which is one of the widened input."""
-    spans = [(size - 1) * gap for size, gap in zip(sizes(at, weight)[2:], dilation, strict=True)]
+    spans = [(size - 1) * gap for size, gap in zip(sizes(at, weight)[2:], how.dilation, strict=True)]
     ends = [
         (span - pad, span - pad + extra)
-        for span, pad, extra in zip(spans, padding, output_padding, strict=True)
+        for span, pad, extra in zip(spans, how.padding, output_padding, strict=True)
     ]
-    return _correlated(x, turned_kernel(weight, groups), [1] * len(stride), ends, dilation, groups, stride)
+    kernel, steps = turned_kernel(weight, how.groups), [1] * len(how.strides)
+    return _correlated(x, kernel, steps, ends, how.dilation, how.groups, how.strides)
 
 
 @lowering("aten.convolution")
@@ -80,13 +89,13 @@ def convolution(
     groups: int,
 ) -> V:
     space = weight.rank - 2
-    steps, pads, gaps, extra = (_each(given, space) for given in (stride, padding, dilation, output_padding))
+    how = _windows(space, stride, padding, dilation, groups)
     single = x.rank == space + 1
     images, weight = _as_read(at, groups, x.expand_dims(0) if single else x, weight)
     if transposed:
-        found = transposed_convolution(at, images, weight, steps, pads, gaps, extra, groups)
+        found = _transposed(at, images, weight, how, each_axis(output_padding, space))
     else:
-        found = _correlated(images, weight, steps, [(pad, pad) for pad in pads], gaps, groups)
+        found = how.correlated(images, weight)
     if bias is not None:
         found = found.add(spread(bias.reshape((bias.dims[0], *(1,) * space)), found.dims))
     return found.squeeze([0]) if single else found
@@ -108,23 +117,21 @@ def convolution_backward(
     output_mask: Sequence[bool],
 ) -> tuple[V | None, V | None, V | None]:
     space = weight.rank - 2
-    steps, pads, gaps = (_each(given, space) for given in (stride, padding, dilation))
+    how = _windows(space, stride, padding, dilation, groups)
     by_input = by_weight = None
     by_bias = (
         gradient.reduce_sum([axis for axis in range(gradient.rank) if axis != 1]) if output_mask[2] else None
     )
     gradient, x, weight = _as_read(at, groups, gradient, x, weight)
-    if transposed:
-        if output_mask[0]:
-            by_input = _correlated(gradient, weight, steps, [(pad, pad) for pad in pads], gaps, groups)
-            by_input = _fitted(by_input, x)
-        if output_mask[1]:
-            by_weight = _by_weight(at, gradient, x, weight, steps, pads, gaps, groups)
-    else:
-        if output_mask[0]:
-            by_input = _by_input(at, gradient, x, weight, steps, pads, gaps, groups)
-        if output_mask[1]:
-            by_weight = _by_weight(at, x, gradient, weight, steps, pads, gaps, groups)
+    if output_mask[0]:
+        by_input = (
+            _fitted(how.correlated(gradient, weight), x)
+            if transposed
+            else _by_input(at, gradient, x, weight, how)
+        )
+    if output_mask[1]:
+        images, kernels = (gradient, x) if transposed else (x, gradient)
+        by_weight = _by_weight(at, images, kernels, weight, how)
     return by_input, by_weight, by_bias
 
 
@@ -136,37 +143,19 @@ def _fitted(found: V, like: V) -> V:
     return found.pad([0] * found.rank, high)
 
 
-def _by_input(
-    at: FxSite,
-    gradient: V,
-    x: V,
-    weight: V,
-    strides: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-) -> V:
+def _by_input(at: FxSite, gradient: V, x: V, weight: V, how: _WindowLayout) -> V:
     known, out, kernel = sizes(at, x)[2:], sizes(at, gradient)[2:], sizes(at, weight)[2:]
+    axes = zip(known, out, how.strides, how.padding, kernel, how.dilation, strict=True)
     extra = [
         size - ((count - 1) * step - 2 * pad + (width - 1) * gap + 1)
-        for size, count, step, pad, width, gap in zip(
-            known, out, strides, padding, kernel, dilation, strict=True
-        )
+        for size, count, step, pad, width, gap in axes
     ]
-    return transposed_convolution(at, gradient, weight, strides, padding, dilation, extra, groups)
+    return _transposed(at, gradient, weight, how, extra)
 
 
-def _by_weight(
-    at: FxSite,
-    x: V,
-    gradient: V,
-    weight: V,
-    strides: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-) -> V:
+def _by_weight(at: FxSite, x: V, gradient: V, weight: V, how: _WindowLayout) -> V:
     """Correlates the input with the gradient: samples are summed over, so they take the place of channels."""
+    strides, padding, dilation, groups = how
     batch, channels = x.dims[:2]
     outputs = gradient.dims[1]
     space = x.dims[2:]

@@ -9,9 +9,9 @@ from typing import Any
 from planish import dtypes
 from planish.ptir.dims import Dim, DimLike
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import plain
+from planish.ptir.library.common import cast, plain
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, Operand, cast
+from planish.torch.site import FxSite, Operand
 
 
 @lowering("aten.full")

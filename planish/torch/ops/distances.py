@@ -1,4 +1,4 @@
-"""Distances between rows, products of three, histograms."""
+"""Distances between rows, and products of three."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import spread
+from planish.ptir.library.common import cast, spread
 from planish.ptir.library.shaping import broadcast_dims
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, sizes
+from planish.torch.site import FxSite, sizes
 
 
 def _norm(apart: V, p: float, axis: int) -> V:
@@ -111,39 +110,3 @@ def trilinear(
         values.append(value)
     a, b, c = at.together(*values)
     return a.mul(b).mul(c).reduce_sum(list(sumdim))
-
-
-@lowering("aten.histogram.bin_ct")
-def histogram(
-    at: FxSite,
-    x: V,
-    bins: int = 100,
-    *,
-    range: Sequence[float] | None = None,
-    weight: V | None = None,
-    density: bool = False,
-) -> tuple[V, V]:
-    """Counts, or weights, of equal bins and their edges; the last bin has both its ends."""
-    flat = x.reshape((x.type.size,))
-    low, high = _ends(at, flat, range)
-    step = high.sub(low).div(float(bins))
-    edges = at.graph.iota((bins + 1,), 0, dtypes.int64).cast(x.dtype)
-    edges = edges.mul(spread(step, (bins + 1,))).add(spread(low, (bins + 1,)))
-    place = flat.sub(spread(low, flat.dims)).div(spread(step, flat.dims)).floor()
-    inside = flat.ge(spread(low, flat.dims)).and_(flat.le(spread(high, flat.dims)))
-    ones = at.full(flat.dims, 1.0) if weight is None else cast(weight, x.dtype).reshape(flat.dims)
-    counted = inside.select(ones, at.full(flat.dims, 0.0))
-    row = cast(inside.select(place, at.full(flat.dims, 0.0)), dtypes.int64).max(0).min(bins - 1)
-    found = at.full((bins,), 0.0).scatter(counted, [row], [0], "add")
-    if density:
-        total = found.reduce_sum().mul(step)
-        found = found.div(spread(total, found.dims))
-    return found, edges
-
-
-def _ends(at: FxSite, flat: V, range: Sequence[float] | None) -> tuple[V, V]:
-    if range is not None and range[0] != range[1]:
-        return at.full((), range[0], flat.dtype), at.full((), range[1], flat.dtype)
-    low, high = flat.reduce_min(), flat.reduce_max()
-    alike = low.eq(high)
-    return alike.select(low.sub(0.5), low), alike.select(high.add(0.5), high)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import cast
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, axis_of, cast, sizes
+from planish.torch.site import FxSite, axis_of, sizes
 
 
 def _scale(at: FxSite, count: int, normalization: int) -> float:

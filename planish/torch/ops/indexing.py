@@ -8,11 +8,11 @@ from typing import Any
 
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import cast, move_axis, spread
 from planish.ptir.library.common import gather as gather_at
-from planish.ptir.library.common import move_axis, spread
 from planish.ptir.library.shaping import broadcast_dims
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, Operand, axis_of, cast
+from planish.torch.site import FxSite, Operand, axis_of
 from planish.torch.site import sizes as sizes_of
 
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 from planish import dtypes
 from planish.frontend.tensor.factorizations import EIG, eig_types
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import spread, take_along_axis
+from planish.ptir.library.common import cast, spread
 from planish.ptir.library.factorizations import (
     conjugate_transpose,
+    factors_of_determinant,
     householder,
     householder_product,
+    lu_solve,
+    permutation_matrix,
     permutation_of,
     pivots_of,
+    triangles,
+    with_rows,
 )
-from planish.ptir.library.shaping import broadcast_dims, diagonal, eye, roll, tril, triu
+from planish.ptir.library.shaping import broadcast_dims, diagonal, eye, roll
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, sizes
+from planish.torch.site import FxSite, sizes
 
 
 @lowering("aten.linalg_cholesky_ex")
@@ -124,18 +129,6 @@ def triangular_solve(
     return found, own
 
 
-def _solved(packed: V, permutation: V, rhs: V) -> V:
-    """L·U·x = P·rhs."""
-    rows = _permuted(rhs, permutation)
-    return packed.triangular_solve(packed.triangular_solve(rows, unit_diagonal=True), lower=False)
-
-
-def _permuted(x: V, permutation: V) -> V:
-    """Rows in another order."""
-    index = spread(cast(permutation, dtypes.int64).expand_dims(permutation.rank), x.dims)
-    return take_along_axis(x, index, x.rank - 2)
-
-
 @lowering("aten._linalg_solve_ex")
 def linalg_solve_ex(
     at: FxSite, x: V, rhs: V, *, left: bool = True, check_errors: bool = False
@@ -146,7 +139,7 @@ def linalg_solve_ex(
     turned = own if left else own.transpose([*range(own.rank - 2), own.rank - 1, own.rank - 2])
     given = given if left else given.transpose([*range(given.rank - 2), given.rank - 1, given.rank - 2])
     packed, permutation = turned.lu()
-    found = _solved(packed, permutation, given)
+    found = lu_solve(packed, permutation, given)
     found = found if left else found.transpose([*range(found.rank - 2), found.rank - 1, found.rank - 2])
     first, order = x.lu()
     info = diagonal(first).eq(0).reduce_or([first.rank - 2]).cast(dtypes.int32)
@@ -156,7 +149,7 @@ def linalg_solve_ex(
 @lowering("aten.linalg_inv_ex")
 def linalg_inv_ex(at: FxSite, x: V, *, check_errors: bool = False) -> tuple[V, V]:
     packed, permutation = x.lu()
-    found = _solved(packed, permutation, _unit(x, x.dims[-1]))
+    found = lu_solve(packed, permutation, _unit(x, x.dims[-1]))
     return found, diagonal(packed).eq(0).reduce_or([x.rank - 2]).cast(dtypes.int32)
 
 
@@ -177,43 +170,20 @@ def linalg_lu(at: FxSite, x: V, *, pivot: bool = True) -> tuple[V, V, V]:
     if not pivot:
         raise at.refuse("without pivots")
     packed, permutation = x.lu()
-    rows, columns = sizes(at, x)[-2:]
-    size = min(rows, columns)
-    upper = triu(packed[..., :size, :])
-    lower = tril(packed[..., :size], -1)
-    lower = lower.add(spread(eye(x, rows, size, x.dtype), lower.dims))
-    dims = (*x.dims[:-2], rows, rows)
-    line = at.graph.iota(dims, x.rank - 2, dtypes.int64)
-    moved = cast(permutation, dtypes.int64).expand_dims(permutation.rank - 1).broadcast_to(dims)
-    return cast(line.eq(moved), x.dtype), lower, upper
-
-
-def _signed(at: FxSite, x: V) -> tuple[V, V, V, V]:
-    """The factors of x, the product of signs, the diagonal."""
-    packed, permutation = x.lu()
-    count = sizes(at, permutation)[-1]
-    dims = (*permutation.dims, count)
-    left = cast(permutation, dtypes.int64).expand_dims(permutation.rank).broadcast_to(dims)
-    right = cast(permutation, dtypes.int64).expand_dims(permutation.rank - 1).broadcast_to(dims)
-    before = at.graph.iota(dims, permutation.rank - 1, dtypes.int64).lt(
-        at.graph.iota(dims, permutation.rank, dtypes.int64)
-    )
-    crossed = left.gt(right).and_(before).cast(dtypes.int64)
-    odd = crossed.reduce_sum([permutation.rank - 1, permutation.rank]).floor_mod(2).eq(1)
-    kind = x.dtype
-    sign = odd.select(at.full(odd.dims, -1, kind), at.full(odd.dims, 1, kind))
-    return packed, permutation, sign, diagonal(packed)
+    return permutation_matrix(permutation, x.dtype), *triangles(packed)
 
 
 @lowering("aten._linalg_det")
 def linalg_det(at: FxSite, x: V) -> tuple[V, V, V]:
-    packed, permutation, sign, line = _signed(at, x)
+    packed, permutation = x.lu()
+    line, sign = factors_of_determinant(packed, permutation)
     return sign.mul(line.reduce_prod([line.rank - 1])), packed, pivots_of(permutation)
 
 
 @lowering("aten._linalg_slogdet")
 def linalg_slogdet(at: FxSite, x: V) -> tuple[V, V, V, V]:
-    packed, permutation, sign, line = _signed(at, x)
+    packed, permutation = x.lu()
+    line, sign = factors_of_determinant(packed, permutation)
     magnitude = line.abs().log().reduce_sum([line.rank - 1])
     return sign.mul(line.sign().reduce_prod([line.rank - 1])), magnitude, packed, pivots_of(permutation)
 
@@ -236,24 +206,11 @@ def linalg_cross(at: FxSite, x: V, y: V, *, dim: int = -1) -> V:
 def lu_unpack(
     at: FxSite, packed: V, pivots: V, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[V, V, V]:
-    rows, columns = sizes(at, packed)[-2:]
-    size = min(rows, columns)
     nothing = at.full((0,), 0, packed.dtype)
-    permuted, lower, upper = nothing, nothing, nothing
-    if unpack_data:
-        lower = tril(packed[..., :size], -1)
-        lower = lower.add(spread(eye(packed, rows, size, packed.dtype), lower.dims))
-        upper = triu(packed[..., :size, :])
-    if unpack_pivots:
-        permuted = _matrix_of(at, permutation_of(pivots, rows), packed)
-    return permuted, lower, upper
-
-
-def _matrix_of(at: FxSite, order: V, like: V) -> V:
-    """P with P·L·U = x, of the order of rows."""
-    dims = (*order.dims, order.dims[-1])
-    line = at.graph.iota(dims, order.rank - 1, dtypes.int64)
-    return cast(line.eq(order.expand_dims(order.rank - 1).broadcast_to(dims)), like.dtype)
+    lower, upper = triangles(packed) if unpack_data else (nothing, nothing)
+    if not unpack_pivots:
+        return nothing, lower, upper
+    return permutation_matrix(permutation_of(pivots, sizes(at, packed)[-2]), packed.dtype), lower, upper
 
 
 @lowering("aten.linalg_lu_solve")
@@ -269,9 +226,9 @@ def linalg_lu_solve(
         transform = "adjoint" if own.dtype.is_complex else "transpose"
         half = own.triangular_solve(given, lower=False, transform=transform)
         half = own.triangular_solve(half, transform=transform, unit_diagonal=True)
-        found = _permuted(half, cast(order, dtypes.int64).argsort(order.rank - 1))
+        found = with_rows(half, cast(order, dtypes.int64).argsort(order.rank - 1))
     else:
-        found = _solved(own, order, given)
+        found = lu_solve(own, order, given)
     return found if left else conjugate_transpose(found)
 
 

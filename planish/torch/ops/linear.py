@@ -10,9 +10,9 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import spread
+from planish.ptir.library.common import cast, spread
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, shortened, wide_kind
+from planish.torch.site import FxSite, shortened, wide_kind
 
 
 def product(x: V, y: V, out: DType | None = None) -> V:

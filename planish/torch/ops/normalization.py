@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import spread
+from planish.ptir.library import normalize
+from planish.ptir.library.common import cast
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, sizes
+from planish.torch.site import FxSite
 
 
 def _wide(dtype: DType) -> DType:
     return dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
 
 
-def _standard(x: V, axes: Sequence[int], count: int, eps: float) -> tuple[V, V, V]:
-    """(x - mean) · rstd over axes, the mean and rstd, with the axes kept."""
-    middle = x.reduce_sum(axes, True).div(float(count))
-    apart = x.sub(spread(middle, x.dims))
-    scale = apart.mul(apart).reduce_sum(axes, True).div(float(count)).add(eps).rsqrt()
-    return apart.mul(spread(scale, x.dims)), middle, scale
-
-
 @lowering("aten.native_layer_norm")
 def native_layer_norm(
     at: FxSite, x: V, normalized_shape: Sequence[int], weight: V | None, bias: V | None, eps: float
 ) -> tuple[V, V, V]:
-    wide = cast(x, _wide(x.dtype))
-    axes = list(range(x.rank - len(normalized_shape), x.rank))
-    found, middle, scale = _standard(wide, axes, math.prod(normalized_shape), eps)
-    if weight is not None:
-        found = found.mul(spread(cast(weight, wide.dtype), found.dims))
-    if bias is not None:
-        found = found.add(spread(cast(bias, wide.dtype), found.dims))
+    axes = range(x.rank - len(normalized_shape), x.rank)
+    found, middle, scale = normalize.standardised(cast(x, _wide(x.dtype)), axes, eps)
     kind = at.kind(at.fakes[1].dtype)
-    return cast(found, x.dtype), cast(middle, kind), cast(scale, kind)
+    return cast(normalize.affine(found, weight, bias), x.dtype), cast(middle, kind), cast(scale, kind)
 
 
 @lowering("aten.native_group_norm")
@@ -52,21 +39,12 @@ def native_group_norm(
     group: int,
     eps: float,
 ) -> tuple[V, V, V]:
-    wide, count = cast(x, _wide(x.dtype)), (channels // group) * area
-    rows = wide.reshape((batch, group, channels // group, *x.dims[2:]))
-    found, middle, scale = _standard(rows, range(2, rows.rank), count, eps)
-    found = found.reshape(x.dims)
-    column = (channels, *(1,) * (x.rank - 2))
-    if weight is not None:
-        found = found.mul(spread(cast(weight, wide.dtype).reshape(column), found.dims))
-    if bias is not None:
-        found = found.add(spread(cast(bias, wide.dtype).reshape(column), found.dims))
+    rows = cast(x, _wide(x.dtype)).reshape((batch, group, channels // group, *x.dims[2:]))
+    found, middle, scale = normalize.standardised(rows, range(2, rows.rank), eps)
+    found = normalize.affine(found.reshape(x.dims), weight, bias, 1)
     kind = at.kind(at.fakes[1].dtype)
-    return (
-        cast(found, x.dtype),
-        cast(middle, kind).reshape((batch, group)),
-        cast(scale, kind).reshape((batch, group)),
-    )
+    per_group = [cast(each, kind).reshape((batch, group)) for each in (middle, scale)]
+    return cast(found, x.dtype), per_group[0], per_group[1]
 
 
 @lowering("aten._fused_rms_norm")
@@ -74,12 +52,7 @@ def fused_rms_norm(
     at: FxSite, x: V, normalized_shape: Sequence[int], weight: V | None, eps: float | None
 ) -> tuple[V, V]:
     wide = cast(x, _wide(x.dtype))
-    axes = list(range(x.rank - len(normalized_shape), x.rank))
-    count = math.prod(sizes(at, x)[axis] for axis in axes)
     smallest = {16: 2.0**-10, 32: 2.0**-23, 64: 2.0**-52}[wide.dtype.bits]
-    squares = wide.mul(wide).reduce_sum(axes, True).div(float(count))
-    scale = squares.add(smallest if eps is None else eps).rsqrt()
-    found = wide.mul(spread(scale, x.dims))
-    if weight is not None:
-        found = found.mul(spread(cast(weight, wide.dtype), found.dims))
-    return cast(found, x.dtype), cast(scale, at.kind(at.fakes[1].dtype))
+    axes = range(x.rank - len(normalized_shape), x.rank)
+    found, scale = normalize.by_root_mean_square(wide, axes, smallest if eps is None else eps)
+    return cast(normalize.affine(found, weight, None), x.dtype), cast(scale, at.kind(at.fakes[1].dtype))

@@ -7,10 +7,10 @@ from typing import Any
 
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import take_along_axis
+from planish.ptir.library.common import cast, take_along_axis
 from planish.ptir.library.order import searchsorted as search
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, Operand, axis_of, cast, sizes
+from planish.torch.site import FxSite, Operand, axis_of, sizes
 
 
 def _ranked(x: V) -> V:
@@ -168,20 +168,3 @@ def searchsorted(
 @lowering("aten.bucketize")
 def bucketize(at: FxSite, x: Operand, boundaries: V, *, out_int32: bool = False, right: bool = False) -> V:
     return searchsorted(at, boundaries, x, out_int32=out_int32, right=right)
-
-
-@lowering("aten.histc")
-def histc(at: FxSite, x: V, bins: int = 100, min: float = 0, max: float = 0) -> V:
-    flat = x.reshape((x.type.size,))
-    if min == max:
-        low, high = flat.reduce_min(), flat.reduce_max()
-        alike = low.eq(high)
-        low, high = alike.select(low.sub(1), low), alike.select(high.add(1), high)
-    else:
-        low, high = at.full((), min, x.dtype), at.full((), max, x.dtype)
-    lows, highs = low.broadcast_to(flat.dims), high.broadcast_to(flat.dims)
-    place = flat.sub(lows).mul(float(bins)).div(highs.sub(lows)).floor()
-    inside = flat.ge(lows).and_(flat.le(highs))
-    row = cast(place, dtypes.int64).max(0).min(bins - 1)
-    ones = cast(inside, at.dtype)
-    return at.full((bins,), 0).scatter(ones, [row], [0], "add")

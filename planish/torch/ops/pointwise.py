@@ -10,11 +10,11 @@ from typing import Any, Final
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations
-from planish.ptir.library.common import spread
+from planish.ptir.library.common import cast, spread
 from planish.ptir.library.cumulative import logaddexp
 from planish.ptir.library.shaping import broadcast_dims
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, Operand, cast, wide_kind
+from planish.torch.site import FxSite, Operand, wide_kind
 
 _UNARY: Final = (
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "digamma", "erf", "erfc", "erfinv", "exp", "exp2",

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import cast
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, Operand, cast
+from planish.torch.site import FxSite, Operand
 
 Step = Callable[[V, V, V, V], V]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -12,30 +11,35 @@ import numpy as np
 from planish import dtypes
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import spread, take_along_axis
+from planish.ptir.library.common import cast, spread, take_along_axis
 from planish.ptir.library.pooling import (
     adaptive_average_pool,
+    adaptive_max_pool,
     average_pool,
-    lowest_of,
-    max_places,
+    max_pool,
     max_pool_back,
+    max_pool_places,
+    shares,
 )
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, cast, sizes, wide_kind
+from planish.torch.site import FxSite, each_axis, sizes, wide_kind
 
-
-def _each(given: Any, space: int) -> list[int]:
-    several = [given] if isinstance(given, int) else list(given)
-    return several * space if len(several) == 1 else several
+_FEW = 32
+"""The derivative of windows up to so many elements is gathered by the elements, on GPUs."""
 
 
 def _batched(x: V, space: int) -> tuple[V, bool]:
     return (x.expand_dims(0), True) if x.rank == space + 1 else (x, False)
 
 
-def _room(size: int, out: int, window: int, step: int, pad: int, gap: int = 1) -> tuple[int, int]:
-    """What stands before and after an axis so that just `out` windows fit."""
-    return pad, (out - 1) * step + (window - 1) * gap + 1 - size - pad
+def _pair(made: tuple[V, V], single: bool) -> tuple[V, V]:
+    values, where = made
+    return (values.squeeze([0]), where.squeeze([0])) if single else (values, where)
+
+
+def _steps(stride: Any, window: list[int], space: int) -> list[int]:
+    """Strides, those of the window if none are given."""
+    return window if isinstance(stride, list | tuple) and not stride else each_axis(stride, space)
 
 
 # --- maxima -----------------------------------------------------------------------------------------------
@@ -51,60 +55,18 @@ def _max_pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> tuple[V, V]:
-    window = _each(kernel_size, space)
-    steps = window if isinstance(stride, list | tuple) and not stride else _each(stride, space)
-    pads, gaps = _each(padding, space), _each(dilation, space)
+    window = each_axis(kernel_size, space)
+    steps, pads, gaps = _steps(stride, window, space), each_axis(padding, space), each_axis(dilation, space)
     images, single = _batched(x, space)
     out = list(at.fakes[0].shape)[-space:]
-    known = sizes(at, images)[2:]
-    ends = [_room(*each) for each in zip(known, out, window, steps, pads, gaps, strict=True)]
-    values = images.reduce_window(
-        "max", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
-    )
-    if math.prod(window) <= _FEW:
-        where = max_places(images, out, window, steps, pads, gaps)
-    else:
-        axes = zip(known, out, window, steps, pads, gaps, strict=True)
-        where = _best(at, images, [_places(*each) for each in axes], known)[1]
-    return (values.squeeze([0]), where.squeeze([0])) if single else (values, where)
-
-
-_FEW = 32
-"""Windows up to so many elements are looked through one element after the other, in one kernel."""
-
-
-def _places(size: int, out: int, window: int, step: int, pad: int, gap: int) -> np.ndarray[Any, Any]:
-    """Per window, the places it looks at; those outside are none (-1)."""
-    found = np.arange(out)[:, None] * step - pad + np.arange(window)[None, :] * gap
-    found[(found < 0) | (found >= size)] = -1
-    return found
-
-
-def _best(at: FxSite, images: V, places: Sequence[np.ndarray[Any, Any]], known: Sequence[int]) -> tuple[V, V]:
-    """The largest of each window and its place in the image: windows as a last axis, then argmax."""
-    space = len(places)
-    counts, widths = [p.shape[0] for p in places], [p.shape[1] for p in places]
-    inside = np.ones(counts + widths, bool)
-    flat = np.zeros(counts + widths, np.int64)
-    for axis, found in enumerate(places):
-        shape = [1] * (2 * space)
-        shape[axis], shape[space + axis] = found.shape
-        inside &= (found >= 0).reshape(shape)
-        flat = flat * known[axis] + np.maximum(found, 0).reshape(shape)
-    area = math.prod(widths)
-    lines = images.reshape((*images.dims[:2], math.prod(known)))
-    rows = at.graph.constant(flat.reshape(-1, area))
-    windows = lines.take(rows, 2)  # (N, C, windows, area)
-    lowest = lowest_of(images)
-    if not inside.all():
-        mask = spread(at.graph.constant(inside.reshape(-1, area)), windows.dims)
-        windows = mask.select(windows, at.full(windows.dims, lowest, images.dtype))
-    dims = (*images.dims[:2], *counts)
-    which = windows.argmax(3, False, dtypes.int64)
-    values = windows.reduce_max([3])
-    number = at.graph.iota(which.dims, 2, dtypes.int64)
-    where = rows.gather([number, which], [0, 1])
-    return values.reshape(dims), where.reshape(dims)
+    axes = zip(sizes(at, images)[2:], out, window, steps, pads, gaps, strict=True)
+    # as much room behind as just so many windows take
+    ends = [
+        (pad, (count - 1) * step + (wide - 1) * gap + 1 - size - pad)
+        for size, count, wide, step, pad, gap in axes
+    ]
+    pool = (window, steps, ends, gaps)
+    return _pair((max_pool(images, *pool), max_pool_places(images, *pool)), single)
 
 
 lowering("aten.max_pool2d_with_indices")(partial(_max_pool, 2))
@@ -137,14 +99,16 @@ def max_pool_backward(
     indices: V,
 ) -> V:
     space = 3 if "3d" in str(at.node.target) else 2
-    window = _each(kernel_size, space)
+    window = each_axis(kernel_size, space)
     if at.fakes[0].device.type == "cpu" or math.prod(window) > _FEW:
         return _scattered(at, gradient, x, indices, space)
     # on a GPU everybody who scatters reads the whole list of places
-    steps = window if isinstance(stride, list | tuple) and not stride else _each(stride, space)
+    steps = _steps(stride, window, space)
     (rows, single), (places, _) = _batched(gradient, space), _batched(indices, space)
     dims = sizes(at, x if x.rank == space + 2 else x.expand_dims(0))
-    found = max_pool_back(rows, places, dims, window, steps, _each(padding, space), _each(dilation, space))
+    found = max_pool_back(
+        rows, places, dims, window, steps, each_axis(padding, space), each_axis(dilation, space)
+    )
     return found.squeeze([0]) if single else found
 
 
@@ -153,24 +117,9 @@ def adaptive_max_pool_backward(at: FxSite, gradient: V, x: V, indices: V) -> V:
     return _scattered(at, gradient, x, indices, 3 if "3d" in str(at.node.target) else 2)
 
 
-def _shares(size: int, count: int) -> list[tuple[int, int]]:
-    """The spans that share out an axis."""
-    return [(n * size // count, -(-(n + 1) * size // count)) for n in range(count)]
-
-
 def _adaptive_max(space: int, at: FxSite, x: V, output_size: Any) -> tuple[V, V]:
     images, single = _batched(x, space)
-    known = sizes(at, images)[2:]
-    places = []
-    for size, count in zip(known, _each(output_size, space), strict=True):
-        spans = _shares(size, count)
-        width = max(end - start for start, end in spans)
-        found = np.full((count, width), -1)
-        for row, (start, end) in zip(found, spans, strict=True):
-            row[: end - start] = range(start, end)
-        places.append(found)
-    values, where = _best(at, images, places, known)
-    return (values.squeeze([0]), where.squeeze([0])) if single else (values, where)
+    return _pair(adaptive_max_pool(images, each_axis(output_size, space)), single)
 
 
 lowering("aten.adaptive_max_pool2d")(partial(_adaptive_max, 2))
@@ -183,7 +132,7 @@ def _fractional_max(
     """Windows whose starts are spaced by a random number per plane and axis."""
     images, single = _batched(x, space)
     known = sizes(at, images)[2:]
-    lead, window, out = images.dims[:2], _each(kernel_size, space), _each(output_size, space)
+    lead, window, out = images.dims[:2], each_axis(kernel_size, space), each_axis(output_size, space)
     dims = (*lead, *out, *window)
     flat = at.full(dims, 0, dtypes.int64)
     for axis, (size, count, width) in enumerate(zip(known, out, window, strict=True)):
@@ -200,8 +149,7 @@ def _fractional_max(
     which = windows.argmax(3, True, dtypes.int64)
     values, where = windows.reduce_max([3]), take_along_axis(rows, which, 3)
     whole = (*lead, *out)
-    found = values.reshape(whole), where.reshape(whole)
-    return (found[0].squeeze([0]), found[1].squeeze([0])) if single else found
+    return _pair((values.reshape(whole), where.reshape(whole)), single)
 
 
 def _fractional_starts(at: FxSite, sample: V, size: int, count: int, width: int) -> V:
@@ -242,18 +190,19 @@ def _average(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> V:
-    window = _each(kernel_size, space)
-    steps = window if isinstance(stride, list | tuple) and not stride else _each(stride, space)
-    pads = _each(padding, space)
+    window = each_axis(kernel_size, space)
+    ends = [(pad, pad) for pad in each_axis(padding, space)]
     images, single = _batched(x, space)
-    ends = [(pad, pad) for pad in pads]
-    if divisor_override is None:
-        found = average_pool(images, window, steps, ends, None, ceil_mode, count_include_pad)
-    else:
-        out = list(at.fakes[0].shape)[-space:]
-        ends = [_room(*each) for each in zip(sizes(at, images)[2:], out, window, steps, pads, strict=True)]
-        total = images.reduce_window("sum", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends])
-        found = total.div(float(divisor_override))
+    found = average_pool(
+        images,
+        window,
+        _steps(stride, window, space),
+        ends,
+        None,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+    )
     return found.squeeze([0]) if single else found
 
 
@@ -269,9 +218,9 @@ def _average_backward(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> V:
-    window = _each(kernel_size, space)
-    steps = _each(stride, space) if isinstance(stride, int) or stride else window
-    pads = _each(padding, space)
+    window = each_axis(kernel_size, space)
+    steps = _steps(stride, window, space)
+    pads = each_axis(padding, space)
     images, single = _batched(gradient, space)
     known, out = sizes(at, x)[-space:], sizes(at, gradient)[-space:]
     wide = cast(images, wide_kind(images.dtype))
@@ -305,7 +254,7 @@ for _space in (1, 2, 3):
 def adaptive_average(at: FxSite, x: V, output_size: Any) -> V:
     space = 3 if "3d" in str(at.node.target) else 2
     images, single = _batched(x, space)
-    found = adaptive_average_pool(images, _each(output_size, space))
+    found = adaptive_average_pool(images, each_axis(output_size, space))
     return found.squeeze([0]) if single else found
 
 
@@ -317,7 +266,7 @@ def adaptive_average_backward(at: FxSite, gradient: V, x: V) -> V:
     for axis in range(x.rank - space, x.rank):
         size, count = sizes(at, x)[axis], sizes(at, gradient)[axis]
         matrix = np.zeros((count, size))
-        for row, (start, end) in zip(matrix, _shares(size, count), strict=True):
+        for row, (start, end) in zip(matrix, shares(size, count), strict=True):
             row[start:end] = 1 / (end - start)
         moved = found.transpose([*(a for a in range(x.rank) if a != axis), axis])
         product = moved.dot_general(

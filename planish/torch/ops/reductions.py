@@ -13,9 +13,9 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import cumulative, normalize
-from planish.ptir.library.common import spread
+from planish.ptir.library.common import cast, spread
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, axes_of, axis_of, cast, sizes, wide_kind
+from planish.torch.site import FxSite, axes_of, axis_of, sizes, wide_kind
 
 Axes = int | Sequence[int] | None
 

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import spread
+from planish.ptir.library.common import cast, spread
+from planish.ptir.library.order import searchsorted
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, axes_of, axis_of, cast, sizes
+from planish.torch.site import FxSite, axes_of, axis_of, sizes
 
 # --- segments ---------------------------------------------------------------------------------------------
 
@@ -103,26 +104,57 @@ def segment_reduce_backward(
 # --- histograms -------------------------------------------------------------------------------------------
 
 
+def _ends(at: FxSite, line: V, given: Sequence[float] | None, room: float) -> tuple[V, V]:
+    """Where the bins of some numbers begin and end: as given, or where the numbers do; with room on both sides if that is one place."""
+    if given is not None:
+        less = room if given[0] == given[1] else 0.0
+        return at.full((), given[0] - less, line.dtype), at.full((), given[1] + less, line.dtype)
+    low, high = line.reduce_min(), line.reduce_max()
+    alike = low.eq(high)
+    return alike.select(low.sub(room), low), alike.select(high.add(room), high)
+
+
 def _edges(at: FxSite, x: V, bins: Sequence[int], given: Sequence[float] | None) -> list[V]:
     """The edges of the bins of each column: equally spaced over the range that is given or met."""
     flat = x.reshape((-1, x.dims[-1]))
     found = []
     for column, count in enumerate(bins):
-        if given is not None:
-            low, high = (at.full((), end, x.dtype) for end in given[2 * column : 2 * column + 2])
-        else:
-            line = flat[:, column]
-            low, high = line.reduce_min(), line.reduce_max()
-            alike = low.eq(high)
-            low, high = alike.select(low.sub(0.5), low), alike.select(high.add(0.5), high)
+        own = None if given is None else given[2 * column : 2 * column + 2]
         dims = (count + 1,)
+        low, high = (spread(end, dims) for end in _ends(at, flat[:, column], own, 0.5))
         step = cast(at.graph.iota(dims, 0, dtypes.int64), x.dtype)
-        low, high = spread(low, dims), spread(high, dims)
         width = high.sub(low).div(float(count))
         # from the nearer end, as torch spaces its lines: both ends are exact
         near = step.lt((count + 1) // 2)
         found.append(near.select(low.add(width.mul(step)), high.sub(width.mul(step.neg().add(float(count))))))
     return found
+
+
+@lowering("aten.histogram.bin_ct")
+def histogram(
+    at: FxSite,
+    x: V,
+    bins: int = 100,
+    *,
+    range: Sequence[float] | None = None,
+    weight: V | None = None,
+    density: bool = False,
+) -> tuple[V, V]:
+    """Counts, or weights, of equal bins and their edges."""
+    column = x.reshape((x.type.size, 1))
+    (edges,) = _edges(at, column, [bins], range)
+    return _counted(at, column, [edges], weight, density), edges
+
+
+@lowering("aten.histc")
+def histc(at: FxSite, x: V, bins: int = 100, min: float = 0, max: float = 0) -> V:
+    """Bins by a formula, whose rounding may put an element beside the one whose edges it lies between."""
+    flat = x.reshape((x.type.size,))
+    low, high = (spread(end, flat.dims) for end in _ends(at, flat, None if min == max else (min, max), 1.0))
+    place = flat.sub(low).mul(float(bins)).div(high.sub(low)).floor()
+    inside = flat.ge(low).and_(flat.le(high))
+    row = cast(place, dtypes.int64).max(0).min(bins - 1)
+    return at.full((bins,), 0).scatter(cast(inside, at.dtype), [row], [0], "add")
 
 
 @lowering("aten._histogramdd_bin_edges")
@@ -161,9 +193,7 @@ def _counted(at: FxSite, x: V, edges: Sequence[V], weight: V | None, density: bo
     for column, line in enumerate(edges):
         count = sizes(at, line)[0] - 1
         values = flat[:, column]
-        square = (rows, count + 1)
-        ends, own = spread(line, square), spread(values.expand_dims(1), square)
-        place = ends.le(own).cast(dtypes.int64).reduce_sum([1]).sub(1)
+        place = searchsorted(line, values, right=True).sub(1)
         last = values.eq(spread(line[count : count + 1], values.dims))
         place = last.select(at.full(place.dims, count - 1, dtypes.int64), place)
         inside = inside.and_(place.ge(0)).and_(place.lt(count))

@@ -13,9 +13,9 @@ from planish import dtypes
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import shaping
-from planish.ptir.library.common import move_axis, spread
+from planish.ptir.library.common import cast, move_axis, placed, spread
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, Operand, axes_of, axis_of, cast, sizes
+from planish.torch.site import FxSite, Operand, axes_of, axis_of, sizes
 
 
 @lowering(
@@ -68,10 +68,7 @@ def expand(at: FxSite, x: V, size: Sequence[DimLike], *, implicit: bool = False)
 
 @lowering("prims.broadcast_in_dim")
 def broadcast_in_dim(at: FxSite, x: V, shape: Sequence[DimLike], broadcast_dimensions: Sequence[int]) -> V:
-    dims: list[DimLike] = [1] * len(shape)
-    for axis, place in enumerate(broadcast_dimensions):
-        dims[place] = x.dims[axis]
-    return spread(x.reshape(dims), shape)
+    return placed(x, broadcast_dimensions, shape)
 
 
 @lowering("prims.collapse_view", "prims.collapse")

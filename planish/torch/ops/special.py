@@ -10,8 +10,9 @@ from typing import Final
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import special
+from planish.ptir.library.common import cast
 from planish.torch.registry import lowering
-from planish.torch.site import FxSite, Operand, cast
+from planish.torch.site import FxSite, Operand
 
 Function = Callable[[V], V]
 

@@ -20,7 +20,7 @@ from planish.errors import GraphError
 from planish.records import dataclass
 from planish.uop.nest import SEQUENTIAL, SIDE_BY_SIDE, THREADS, closed_by
 from planish.uop.node import UOp
-from planish.uop.ops import DEFINES, MOVEMENT, AxisType, Lanes, Ops
+from planish.uop.ops import DEFINES, MOVEMENT, AxisType, Ops, UnrolledLanes
 from planish.uop.ranges import kind_of
 
 _LIMIT: Final = 1 << 22
@@ -246,7 +246,7 @@ def make_plan(nodes: Sequence[UOp], *, in_order: bool = False, is_list: bool = F
         if node.op is Ops.SPECIAL or (node.op is Ops.RANGE and node not in loops):
             axes.setdefault(node, len(axes))
         elif node.op in {Ops.UNROLL, Ops.CONTRACT}:
-            for path, _ in cast("Lanes", node.arg).axes:
+            for path, _ in cast("UnrolledLanes", node.arg).axes:
                 axes.setdefault(path, len(axes))
     private: dict[UOp, tuple[UOp, ...]] = {}
     for memory, (common, _) in own.items():

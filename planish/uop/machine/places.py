@@ -16,7 +16,7 @@ from planish.dtypes import DType, PtrDType
 from planish.uop.evaluate import RULES
 from planish.uop.machine.state import Array, BufferElements, KeptValues, MachineState, Mask, first_of
 from planish.uop.node import UOp
-from planish.uop.ops import MOVEMENT, Lanes, Ops
+from planish.uop.ops import MOVEMENT, Ops, UnrolledLanes
 from planish.uop.shape import shape
 
 VIEWS: Final = frozenset({Ops.AFTER, Ops.CONTIGUOUS, Ops.NOOP})
@@ -132,7 +132,7 @@ class Places(MachineState):
             for each in named
             for n in each.toposort()
             if n.op is Ops.UNROLL
-            for path, _ in cast("Lanes", n.arg).axes
+            for path, _ in cast("UnrolledLanes", n.arg).axes
         }
         closed = sorted(self.axes[r] for r in (*ranges, *spread_over) if r in self.axes)
         wide = max((each.dtype.lanes for each in named), default=1)

@@ -14,7 +14,7 @@ from planish.uop.machine.accesses import Accesses
 from planish.uop.machine.loops import is_thread, memory_below
 from planish.uop.machine.state import Array, BufferElements, Flight
 from planish.uop.node import UOp
-from planish.uop.ops import DEFINES, AxisType, Combine, Exchange, Ops, TensorCore
+from planish.uop.ops import DEFINES, AxisType, Combine, Exchange, Ops, TensorCoreOp
 from planish.uop.ranges import kind_of
 from planish.uop.tensor_cores import MATRICES, ORDERS, ROW, WARP, core_of, exchanged
 
@@ -29,7 +29,7 @@ class Tiles(Accesses):
 
     def _tile(self, node: UOp) -> Array:
         """a @ b + c; the threads of a group hold the matrices together."""
-        arg = cast("TensorCore", node.arg)
+        arg = cast("TensorCoreOp", node.arg)
         core = core_of(arg)
         m, n, k = arg.dims
         shapes = {"a": (m, k), "b": (k, n), "c": (m, n)}
@@ -112,7 +112,7 @@ class Tiles(Accesses):
             gate = np.asarray(place.is_open)[..., None]
             several = BufferElements(place.memory, place.offset[..., None] + ahead, gate, ahead.size)
             contents = self.contents[place.memory]
-            if cast("TensorCore", node.arg).pending and contents.shared:
+            if cast("TensorCoreOp", node.arg).pending and contents.shared:
                 _, places, _ = self._accessed(node, several, ahead.size, True, True)
                 flight = Flight(contents, places.reshape(-1), ahead, ahead)
                 np.add.at(contents.under_product, flight.places, 1)

@@ -15,6 +15,7 @@ from planish.uop.nest import LANES, trips, without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.ranges import kind_of
+from planish.uop.reached import joined_by
 from planish.uop.strides import stride
 
 LINE: Final = 64
@@ -78,12 +79,7 @@ def ends_of(gates: Iterable[UOp]) -> tuple[dict[UOp, int], list[UOp]]:
     """Of gates: where they end ranges that are lanes, so that what lies beyond is never accessed; and all other conditions."""
     ends: dict[UOp, int] = {}
     others: list[UOp] = []
-    stack = list(gates)
-    while stack:
-        gate = stack.pop()
-        if gate.op is Ops.AND:
-            stack.extend(gate.src)
-            continue
+    for gate in joined_by(Ops.AND, *gates):
         r = gate.src[0] if gate.op is Ops.CMPLT and gate.src[1].op is Ops.CONST else gate
         if r.op is Ops.RANGE and kind_of(r) in LANES:
             ends[r] = min(cast("int", gate.src[1].arg), ends.get(r, trips(r)))

@@ -9,9 +9,11 @@ from typing import Final, cast
 from planish.dtypes import PtrDType
 from planish.uop.nest import SIDE_BY_SIDE, THREADS, closed_by, without_gate
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
+from planish.uop.ops import Axis, AxisType, Bufferize, Ops, UnrolledLanes
 from planish.uop.ranges import is_rank, kind_of
 
+_TELLING: Final = frozenset({Ops.RANGE, Ops.UNROLL, Ops.INDEX, Ops.REDUCE, Ops.DEFINE_LOCAL, Ops.BUFFERIZE})
+"""What LOCAL memory follows from. It is asked for after every action that is tried, and most of a kernel has no part in it."""
 _BARRIERS: Final = 16
 """Bytes for each tile that a copy engine fills: it tells when it is there, and is told when all are done with it."""
 
@@ -31,7 +33,9 @@ def _copies(x: UOp, closed: frozenset[UOp], unrolled: bool, places: Sequence[UOp
 
 
 def _lanes_of(x: UOp) -> set[tuple[tuple[int, ...], int]]:
-    return {axis for n in x.toposort(_is_open) if n.op is Ops.UNROLL for axis in cast("Lanes", n.arg).axes}
+    return {
+        axis for n in x.toposort(_is_open) if n.op is Ops.UNROLL for axis in cast("UnrolledLanes", n.arg).axes
+    }
 
 
 def _is_open(node: UOp) -> bool:
@@ -44,7 +48,7 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False, final: bool = False) -> in
     With `in_lanes`, only that of rows which several lanes have each for itself. If it is `final`, elements that several threads make
     have a place of their own: another action may yet have given each its thread.
     """
-    nodes = sink.toposort()
+    nodes = [n for n in sink.toposort() if n.op in _TELLING]
     threads = frozenset(n for n in nodes if n.op is Ops.RANGE and kind_of(n) in THREADS)
     alone = not threads
     unrolled = any(n.op is Ops.UNROLL for n in nodes)
@@ -56,11 +60,11 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False, final: bool = False) -> in
     several: set[UOp] = set()
     total = 0
     for node in nodes:
-        x = node.src[0] if node.src else node
         if node.op is Ops.DEFINE_LOCAL:
             memory = cast("PtrDType", node.dtype)
             total += memory.size * memory.base.itemsize
         elif node.op is Ops.BUFFERIZE:
+            x = node.src[0]
             here = [place for place in node.src[1:] if not is_rank(place)]
             size = prod(place.vmax + 1 for place in here) * cast("Bufferize", node.arg).buffers
             copies = _copies(x, closed_by(node), unrolled, node.src[1:])
@@ -82,7 +86,7 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False, final: bool = False) -> in
             ]
             if group:
                 size = prod(r.vmax + 1 for r in group)
-                total += size * _copies(node, frozenset(), unrolled) * x.dtype.itemsize
+                total += size * _copies(node, frozenset(), unrolled) * node.src[0].dtype.itemsize
     if in_lanes:
         return sum(kept[node] for node in several)
     rings = sum(size for node, size in kept.items() if cast("Bufferize", node.arg).buffers > 1)

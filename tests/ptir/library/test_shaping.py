@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -100,8 +98,10 @@ def test_space_and_depth():
         else:
             wanted = x.reshape(2, 2, 2, 2, 3, 5).transpose(0, 1, 4, 2, 5, 3)
         equal(got, wanted.reshape(2, 2, 6, 10))
-    (back,) = run(lambda x: shaping.space_to_depth(shaping.depth_to_space(x, 2), 2), x)
-    equal(back, x)
+        (back,) = run(lambda x, m=mode: shaping.space_to_depth(shaping.depth_to_space(x, 2, m), 2, m), x)
+        equal(back, x)
+    with pytest.raises(GraphError, match="no mode 'X'"):
+        run(lambda x: shaping.space_to_depth(x, 1, "X"), x)
 
 
 def test_broadcasting():
@@ -179,64 +179,18 @@ def test_cumlogsumexp(size):
     close(got, backward)
 
 
-@pytest.mark.parametrize("largest", [True, False])
-def test_extremes_with_places(largest):
-    rng = np.random.default_rng(0)
-    for x in (rng.integers(0, 4, (3, 12)), rng.integers(0, 4, (3, 12)).astype(np.float32)):
-        if x.dtype == np.float32:
-            x[1, 5:8] = np.nan
-        best, place = run(lambda x: cumulative.cumulative_extreme(x, 1, largest), x)
-        equal(best, (np.maximum if largest else np.minimum).accumulate(x, 1))
-        for row in range(3):
-            current = 0
-            for i in range(12):
-                old, new = x[row, current], x[row, i]
-                better = new >= old if largest else new <= old
-                if i and not np.isnan(old) and (np.isnan(new) or better):
-                    current = i
-                assert place[row, i] == current
-
-
-def log_softmax(x):
-    top = x.max(1, keepdims=True)
-    return x - top - np.log(np.exp(x - top).sum(1, keepdims=True))
-
-
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_cross_entropy(reduction, smoothing, weighted):
-    x, target = normal(0, 3, 5, 4, dtype=np.float64), np.random.default_rng(0).integers(0, 5, (3, 4))
-    target[0, 1] = -100
-    weight = np.abs(normal(1, 5, dtype=np.float64)) + 0.1
-    share = np.where(target == -100, 0, weight[np.maximum(target, 0)] if weighted else 1.0)
-    logs = log_softmax(x)
-    hard = -np.take_along_axis(logs, np.maximum(target, 0)[:, None], 1)[:, 0] * share
-    even = -(logs * (weight[None, :, None] if weighted else 1.0)).sum(1) / 5 * (target != -100)
-
-    def reduced(loss):
-        return loss if reduction == "none" else loss.sum() / (share.sum() if reduction == "mean" else 1)
-
-    wanted = (1 - smoothing) * reduced(hard) + smoothing * reduced(even)
-    arrays = [x, target, weight] if weighted else [x, target]
-    (got,) = run(lambda x, t, w=None: losses.cross_entropy(x, t, w, -100, smoothing, reduction), *arrays)
-    close(got, wanted)
-
-
-def test_other_losses():
+def test_losses_of_pairs():
     x, y = normal(0, 4, 5, dtype=np.float64), normal(1, 4, 5, dtype=np.float64)
     d = np.abs(x - y)
     p = 1 / (1 + np.exp(-y))
-    sig = 1 / (1 + np.exp(-x))
     got = run(
         lambda x, y, p: [
             losses.mean_squared_error(x, y),
-            losses.mean_absolute_error(x, y, "sum"),
+            losses.mean_absolute_error(x, y),
             losses.huber(x, y, 0.7),
-            losses.smooth_l1(x, y, 0.5, "none"),
+            losses.smooth_l1(x, y, 0.5),
             losses.smooth_l1(x, y, 0.0),
-            losses.binary_cross_entropy_with_logits(x, p),
-            losses.kl_divergence(x, p, reduction="sum"),
+            losses.kl_divergence(x, p),
             losses.kl_divergence(x, y, True),
             losses.cosine_similarity(x, y),
         ],
@@ -245,18 +199,16 @@ def test_other_losses():
         p,
     )
     wanted = [
-        (d**2).mean(),
-        d.sum(),
-        np.where(d <= 0.7, d**2 / 2, 0.7 * (d - 0.35)).mean(),
+        d**2,
+        d,
+        np.where(d <= 0.7, d**2 / 2, 0.7 * (d - 0.35)),
         np.where(d <= 0.5, d**2, d - 0.25),
-        d.mean(),
-        -(p * np.log(sig) + (1 - p) * np.log(1 - sig)).mean(),
-        (p * (np.log(p) - x)).sum(),
-        (np.exp(y) * (y - x)).mean(),
+        d,
+        p * (np.log(p) - x),
+        np.exp(y) * (y - x),
         (x * y).sum(1) / (np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)),
     ]
     for left, right in zip(got, wanted, strict=True):
         close(left, right)
     (zero,) = run(lambda x, t: losses.kl_divergence(x, t), np.zeros(2), np.zeros(2))
-    assert zero == 0
-    assert math.isfinite(run(lambda x, t: losses.binary_cross_entropy_with_logits(x, t), np.array([1e4]), np.array([0.5]))[0])  # fmt: skip
+    assert (zero == 0).all()

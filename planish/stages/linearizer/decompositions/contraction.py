@@ -13,6 +13,7 @@ from planish.uop.matcher import Rule, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.pattern import FLOAT, INTEGERS, anything, node
+from planish.uop.reached import joined_by
 
 _X, _Y, _Z = anything("x"), anything("y"), anything("z")
 _PRODUCT = node(Ops.MUL, _X, _Y)
@@ -71,26 +72,15 @@ def _accumulation_of_lanes(root: UOp) -> UOp | None:
 
 def _terms(sum_: UOp) -> list[UOp]:
     """What a sum of products adds up, the last first; another value is one term."""
-    found, stack = [], [sum_]
-    while stack:
-        current = stack.pop()
-        if current.op is Ops.ADD:
-            stack.extend(current.src)
-        else:
-            found.append(current)
+    found = list(joined_by(Ops.ADD, sum_))
     return found if all(term.op is Ops.MUL for term in found) else [sum_]
 
 
 def _leads_to(node: UOp, register: UOp) -> bool:
     """Whether sums lead from here to a load of the accumulator."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        if current.op is Ops.LOAD and register_of(current.src[0]) is register:
-            return True
-        if current.op is Ops.ADD:
-            stack.extend(current.src)
-    return False
+    return any(
+        term.op is Ops.LOAD and register_of(term.src[0]) is register for term in joined_by(Ops.ADD, node)
+    )
 
 
 def float_contraction(support: Support) -> list[Rule]:
