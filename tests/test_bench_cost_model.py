@@ -10,6 +10,7 @@ import pytest
 
 from bench import cost_model
 from bench.cost_model import Case, Times, Walks, correlation, kernels, ranks, summary
+from bench.kit import gpu_kernels
 from planish.config import settings
 from planish.target import TARGETS, host
 
@@ -19,6 +20,14 @@ V4 = TARGETS["x86-64-v4"]
 def test_there_are_kernels_enough() -> None:
     names = [name for name, _ in kernels("", V4)]
     assert len(names) == len(set(names)) >= 200
+
+
+def test_there_are_programs_enough_for_gpus() -> None:
+    rows = [
+        (row.name, sizes, dtype) for row in gpu_kernels.ROWS for sizes in row.sizes for dtype in row.dtypes
+    ]
+    assert len(set(rows)) == len(rows) > 250
+    assert {row.name for row in gpu_kernels.ROWS} == set(gpu_kernels.FAMILIES)
 
 
 def test_equal_values_share_their_rank() -> None:
