@@ -174,6 +174,13 @@ def _is_small_beside(case: Case) -> bool:
     )
 
 
+def _is_for_all(case: Case, product: UOp) -> bool:
+    """Whether a product of matrices is large, and made for all of a result."""
+    terms = most(shape(product.src[0])[axis] for axis in cast("ReduceAxes", product.arg).axes)
+    size = most(shape(product))
+    return size >= count(case.fusion.nest.outputs) and size * terms > case.small
+
+
 def _is_beside_a_product(case: Case) -> bool:
     """Whether it is a sum for some axes of a result that a product of matrices is made for all of.
 
@@ -183,13 +190,8 @@ def _is_beside_a_product(case: Case) -> bool:
     (place,) = case.places
     if case.is_product or not place.ranges < fusion.nest.outputs:
         return False
-    for product in fusion.products:
-        axes = cast("ReduceAxes", product.arg).axes
-        terms = most(shape(product.src[0])[axis] for axis in axes)
-        whole = most(shape(product)) >= count(fusion.nest.outputs)
-        if whole and most(shape(product)) * terms > case.small and not depends(product, node):
-            return not depends(node, product)
-    return False
+    apart = [each for each in fusion.products if _is_for_all(case, each) and not depends(each, node)]
+    return bool(apart) and not any(depends(node, each) for each in apart)
 
 
 def _is_second_product(case: Case) -> bool:
