@@ -188,7 +188,9 @@ def _loop_of(ring: _Ring) -> UOp | None:
 def pipelined(sink: UOp) -> tuple[UOp, Mapping[UOp, UOp]]:
     """The kernel with its rings filled ahead; and for the memory of each, the loop whose iterations it is filled for."""
     nodes = sink.toposort()
-    loops = {ring: _loop_of(ring) for ring in map(_ring, nodes) if ring is not None}
+    rings = [ring for ring in map(_ring, nodes) if ring is not None]
+    # which of them was made first depends on the kernels before this one
+    loops = {ring: _loop_of(ring) for ring in sorted(rings, key=lambda ring: ring.memory.order)}
     filled_ahead = {ring.store for ring, loop in loops.items() if loop is not None}
     exchange: dict[UOp, UOp] = {
         store: store.replace(src=(store.src[0], _plain(store.src[1]), *store.src[2:]), arg=None)
@@ -199,14 +201,14 @@ def pipelined(sink: UOp) -> tuple[UOp, Mapping[UOp, UOp]]:
     filled: dict[UOp, tuple[UOp, UOp]] = {}
     lags: dict[UOp, int] = {}
     for loop in dict.fromkeys(each for each in loops.values() if each is not None):
-        rings = [ring for ring, its in loops.items() if its is loop]
-        lag = overlap.lag(nodes, {ring.observed for ring in rings}, min(ring.buffers for ring in rings))
+        mine = [ring for ring, its in loops.items() if its is loop]
+        lag = overlap.lag(nodes, {ring.observed for ring in mine}, min(ring.buffers for ring in mine))
         lags[loop] = lag
         outside = {s for closing in closers.get(loop, ()) for s in around(loop, closing)} - {loop}
-        pipeline = _Pipeline(loop, rings, first, lag, sorted(outside, key=lambda s: s.order))
+        pipeline = _Pipeline(loop, mine, first, lag, sorted(outside, key=lambda s: s.order))
         exchange |= pipeline.exchanged()
         first = pipeline.next
-        filled |= {ring.observed: (exchange[ring.observed], ring.at(loop)) for ring in rings}
+        filled |= {ring.observed: (exchange[ring.observed], ring.at(loop)) for ring in mine}
     for node in nodes:
         if node.op is Ops.INDEX and node.src[0] in filled:
             memory, begin = filled[node.src[0]]
