@@ -98,7 +98,7 @@ def _inner(facts: Nest, read: UOp, loop: UOp | None) -> list[UOp]:
         for node in each.toposort(lambda n: n.op not in {Ops.INDEX, Ops.REDUCE, Ops.RANGE}):
             if _is_lane_axis(node) or (node.op is Ops.RANGE and _runs_inside(facts, node, loop)):
                 found[node] = None
-    return list(found)
+    return sorted(found, key=lambda axis: axis.order)  # (nodes come in the order in which they were made)
 
 
 def _runs_inside(facts: Nest, r: UOp, loop: UOp | None) -> bool:
