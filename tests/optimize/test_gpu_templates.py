@@ -395,7 +395,7 @@ SPLIT: dict[str, tuple[Any, Any, int]] = {
 
 @pytest.mark.parametrize("name", SPLIT)
 def test_long_scans_and_few_columns_are_made_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, value in {"_LONG": 1, "_SHORT_SCAN": 60, "_COLUMN_SCAN": 16, "_COLUMN_PART": 32}.items():
+    for limit, value in {"_LONG": 2**-16, "_SHORT_SCAN": 60, "_COLUMN_SCAN": 16, "_COLUMN_PART": 32}.items():
         monkeypatch.setattr(f"planish.schedule.split.{limit}", value)
     function, x, kernels = SPLIT[name]
     traced = pn.jit(function).lower(pn.asarray(x)).function
@@ -415,7 +415,7 @@ def test_long_scans_and_few_columns_are_made_in_parts(name: str, monkeypatch: py
 def test_sums_of_so_many_elements_as_are_told_are_made_by_many_blocks(
     named: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planish.schedule.split._LONG", 1)
+    monkeypatch.setattr("planish.schedule.split._LONG", 2**-16)
     target = replace(TARGETS["sm_90"], workers=4)
     for function, dims in (
         (lambda x: pn.sum(x * 2.0), (N,)),
