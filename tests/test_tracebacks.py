@@ -61,6 +61,20 @@ def test_a_mistake_shows_no_line_of_planish(name: str) -> None:
         error = error.__cause__
 
 
+@pytest.mark.parametrize("name", ["two devices", "a number that is too large"])
+def test_operands_of_known_types_do_not_either(name: str) -> None:
+    """Operators remember what they did to operands of the same types, which lie elsewhere, or are other numbers."""
+    narrow = pn.ones((2, 3), dtype=pn.int8)
+    known, mistaken = {
+        "two devices": (lambda: HERE + HERE, MISTAKES["two devices"]),
+        "a number that is too large": (lambda: narrow + 1, lambda: narrow + 1000),
+    }[name]
+    known()
+    with pytest.raises(PlanishError) as caught:
+        mistaken()
+    assert not [file for file in files(caught.value.__traceback__) if file.startswith(PACKAGE)]
+
+
 def test_functions_of_the_user_stay_between() -> None:
     def inner(y: pn.Tensor) -> pn.Tensor:
         return y + pn.ones((7,))

@@ -20,11 +20,20 @@ Formula = Callable[..., Any]
 class Words:
     """A side's array functions, and in the same words what the standard does not have."""
 
+    names: Any
+    jit: Any
+    gradient: Any
+    scan: Any
+    fori_loop: Any
+    erf: Any
+    logistic: Any
+    top: Any
+
     def __init__(self, side: str) -> None:
         if side == "planish":
             import planish as pn
 
-            self.names: Any = pn
+            self.names = pn
             self.jit, self.gradient = pn.jit, pn.grad
             self.scan, self.fori_loop = pn.scan, pn.fori_loop
             self.erf, self.logistic, self.top = pn.erf, pn.nn.sigmoid, pn.topk

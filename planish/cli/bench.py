@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from planish.cli.bench_report import TUNED, UNKNOWN, BenchResult, kernel_rows
-from planish.cli.bench_subjects import OURS, Subject, Work, best_of, work_of
+from planish.cli.bench_subjects import OURS, BenchWork, Subject, best_of, work_of
 from planish.cli.console import OK, CommandError, CommandParser, Console, UsageError, examples, plural
 from planish.cli.lower import add_entry_argument
 from planish.cli.plots import check_plot, write_plot
@@ -144,7 +144,7 @@ def _export(path: str, console: Console) -> None:
 # -- searches --------------------------------------------------------------------------------------------------------
 
 
-def _bench_on_gpu(args: argparse.Namespace, work: Work, console: Console) -> BenchResult:
+def _bench_on_gpu(args: argparse.Namespace, work: BenchWork, console: Console) -> BenchResult:
     """Every launch between two events, before a search and after it."""
     with ProgressLine(f"compiling {Path(args.program).name}"), settings(beam=0):
         subject = work.make()

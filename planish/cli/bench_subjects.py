@@ -39,14 +39,14 @@ class Subject:
 
 
 @dataclass(slots=True)
-class Work:
+class BenchWork:
     """What is to be timed: `make` compiles it under the settings in force, `peers` are others that compute the same."""
 
     make: Callable[[], Subject]
     peers: dict[str, Call] = field(default_factory=dict)
 
 
-def work_of(args: argparse.Namespace, console: Console) -> Work:
+def work_of(args: argparse.Namespace, console: Console) -> BenchWork:
     """The work that a command line names."""
     sizes = read_dims(args.dim)
     if is_model(args.program):
@@ -68,10 +68,10 @@ def work_of(args: argparse.Namespace, console: Console) -> Work:
         executable(*arrays)
         return Subject([executable], lambda: executable(*arrays))
 
-    return Work(compiled, dict(_named_peer(word, arrays) for word in args.peer))
+    return BenchWork(compiled, dict(_named_peer(word, arrays) for word in args.peer))
 
 
-def _model(args: argparse.Namespace, sizes: DimSizes, console: Console) -> Work:
+def _model(args: argparse.Namespace, sizes: DimSizes, console: Console) -> BenchWork:
     if args.peer:
         raise UsageError(
             "--peer is for functions and programs",
@@ -101,7 +101,7 @@ def _model(args: argparse.Namespace, sizes: DimSizes, console: Console) -> Work:
             peers[name] = start(args.program, feeds)
         except Exception as error:  # noqa: BLE001 - a peer that cannot run a model is no reason to stop
             console.say_labelled("note", f"{name} does not run it: {error}")
-    return Work(compiled, peers)
+    return BenchWork(compiled, peers)
 
 
 def _onnxruntime(path: str, feeds: Mapping[str, Array]) -> Call:

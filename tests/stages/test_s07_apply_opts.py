@@ -414,7 +414,7 @@ REFUSED: list[tuple[Build, Action, Target, str]] = [
     (matmul, Action(K.THREAD, 1, 8), replace(CPU, cores=4), "more than the 4"),
     (matmul, Action(K.SPLIT, 1, 8), CPU, "is all of"),
     (matmul, Action(K.SWAP, 0, 2), CPU, "LOOP and REDUCE"),
-    (matmul, Action(K.SWAP, 0, 0), CPU, "LOOP and LOOP"),
+    (matmul, Action(K.SWAP, 0, 0), CPU, "are one axis"),
     (matmul, Action(K.PADTO, 1, 4), CPU, "multiple"),
     (matmul, Action(K.PADTO, 1, 32), CPU, "too long"),
     (matmul, Action(K.PADTO, 1, 1), CPU, "no number"),

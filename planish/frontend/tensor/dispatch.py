@@ -64,27 +64,27 @@ def binary(
     pairs: dict[tuple[object, object], _PreparedPair] = {}
 
     def function(x1: Operand, x2: Operand, /) -> Tensor:
-        if x1.__class__ is Tensor:
-            left = x1._value
-            if x2.__class__ is Tensor:
-                right = x2._value
-                found = pairs.get((id(left.type), id(right.type)))
-                if found is not None:
-                    if found.steps:
-                        left, right = _ready(left, found.left), _ready(right, found.right)
-                    return resulting(found.signature, (left, right))
-            else:
-                found = pairs.get((id(left.type), x2.__class__))
-                if found is not None:
-                    right = number(found.types[1], cast("Scalar", x2))
-                    return resulting(found.signature, (_ready(left, found.left), right))
-        elif x2.__class__ is Tensor:
-            right = x2._value
-            found = pairs.get((x1.__class__, id(right.type)))
-            if found is not None:
-                left = number(found.types[0], cast("Scalar", x1))
-                return resulting(found.signature, (left, _ready(right, found.right)))
         try:
+            if x1.__class__ is Tensor:
+                left = x1._value
+                if x2.__class__ is Tensor:
+                    right = x2._value
+                    found = pairs.get((id(left.type), id(right.type)))
+                    if found is not None:
+                        if found.steps:
+                            left, right = _ready(left, found.left), _ready(right, found.right)
+                        return resulting(found.signature, (left, right))
+                else:
+                    found = pairs.get((id(left.type), x2.__class__))
+                    if found is not None:
+                        right = number(found.types[1], cast("Scalar", x2))
+                        return resulting(found.signature, (_ready(left, found.left), right))
+            elif x2.__class__ is Tensor:
+                right = x2._value
+                found = pairs.get((x1.__class__, id(right.type)))
+                if found is not None:
+                    left = number(found.types[0], cast("Scalar", x1))
+                    return resulting(found.signature, (left, _ready(right, found.right)))
             first, second = prepare(x1, x2)
             chosen = of_bools if of_bools is not None and first.dtype.is_bool else op
             made = apply_one(chosen, first, second)
@@ -127,13 +127,13 @@ def unary(op: OpDef, prepare: Callable[[Tensor], Tensor]) -> Callable[[Tensor], 
     known: dict[int, tuple[Steps, OpSignature, TensorType]] = {}
 
     def function(x: Tensor, /) -> Tensor:
-        if x.__class__ is Tensor:
-            found = known.get(id(x._value.type))
-            if found is not None:
-                return resulting(found[1], (_ready(x._value, found[0]),))
-        if isinstance(x, WeakTensor) and op in _ON_NUMBERS:
-            return stay_weak(apply_one(op, x), x)
         try:
+            if x.__class__ is Tensor:
+                found = known.get(id(x._value.type))
+                if found is not None:
+                    return resulting(found[1], (_ready(x._value, found[0]),))
+            if isinstance(x, WeakTensor) and op in _ON_NUMBERS:
+                return stay_weak(apply_one(op, x), x)
             ready = prepare(x)
             made = apply_one(op, ready)
         except Exception as error:
