@@ -115,14 +115,19 @@ class MatrixProduct:
     """What depends on the columns, and is read for every row."""
     batches: tuple[UOp, ...]
     lanes: int
+    gathered: bool = False
+    """Whether the right operand is read at any places, and copied for that."""
 
     @property
     def sizes(self) -> tuple[int, int, int]:
         return size_of(self.rows), size_of(self.columns), size_of(self.along)
 
 
-def find_product(view: Nest, target: Target) -> MatrixProduct | None:
-    """The product that a kernel is: one sum over one axis, of two operands, each of which lacks an output axis of the other."""
+def find_product(view: Nest, target: Target, *, gathered: bool = False) -> MatrixProduct | None:
+    """The product that a kernel is: one sum over one axis, of two operands, each of which lacks an output axis of the other.
+
+    One that is `gathered` may have a right operand that is read at any places.
+    """
     if len(view.reductions) != 1 or not view.writes or view.rows:
         return None
     (total,), places = view.reductions, view.writes
@@ -144,19 +149,19 @@ def find_product(view: Nest, target: Target) -> MatrixProduct | None:
     lanes = min(lanes_along(target, view, columns), target.lanes(total.dtype.scalar))
     if rows is None or lanes < 2 or not all(map(size_of, (rows, columns, along))):
         return None
-    if not isinstance(view.stride(right, columns), int) or not isinstance(view.stride(right, along), int):
+    if not gathered and None in {view.stride(right, columns), view.stride(right, along)}:
         return None
     batches = tuple(r for r in view.outputs if r is not rows and r is not columns)
-    return MatrixProduct(rows, columns, along, left, right, batches, lanes)
+    return MatrixProduct(rows, columns, along, left, right, batches, lanes, gathered)
 
 
-def multiply(draft: Draft, view: Nest) -> bool:
+def multiply(draft: Draft, view: Nest, *, gathered: bool = False) -> bool:
     """The nest of a product of matrices; whether there is one."""
-    product = find_product(view, draft.target)
-    division = None if product is None else _divide(draft.target, view, product)
+    product = find_product(view, draft.target, gathered=gathered)
+    division = None if product is None else _divide(draft.target, view, product, whole=gathered)
     if product is None or division is None or size_of(product.rows) < 2:
         return False
-    turned = view.stride(product.right, product.columns) != 1
+    turned = gathered or view.stride(product.right, product.columns) != 1
     if turned and -(-size_of(product.rows) // division.tile.rows) < _TURNED_AGAIN:
         return False
     if division.rest is None:
@@ -174,7 +179,7 @@ def _nest(
 ) -> bool:
     """The loops of a product, and of the last columns, if they are apart; false if nothing fits."""
     (rows, columns, along), shape = product.sizes, division.tile
-    turned = view.stride(product.right, product.columns) != 1
+    turned = product.gathered or view.stride(product.right, product.columns) != 1
     width, again = shape.vectors * product.lanes, -(-rows // shape.rows)
     wide = view.reductions[0].dtype.itemsize
     converted = [
@@ -271,8 +276,9 @@ def _divide(target: Target, view: Nest, product: MatrixProduct, *, whole: bool =
     """The columns in tiles of whole vectors, and (unless they are to be a whole) those that are better summed up in lanes."""
     rows, columns, along = product.sizes
     pitch = (view.stride(product.left, product.rows) or 1) * product.left.dtype.itemsize
-    copied = min(columns, MOST_LANES + product.lanes) * along * view.reductions[0].dtype.itemsize
-    fits = copied <= target.local_bytes and view.stride(product.left, product.along) == 1
+    panel = min(columns, MOST_LANES) * along * view.reductions[0].dtype.itemsize
+    # (what is summed up is not taken in blocks where the last columns are apart)
+    fits = panel <= _panel_bytes(target) and view.stride(product.left, product.along) == 1
     return best_division(target, rows, columns, along if fits and not whole else 0, product.lanes, pitch)
 
 
@@ -390,12 +396,17 @@ def _last(loops: Sequence[UOp]) -> UOp | None:
     return loops[-1] if loops else None
 
 
+def _panel_bytes(target: Target) -> int:
+    """What a panel may take, so that it stays in the second cache while all rows read it."""
+    return target.caches[1] * _PANEL[0] // _PANEL[1]
+
+
 def _block_length(
     draft: Draft, view: Nest, product: MatrixProduct, width: int, again: int, *, scattered: bool
 ) -> int:
     """How much of the reduction one pass over the output does: all, unless a panel is too large for the second cache."""
     along, size = size_of(product.along), view.reductions[0].dtype.itemsize
-    longest = draft.target.caches[1] * _PANEL[0] // _PANEL[1] // (width * size)
+    longest = _panel_bytes(draft.target) // (width * size)
     written = prod(size_of(axis) for axis in view.outputs) * size
     short = -(-longest // 2) if written <= draft.target.caches[-1] else longest  # once more costs little
     if scattered:  # a block of many rows has to fit as well

@@ -1,8 +1,9 @@
 """Convolutions: sums of products of which one operand is read through a window that moves along output axes.
 
 Nothing here knows what a convolution is: the structure is found in the indices (`windows.py`), which also says what pixels, taps
-and channels are. Four nests are known; the cost model takes the best of those that fit:
+and channels are. Five nests are known; the cost model takes the best of those that fit:
 
+* windows as the columns of a matrix (`im2col.py`), where there are more channels than pixels: what is copied is less than all weights;
 * channels in lanes (`channel_lanes.py`), if there is a vector of them;
 * sums in lanes (`tap_sums.py`), if the outputs are a few taps, each of which sums up an image (weights of depthwise convolutions);
 * channels that share nothing in lanes (`depthwise.py`), where rows of pixels are shorter than a vector;
@@ -22,6 +23,7 @@ from planish.optimize.channel_lanes import channels_in_lanes
 from planish.optimize.contraction import add_up, find_product, is_thin, multiply
 from planish.optimize.depthwise import leaves_most_empty, own_channels_in_lanes
 from planish.optimize.draft import Draft
+from planish.optimize.im2col import windows_as_columns
 from planish.optimize.pixel_lanes import pixels_in_lanes
 from planish.optimize.tap_sums import sums_in_lanes
 from planish.optimize.templates import Candidate
@@ -60,6 +62,7 @@ def _by_pixels(draft: Draft, view: Nest, window: Window) -> bool:
 
 Schedule = Callable[[Draft, Nest, Window], bool]
 _NESTS: Final[Mapping[str, Schedule]] = {
+    "windows as columns": windows_as_columns,
     "channels in lanes": _by_channels,
     "sums of taps in lanes": sums_in_lanes,
     "channels of their own in lanes": own_channels_in_lanes,

@@ -133,6 +133,13 @@ def test_a_block_goes_on_from_what_the_last_one_left() -> None:
     assert not adds
 
 
+def test_the_last_column_is_apart_only_where_what_is_summed_up_needs_no_blocks() -> None:
+    """49 columns: three vectors and one column, unless a panel of all terms would leave the second cache between two rows of tiles."""
+    near, far = kinds((512, 49, 1024)), kinds((512, 49, 8192))
+    assert "peel" in {word.split()[0] for word in near}
+    assert {"peel", "block"} & {word.split()[0] for word in far} == {"block"}
+
+
 def test_what_is_copied_is_read_in_the_order_of_memory() -> None:
     """A transposed left operand, kept tile by tile: a row of it is read from end to end, not six elements of every row."""
     with Table() as t:

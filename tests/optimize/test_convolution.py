@@ -238,13 +238,32 @@ def test_the_inner_loop_of_a_padded_convolution_has_no_gates() -> None:
     assert all(each.result.dtype.lanes == V4.lanes(f32) for each in products)
 
 
-@pytest.mark.parametrize(("c", "o", "size"), [(512, 512, 7), (512, 512, 28), (64, 128, 112), (256, 256, 14)])
+@pytest.mark.parametrize(("c", "o", "size"), [(512, 512, 15), (512, 512, 28), (64, 128, 112), (256, 256, 16)])
 def test_what_is_copied_fits(c: int, o: int, size: int) -> None:
     with Table() as t:
         sink = convolution(t, c=c, o=o, size=size)
         actions = choose(sink, V4, attempts(V4))
         assert [each for each in words(actions) if each.startswith("stage")] == ["stage 2", "stage 1"]
         assert local_bytes(apply_opts(sink, actions, V4)) <= V4.local_bytes
+
+
+@pytest.mark.parametrize(("c", "o", "size"), [(512, 512, 7), (2048, 512, 4), (160, 320, 7), (3, 40, 5)])
+def test_few_pixels_of_many_channels_are_columns_of_a_product(c: int, o: int, size: int) -> None:
+    """What windows see is copied, which is less than the weights: these are read once, where they lie."""
+    with Table() as t:
+        sink = convolution(t, c=c, o=o, size=size)
+        actions = offered(sink, V4, "windows as columns")
+        scheduled = apply_opts(sink, actions, V4)
+    found = [word for word in words(actions) if word.startswith(("join", "stage", "peel"))]
+    assert found == ["join", "join", "join", "stage 1"]
+    assert local_bytes(scheduled) <= V4.local_bytes
+
+
+def test_where_pixels_are_as_many_windows_are_no_columns() -> None:
+    for c, o, size in ((64, 64, 8), (32, 20, 5), (64, 128, 112)):
+        with Table() as t:
+            found = rivals(convolution(t, c=c, o=o, size=size), V4, attempts(V4), 1)
+        assert "windows as columns" not in {each.name for each in found}
 
 
 @pytest.mark.parametrize("taps", [3, 5, 7, 8])
@@ -433,6 +452,11 @@ SMALL: dict[str, Build] = {
     "filtered": filtered,
     "filtered often": partial(filtered, size=70, taps=130, stride=2),
     "depthwise of prime size": partial(depthwise, c=1, size=11),
+    "more channels than pixels": partial(convolution, c=3, o=40, size=5),
+    "more channels than pixels, strided and dilated": partial(
+        convolution, c=2, o=40, size=9, stride=2, dilation=2, pad=2
+    ),
+    "more channels than pixels, unpadded": partial(convolution, c=5, o=33, size=6, pad=0),
 }
 
 
