@@ -20,31 +20,12 @@ from typing import Final, cast
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
+from planish.schedule import reasons, reduction_reasons
 from planish.schedule.elements import COMPUTED, LEAVES, ElementPlace, Elements, Key, Recipe, both, element
 from planish.schedule.limits import AGAIN, FEW_ROWS
 from planish.schedule.loop_order import LoopOrder, Ranges, from_the_end
 from planish.schedule.prices import Prices
-from planish.schedule.reasons import (
-    COMPUTED_HERE,
-    MOVED_HERE,
-    RESULT,
-    SCAN,
-    TAKEN_HERE,
-    WRITTEN,
-    Case,
-    Reason,
-    first_of,
-    is_costly,
-    is_worth_a_row,
-)
-from planish.schedule.reduction_reasons import (
-    NO_ROW,
-    REDUCED_AGAIN,
-    REDUCED_HERE,
-    REDUCED_ONCE,
-    holds_up,
-    is_shared,
-)
+from planish.schedule.reason import Case, Reason, first_of
 from planish.schedule.rows import Rows, is_each_once, spans
 from planish.schedule.surroundings import Around
 from planish.schedule.tensors import Tensors, is_empty, most
@@ -209,7 +190,7 @@ class Fusion:
         elif self.elements.counts(node):
             self._pass_on(node, places)
         elif node in self.around.joining and not self._takes_along(node, places):
-            self._need(node, RESULT)
+            self._need(node, reasons.RESULT)
         elif node.op is Ops.REDUCE_AXIS:
             self._decide_reduction(node, places)
         elif node.op is Ops.SCAN_AXIS:
@@ -221,7 +202,7 @@ class Fusion:
         ):
             self._pass_on(node, places)
         elif node.op in {Ops.CONTIGUOUS, Ops.AFTER}:
-            self._need(node, WRITTEN)
+            self._need(node, reasons.WRITTEN)
         else:
             raise LoweringError(f"{node.op.name} cannot be part of a kernel", op=node.op.name)
 
@@ -250,7 +231,7 @@ class Fusion:
             return False
         (place,) = places
         once = self.rows.may_lead(place) and is_each_once(place, node, bool(self.around.again))
-        if not once or holds_up(self, node, place):
+        if not once or reduction_reasons.holds_up(self, node, place):
             return False
         inside = place.ranges != self.nest.outputs and not products <= {*self.around.again}
         # of a GPU, loops around a product would be those of its threads
@@ -275,15 +256,17 @@ class Fusion:
     def _decide_computed(self, node: UOp, places: Sequence[ElementPlace]) -> None:
         if node is not self.roots[0] and not node.dtype.is_index:
             case, taken = Case(self, node, places, self.times(node, places)), node.op is Ops.INDEX
-            if not taken and is_worth_a_row(case) and self._keep(node, places):
+            if not taken and reasons.is_worth_a_row(case) and self._keep(node, places):
                 return
             # elements at positions are in memory, or will be: what they are taken from decides
-            moved = first_of(MOVED_HERE, case.source()) if taken else None
-            reason = moved or first_of(TAKEN_HERE if taken else COMPUTED_HERE, case)
+            moved = first_of(reasons.MOVED_HERE, case.source()) if taken else None
+            reason = moved or first_of(reasons.TAKEN_HERE if taken else reasons.COMPUTED_HERE, case)
             if reason is not None:
                 self._need(node.src[0] if moved else node, reason)
                 return
-        several = len(self._loops(places)) > 1 and (is_costly(node) or self._row_operands(node, places) > 1)
+        several = len(self._loops(places)) > 1 and (
+            reasons.is_costly(node) or self._row_operands(node, places) > 1
+        )
         if not (several and self._keep(node, places, narrow=True)):
             self._pass_on(node, places)
 
@@ -315,14 +298,18 @@ class Fusion:
             return
         case = Case(self, node, places, self.times(node, places))
         once = len(places) == 1 and case.times <= AGAIN
-        reason = first_of(REDUCED_HERE + (REDUCED_ONCE if once else REDUCED_AGAIN), case)
+        reason = first_of(
+            reduction_reasons.REDUCED_HERE
+            + (reduction_reasons.REDUCED_ONCE if once else reduction_reasons.REDUCED_AGAIN),
+            case,
+        )
         if reason is not None:
             self._need(node, reason)
         elif once:
             self.nest.lead(places[0].ranges)
             self._pass_on(node, places)
         elif not self._keep(node, places):
-            self._need(node, NO_ROW)
+            self._need(node, reduction_reasons.NO_ROW)
 
     def _reduced(self, key: Key) -> Recipe:
         node, (indices, valid) = key
@@ -344,7 +331,7 @@ class Fusion:
         (axis,) = cast("ReduceAxes", node.arg).axes
         (place, *more) = places
         if self._turns(node, place.indices[axis], axis):
-            return self._need(node, SCAN)
+            return self._need(node, reasons.SCAN)
         along, others = place.indices[axis], place.ranges - {place.indices[axis]}
         runs_here = (
             not more
@@ -359,12 +346,12 @@ class Fusion:
         )
         if same_dim(shape(node)[axis], 1) and not more:
             self._pass_on(node, places)
-        elif runs_here and not is_shared(Case(self, node, places, 1.0)):
+        elif runs_here and not reduction_reasons.is_shared(Case(self, node, places, 1.0)):
             self.nest.lead(others)
             self.nest.lead(place.ranges)
             self._pass_on(node, places)
         else:
-            self._need(node, SCAN)
+            self._need(node, reasons.SCAN)
         return None
 
     def _turns(self, node: UOp, along: UOp, axis: int) -> bool:

@@ -26,7 +26,8 @@ from planish.schedule.order import Made
 from planish.schedule.order import in_order as in_running_order
 from planish.schedule.parameters import buffer_of, size_text, with_parameters
 from planish.schedule.plan import Kernel
-from planish.schedule.reasons import RESULT, WRITTEN, Reason, needed_again
+from planish.schedule.reason import Reason
+from planish.schedule.reasons import RESULT, WRITTEN, needed_again
 from planish.schedule.rematerialise import worth_memory
 from planish.schedule.split import split_reductions
 from planish.schedule.surroundings import Around

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from planish.schedule.plan import Kernel
-from planish.schedule.reasons import WRITTEN, Reason
+from planish.schedule.reason import Reason
+from planish.schedule.reasons import WRITTEN
 from planish.schedule.tensors import SharedBuffer
 from planish.uop.node import UOp
 from planish.uop.ops import Ops, Variable

@@ -22,7 +22,8 @@ from planish.schedule.plan import (
     Role,
     Step,
 )
-from planish.schedule.reasons import TAKEN, Reason
+from planish.schedule.reason import Reason
+from planish.schedule.reasons import TAKEN
 from planish.schedule.tensor_sizes import size_of
 from planish.schedule.tensors import SharedBuffer, Tensors, check_size, full
 from planish.target import Target

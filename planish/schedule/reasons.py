@@ -1,148 +1,36 @@
 """Why a tensor gets memory of its own, instead of being computed where it is used: a table of reasons, asked in this order.
 
-Each has a name, a sentence for whoever asks (`exe.why()`), and a test. The first that holds is the reason; where none does, the
+Each has a name, a sentence for whoever asks (`exe.why()`), and a test (`reason.py`). The first that holds is the reason; where none does, the
 tensor is computed inside of the kernel that asks for it. Tests look at the kernel in the making (`fusion.py`) and change nothing
 but one thing: the first product of matrices among the elements of a result is noted, for a second one to be found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
-from planish.records import dataclass
-from planish.schedule.elements import COMPUTED, ElementPlace
+from planish.schedule.elements import COMPUTED
 from planish.schedule.graph import depends
-from planish.schedule.limits import (
-    AGAIN,
-    CHEAP,
-    FEW_ROWS,
-    MOST_STEPS,
-)
+from planish.schedule.limits import AGAIN, CHEAP, FEW_ROWS, MOST_STEPS
+from planish.schedule.reason import Case, Reason
 from planish.schedule.tensors import most
 from planish.schedule.walked import MOST_COLUMNS, is_repeated_in_a_walk, may_walk
 from planish.uop.nest import count
 from planish.uop.node import UOp
-from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
+from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.reached import reached
 from planish.uop.shape import same_dim, shape
 from planish.uop.strides import stride
 
 if TYPE_CHECKING:
     from planish.schedule.fusion import Fusion
-    from planish.target import Target
 
 
 _RESIZED: Final = 4
 """How many times larger than its source a tensor may be that is taken from it at places, and still be worth memory."""
 _PROBE: Final = 1 << 20
 """The first number of ranges that only stand for the axes of a tensor while its places are looked at."""
-
-
-class Case(NamedTuple):
-    """A tensor that a kernel asks for."""
-
-    fusion: Fusion
-    node: UOp
-    places: Sequence[ElementPlace]
-    """Where it is asked for."""
-    times: float
-    """How often each of its elements would be computed."""
-
-    @property
-    def target(self) -> Target:
-        """The machine that the kernel is for."""
-        return self.fusion.tensors.target
-
-    @property
-    def small(self) -> int:
-        """Elements that one core has done before others have started."""
-        return self.target.small_elements
-
-    def again(self, evaluations: float) -> tuple[float, float]:
-        """What it costs to compute each element so many times, and to compute it once, store it and read it; in cycles."""
-        price = self.fusion.prices.of(self.node)
-        return evaluations * price.compute, price.compute + price.storing(self.target)
-
-    def source(self) -> Case:
-        """What elements are taken from, as often as they are."""
-        (x, *_), size = self.node.src, most(shape(self.node))
-        return self._replace(node=x, times=self.times * size / max(1, most(shape(x))))
-
-    @property
-    def in_tiles(self) -> float:
-        """How often each element is computed where a tile of registers uses it for several results."""
-        return max(1.0, self.times / (self.target.registers // 4))
-
-    @property
-    def in_few_rows(self) -> float:
-        """The same of a few rows on a GPU, whose threads have an element for all of them: what would be stored is read but once."""
-        few = self.target.is_gpu and self.times <= FEW_ROWS
-        return 1.0 if few else self.times
-
-    @property
-    def one_by_one(self) -> float:
-        """How often an element could be computed in lanes, where data says which ones the kernel needs, or where it stores them: one by one."""
-        alone = _is_scattered(self.fusion) or _is_picked(self)
-        return self.times * self.target.lanes(self.node.dtype) if alone else 1.0
-
-    @property
-    def by_scalars(self) -> float:
-        """How often a position is computed, of which each lane has its own: in each turn of the loops outside.
-
-        Where floats are rounded to it, that is done for one lane after the other.
-        """
-        nest = self.fusion.nest
-        loops = [r for r in nest.indices if r.op is Ops.RANGE]
-        inside = [number for number, r in enumerate(loops) if any(r in place.ranges for place in self.places)]
-        turns = count(loops[: inside[-1] + 1]) / max(1, most(shape(self.node))) if inside else 1.0
-        rounds = any(each.dtype.is_float for each in _steps_to(self))
-        return max(self.times, turns) * (self.target.lanes(self.node.dtype) if rounds else 1)
-
-    @property
-    def is_product(self) -> bool:
-        return self.fusion.around.graph.is_product(self.node)
-
-    @property
-    def terms(self) -> int:
-        """Of one element of a reduction."""
-        axes = cast("ReduceAxes", self.node.arg).axes
-        return most(shape(self.node.src[0])[axis] for axis in axes)
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why a tensor is in memory."""
-
-    name: str
-    explanation: str
-    holds: Callable[[Case], bool] = lambda case: True
-    evaluations: Callable[[Case], float] | None = None
-    """Where it is a matter of cost: how often an element would be computed. It holds only if storing is cheaper."""
-    with_epilogue: bool = True
-    """Whether what follows from the tensor alone, element by element, is stored instead of it."""
-
-    def applies(self, case: Case) -> Reason | None:
-        """This reason, with both costs where they decide; None if it does not hold."""
-        if self.evaluations is None:
-            return self if self.holds(case) else None
-        evaluations = self.evaluations(case)
-        if evaluations <= AGAIN or not self.holds(case):
-            return None
-        again, stored = case.again(evaluations)
-        if again <= stored:
-            return None
-        costs = f"computed again {again:.3g} cycles, stored {stored:.3g}"
-        return replace(self, explanation=f"{self.explanation}: {costs}")
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.explanation}"
-
-
-def first_of(table: Sequence[Reason], case: Case) -> Reason | None:
-    """The first reason that holds."""
-    return next(filter(None, (reason.applies(case) for reason in table)), None)
 
 
 # -- what is computed element by element -----------------------------------------------------------------------------
@@ -409,6 +297,37 @@ def _is_beside_scores(case: Case) -> bool:
     )
 
 
+# -- how often an element would be computed --------------------------------------------------------------------------
+
+
+def _in_tiles(case: Case) -> float:
+    """Where a tile of registers uses it for several results."""
+    return max(1.0, case.times / (case.target.registers // 4))
+
+
+def _in_few_rows(case: Case) -> float:
+    """Of a few rows on a GPU threads have an element for all of them: what would be stored is read but once."""
+    return 1.0 if case.target.is_gpu and case.times <= FEW_ROWS else case.times
+
+
+def _one_by_one(case: Case) -> float:
+    """Compared with computing it in lanes: where data says which elements the kernel needs, or where it stores them."""
+    alone = _is_scattered(case.fusion) or _is_picked(case)
+    return case.times * case.target.lanes(case.node.dtype) if alone else 1.0
+
+
+def _by_scalars(case: Case) -> float:
+    """A position, of which each lane has its own: in each turn of the loops outside.
+
+    Where floats are rounded to it, that is done for one lane after the other.
+    """
+    loops = [r for r in case.fusion.nest.indices if r.op is Ops.RANGE]
+    inside = [number for number, r in enumerate(loops) if any(r in place.ranges for place in case.places)]
+    turns = count(loops[: inside[-1] + 1]) / max(1, most(shape(case.node))) if inside else 1.0
+    rounds = any(each.dtype.is_float for each in _steps_to(case))
+    return max(case.times, turns) * (case.target.lanes(case.node.dtype) if rounds else 1)
+
+
 # -- the table -------------------------------------------------------------------------------------------------------
 
 STORED_IN_ORDER: Final = Reason(
@@ -444,32 +363,32 @@ COMPUTED_HERE: Final = (
         "costly",
         "it costs more than reading it, and is needed again",
         lambda case: is_costly(case.node),
-        lambda case: case.in_tiles,
+        _in_tiles,
     ),
     Reason(
         "one by one",
         "data says which elements its kernel needs, or where it stores them, so it is computed in lanes before",
         lambda case: is_costly(case.node) or _is_joined(case),
-        lambda case: case.one_by_one,
+        _one_by_one,
     ),
     Reason(
         "position",
         "elements are taken from where it says, one by one, and it is computed in lanes before",
         _is_position,
-        lambda case: case.by_scalars,
+        _by_scalars,
     ),
     Reason(
         "joined",
         "which of the joined tensors an element is in would be asked again",
         _is_joined,
-        lambda case: case.in_few_rows,
+        _in_few_rows,
     ),
     Reason("window", "windows read its elements again", _is_windowed, lambda case: case.times),
     Reason(
         "after something costly",
         "it follows from something that would need memory, by steps that cost nothing",
         _hides_costly,
-        lambda case: case.in_tiles,
+        _in_tiles,
     ),
 )
 """Tensors that are computed element by element."""

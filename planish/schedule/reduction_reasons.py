@@ -9,7 +9,8 @@ from planish.schedule.elements import ElementPlace
 from planish.schedule.graph import depends, slides
 from planish.schedule.limits import FEW_ROWS, FEW_TERMS, NARROW
 from planish.schedule.neighbours import innermost
-from planish.schedule.reasons import STORED_IN_ORDER, Case, Reason
+from planish.schedule.reason import Case, Reason
+from planish.schedule.reasons import STORED_IN_ORDER
 from planish.schedule.tensors import most
 from planish.schedule.walked import is_beside_a_walk, may_walk
 from planish.uop.nest import count
