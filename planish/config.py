@@ -65,6 +65,12 @@ class Settings:
             "doc": "ONNX: let convolutions with constant weights take fewer products, with errors up to a few times those of the plain sum"
         },
     )
+    ready_kernels: bool = field(
+        default=True,
+        metadata={
+            "doc": "products of matrices run by code that is there already where it is as fast; false: each is compiled for its sizes"
+        },
+    )
     deterministic: bool = field(
         default=False,
         metadata={
@@ -177,6 +183,7 @@ class Changes(TypedDict, total=False):
     fastmath: bool
     contract: bool
     winograd: bool
+    ready_kernels: bool
     deterministic: bool
     devectorize: Devectorize
     allow_half8: bool

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 
 from planish import ptir
 from planish.collector import collector_off
@@ -29,7 +29,7 @@ from planish.config import current
 from planish.errors import PassError, PlanishError
 from planish.records import dataclass
 from planish.schedule.memory import Memory, Sharing, layout
-from planish.schedule.plan import Plan, Rolled
+from planish.schedule.plan import Plan, ReadyKernel, Role, Rolled
 from planish.target import Target
 from planish.target import find as find_target
 
@@ -77,6 +77,11 @@ class Lowered:
     """The loops that are kernels."""
     kept: tuple[str, ...] = ()
     """Of the counted loops that are not, why."""
+    if TYPE_CHECKING:
+        chosen: ClassVar[tuple[ScheduleChoice, ...]]
+        """The same as it is kept: nothing is chosen yet for ready kernels."""
+    ready: tuple[ReadyKernel | None, ...] = ()
+    """By kernel, how ready-made code runs it; empty: all are compiled."""
     source: ptir.Function | None = field(default=None, repr=False, compare=False)
     """The function before the passes, with the user's lines, if it was compiled here."""
 
@@ -89,6 +94,8 @@ class Lowered:
         def __getattr__(self, name: str) -> object:
             """What was kept but not read yet (`compilation_cache.load`): asked for, it is read."""
             rest = self.__dict__.get("_rest")
+            if rest is None and name == "chosen":
+                return self.choices
             if rest is None or name not in compilation_cache.LATER:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             rest(name)
@@ -171,6 +178,8 @@ class Lowered:
         """The program at a level: ptir, plan, uop, uop:NN (after that stage), schedule, llir; llvm, c or asm; of a GPU cuda, ptx or sass."""
         if level == "ptir":
             return ptir.print(self.function)
+        if any(self.ready):
+            return self.in_full.as_text(level)
         if level == "plan":
             return self.plan.as_text(self.sharing.homes)
         if level == "schedule":
@@ -198,17 +207,31 @@ class Lowered:
             f"no stage {number}", remedy="one of " + ", ".join(stage for stage, _ in kernel[1:])
         )
 
+    def symbol(self, number: int) -> str:
+        """What the code of a kernel calls it."""
+        return "kernel" if not self.ready or self.ready[number] is None else "routine"
+
+    @cached_property
+    def in_full(self) -> Lowered:
+        """The same function with every kernel lowered, none of them ready-made: what `lower` gives."""
+        if not any(self.ready):
+            return self
+        from planish.compiler.lowering import lower_for
+
+        donated = [b.position for b in self.plan.buffers if b.role is Role.PARAMETER and b.donated]
+        return lower_for(self.function, self.target, None, donated, True, None)
+
     def compile(self, backend: Backend = "llvm", *, device: str | None = None) -> Executable:
         """Machine code: by LLVM, or by the system's C compiler ("c"); for a GPU by NVRTC, to run on a device such as `cuda:0`."""
         kind, number = kind_of(self.target.device if device is None else device)
-        return kind.load(self, number, backend)
+        return kind.load(self if backend == "llvm" else self.in_full, number, backend)
 
     def interpreted(self, observer: Observer | None = None) -> Executable:
         """The same plan, its kernels executed by the LLIR interpreter; the observer hears what each run of one did."""
         from planish.runtime import kernels
 
-        calls = [kernels.interpreted(program, observer) for program in self.programs]
-        return Executable(self, calls)
+        calls = [kernels.interpreted(program, observer) for program in self.in_full.programs]
+        return Executable(self.in_full, calls)
 
 
 def prepare(

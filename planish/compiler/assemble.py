@@ -36,9 +36,16 @@ class Assembled:
 class _Assembler:
     """The code in the making."""
 
-    def __init__(self, plan: planned.Plan, variables: Sequence[Sequence[str]], known: Sequence[str]) -> None:
+    def __init__(
+        self,
+        plan: planned.Plan,
+        variables: Sequence[Sequence[str]],
+        known: Sequence[str],
+        ready: Sequence[planned.ReadyKernel | None],
+    ) -> None:
         self.plan = plan
         self.needed = variables
+        self.ready = ready
         self.known = set(known)
         """Sizes that have a value here."""
         self.early = frozenset(known)
@@ -124,8 +131,13 @@ class _Assembler:
         return len(self.body) - 1
 
     def launch(self, step: planned.Launch) -> None:
-        variables = tuple(map(self.variable, self.needed[step.kernel]))
-        self.body.append(flat.Call(step.kernel, step.buffers, variables, len(self.sites)))
+        ready = self.ready[step.kernel] if self.ready else None
+        if ready is None:
+            buffers, variables = step.buffers, tuple(map(self.variable, self.needed[step.kernel]))
+        else:
+            buffers = tuple(step.buffers[slot] for slot in ready.slots)
+            variables = tuple(map(self.constant, ready.numbers))
+        self.body.append(flat.Call(step.kernel, buffers, variables, len(self.sites)))
         self.sites.append(step.kernel)
         if self.under_way:
             self.routine(flat.Native(flat.POLL, (), (), self.constant(1)))
@@ -295,9 +307,18 @@ def _check_results(
     learn(types, [result.shape for result in results], sizes, [f"result of {op}"] * len(types))
 
 
-def assemble(plan: planned.Plan, variables: Sequence[Sequence[str]], known: Sequence[str]) -> Assembled:
-    """Flat code for a plan; `variables` are the sizes that its kernels are told, `known` those that the arguments bring."""
-    assembler = _Assembler(plan, variables, known)
+def assemble(
+    plan: planned.Plan,
+    variables: Sequence[Sequence[str]],
+    known: Sequence[str],
+    ready: Sequence[planned.ReadyKernel | None] = (),
+) -> Assembled:
+    """Flat code for a plan.
+
+    `variables` are the sizes that its kernels are told, `known` those that the arguments bring, `ready` tells how those are called that
+    ready-made code runs.
+    """
+    assembler = _Assembler(plan, variables, known, ready)
     sizes = tuple((name, assembler.variable(name)) for name in known)
     assembler.steps(plan.steps)
     results = tuple(tuple(map(assembler.size, dims)) for dims in plan.result_dims)

@@ -27,9 +27,11 @@ from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.grid import GridKernel
 from planish.runtime.pool import available_cores
 from planish.runtime.processors import processor
+from planish.runtime.routines import names, routine_named
+from planish.runtime.routines.products import NUMBERS, PARAMETERS
 from planish.schedule.memory import Sharing
 from planish.schedule.overlap import TICKETS, without_ticket
-from planish.schedule.plan import Host, Launch, Plan, Role, Rolled, Wait, walk
+from planish.schedule.plan import Host, Launch, Plan, ReadyKernel, Role, Rolled, Wait, walk
 from planish.target import Target
 from planish.target import find as find_target
 
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LATER", "disk_cache", "key", "key_of", "load", "revive", "save", "standard_key", "surroundings"]
 _RELEVANT: Final = (
-    "fastmath", "contract", "winograd", "devectorize", "allow_half8", "beam", "deterministic", "schedule",
+    "fastmath", "contract", "winograd", "ready_kernels", "devectorize", "allow_half8", "beam", "deterministic", "schedule",
     "keep_collectives",
 )  # fmt: skip
 """Settings that change what is generated."""
@@ -47,7 +49,7 @@ _RELEVANT: Final = (
 _AXES: Final = 3
 _MOST_SIZES: Final = 64
 """Variables of one kernel that are tried."""
-LATER: Final = ("function", "programs", "choices")
+LATER: Final = ("function", "programs", "choices", "chosen")
 """What of a lowered function only those need who look at it."""
 _NOW: Final = {
     "plan": "Plan",
@@ -61,6 +63,7 @@ _NOW: Final = {
     "origins": "tuple[int, ...]",
     "rolled": "tuple[Rolled, ...]",
     "kept": "tuple[str, ...]",
+    "ready": "tuple[ReadyKernel | None, ...]",
 }
 
 
@@ -102,7 +105,7 @@ def save(where: str, lowered: Lowered) -> None:
             choice.origin,
             [[dict(each.bounds), print_schedule(each.actions), each.reasons] for each in choice.versions],
         ]
-        for choice in lowered.choices
+        for choice in lowered.chosen
     ]
     later = [ptir.print(lowered.function), choices, available_cores()]
     try:
@@ -174,6 +177,24 @@ def _check_routine(plan: Plan, step: Host) -> None:
         raise plan_json.Malformed("the memory of a routine is not what it needs")
 
 
+def _check_ready(plan: Plan, step: Launch, ready: ReadyKernel) -> None:
+    """That ready-made code stays within the memory that it is given."""
+    from planish.compiler.ready_kernels import reaches
+
+    known = routine_named(ready.routine)
+    if known is None or not ready.routine.startswith("product.") or ready.routine not in names("product"):
+        raise plan_json.Malformed("there is no such ready-made code")
+    if len(ready.slots) != PARAMETERS or not all(0 <= slot < len(step.buffers) for slot in ready.slots):
+        raise plan_json.Malformed("ready-made code is called with other parameters")
+    if len(ready.numbers) != len(NUMBERS):
+        raise plan_json.Malformed("ready-made code is called with other numbers")
+    given = [plan.buffers[step.buffers[slot]] for slot in ready.slots]
+    wanted = ready.routine.split(".")[1]
+    for buffer, end in zip(given, reaches(ready), strict=True):
+        if buffer.dtype.name != wanted or not 0 < end <= bounds(buffer.size)[0]:
+            raise plan_json.Malformed("ready-made code would leave the memory that it is given")
+
+
 def _check(
     arguments: Arguments,
     plan: Plan,
@@ -183,6 +204,7 @@ def _check(
     is_plain: bool,
     rolled: Sequence[Rolled],
     kept: Sized,
+    ready: Sequence[ReadyKernel | None],
     **kernels: Sized,
 ) -> None:
     """That all numbers are those of something: the parts may each be well-formed, and yet of different plans."""
@@ -199,6 +221,8 @@ def _check(
                 raise plan_json.Malformed(f"there is no kernel {step.kernel}")
             for number in step.buffers:
                 inside(number)
+            if ready and (of := ready[step.kernel : step.kernel + 1]) and of[0] is not None:
+                _check_ready(plan, step, of[0])
         else:
             step.renamed(inside)
             if isinstance(step, Host) and step.call is not None:
@@ -228,7 +252,7 @@ def _check(
     if len(plan.results) != len(plan.result_dims) or len(plan.results) != len(arguments.results):
         raise plan_json.Malformed("the results are those of another function")
     lengths = {len(sharing.aliased), *map(len, kernels.values())}
-    if lengths != {count} or not {len(keys), len(launches)} <= {0, count}:
+    if lengths != {count} or not {len(keys), len(launches), len(ready)} <= {0, count}:
         raise plan_json.Malformed("the kernels are those of another plan")
     for launch in launches:
         try:
@@ -237,6 +261,12 @@ def _check(
             sizes = 0, 0
         if sizes != (_AXES, _AXES):
             raise plan_json.Malformed("a grid has no three axes")
+
+
+def as_they_were(at: Settings) -> Changes:
+    """The settings that something was compiled under; nobody watches now."""
+    then = {each.name: getattr(at, each.name) for each in fields(at)}
+    return cast("Changes", then | {"debug": "none", "dump_dir": None})
 
 
 def _later(data: bytes, found: Lowered, at: Settings, name: str) -> None:
@@ -266,11 +296,12 @@ def _later(data: bytes, found: Lowered, at: Settings, name: str) -> None:
                 )
                 for schedule, reasons, origin, versions in choices
             )
-            found.__dict__.update(function=ptir.parse(text).entry, choices=made)
-        if name == "programs":
-            then = {each.name: getattr(at, each.name) for each in fields(at)}
-            with settings(**cast("Changes", then | {"debug": "none", "dump_dir": None})):
-                found.__dict__["programs"] = relowered(found, cores)
+            found.__dict__.update(function=ptir.parse(text).entry, chosen=made)
+            if not any(found.ready):
+                found.__dict__["choices"] = made
+        if name not in found.__dict__:
+            with settings(**as_they_were(at)):
+                found.__dict__.update(relowered(found, cores)._asdict())
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise PlanishError(
             f"the kept form of a function cannot be read: {error}",

@@ -103,7 +103,7 @@ class Executable:
         """`calls` run the kernels one by one; without them the function is machine code as a whole, by a back end."""
         self.lowered = lowered
         self._calls = () if calls is None else tuple(calls)
-        assembled = assemble(lowered.plan, lowered.variables, lowered.arguments.names)
+        assembled = assemble(lowered.plan, lowered.variables, lowered.arguments.names, lowered.ready)
         self._code = assembled.code
         self._sizes = assembled.sizes
         self._results = assembled.results

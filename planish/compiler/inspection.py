@@ -7,6 +7,7 @@ schedules that were chosen.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -16,6 +17,8 @@ from planish.actions.text import print_schedule
 from planish.compiler import Lowered
 from planish.compiler.device_kinds import kind_of_level
 from planish.compiler.lowering import donated_parameters
+from planish.compiler.product_fission import apart
+from planish.compiler.ready_kernels import READY
 from planish.compiler.scheduling import FIRST, ScheduleChoice, parameter_names
 from planish.config import settings
 from planish.errors import PlanishError
@@ -44,11 +47,17 @@ def _replayed(
     target: Target,
     choices: Sequence[ScheduleChoice] | None,
     donate: Iterable[int] = (),
+    *,
+    ready: bool = False,
 ) -> list[T]:
-    """What is seen of each kernel that a function is cut into: of it, its schedule, and the stages it goes through."""
+    """What is seen of each kernel that a function is cut into: of it, its schedule, and the stages it goes through.
+
+    `ready`: products are apart, as where some of them are run by ready-made code.
+    """
     with Table() as table, settings(debug="none", dump_dir=None):
         seen: list[T] = []
-        kernels = make_plan(function, table, donated_parameters(function, donate), target).kernels
+        plan = make_plan(function, table, donated_parameters(function, donate), target)
+        kernels = (apart(plan, target)[0] if ready else plan).kernels
         for number, kernel in enumerate(kernels):
             choice = ScheduleChoice(origin="none") if choices is None else choices[number]
             machine = pipeline.Machine(target, partial(_as_chosen, choice))
@@ -69,7 +78,7 @@ def stages_of(lowered: Lowered) -> list[list[tuple[str, str]]]:
         before = ("uop", print_graph(kernel.sink))
         return [before, *((str(step.stage.number), text_of(step.form)) for step in steps)]
 
-    return _replayed(look, lowered.function, lowered.target, lowered.choices)
+    return _replayed(look, lowered.function, lowered.target, lowered.choices, ready=any(lowered.ready))
 
 
 def planned_text(function: ptir.Function, target: Target, donate: Iterable[int], level: str) -> str:
@@ -138,11 +147,18 @@ def explained(lowered: Lowered) -> tuple[Why, ...]:
             kernel.because, others, [f"{each}: {print_schedule(each.actions)}" for each in choice.versions],
         )  # fmt: skip
 
-    reasons = _replayed(look, lowered.function, target, lowered.choices)
+    reasons = _replayed(look, lowered.function, target, lowered.choices, ready=any(lowered.ready))
     for rolled in lowered.rolled:
         parts = [reasons[part] for part in rolled.parts]
         reasons.append(explain_loop(rolled.name, rolled.because, parts, rolled.turns))
-    return tuple(reasons[origin] for origin in lowered.origins)
+    found = [reasons[origin] for origin in lowered.origins]
+    for number, ready in enumerate(lowered.ready):
+        if ready is not None:
+            why = found[number]
+            found[number] = replace(
+                why, origin=f"{READY}, {ready.routine}; compiled for its sizes: {why.origin}"
+            )
+    return tuple(found)
 
 
 def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[ptir.Inst, ...]]:
@@ -153,6 +169,9 @@ def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[p
         plan = make_plan(
             lowered.function if function is None else function, table, donated, lowered.target, watch
         )
+        if any(lowered.ready):
+            plan, whole = apart(plan, lowered.target)
+            watch.launches = [watch.launches[number] for number in whole]
         by_name = watch.by_kernel(plan, share(plan).needless)
     # a loop that became a kernel computes what the kernels of a turn do
     for loop in lowered.rolled:

@@ -26,6 +26,7 @@ from planish.llir.program import (
     Register,
 )
 from planish.runtime.entry import NativeKernel
+from planish.schedule.plan import ReadyKernel
 
 _STACK: Final = 320 << 10
 """LOCAL memory of a block up to this many bytes is on the stack of whoever runs it; more is in the arena."""
@@ -47,6 +48,13 @@ def native_kernel(name: str, program: Program, scratch: int) -> NativeKernel:
         points *= size
     work = work_of(program, points)
     return NativeKernel(name, len(program.params), len(program.variables), grid, bool(scratch), work)
+
+
+def ready_call(name: str, ready: ReadyKernel | None) -> NativeKernel:
+    """The same of a kernel that ready-made code runs."""
+    if ready is None:
+        raise InternalError(f"{name} has neither code nor a program")
+    return NativeKernel(name, len(ready.slots), len(ready.numbers), (ready.pieces,), False, ready.work)
 
 
 _CONTROL: Final = frozenset(CONTROL)

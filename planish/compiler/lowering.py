@@ -5,34 +5,38 @@ Everything that plans, schedules and renders is imported from here: whoever find
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import thread_time
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from planish import ptir
 from planish.actions.text import ParameterNames
 from planish.collector import collector_off
 from planish.compiler import Lowered, prepare
 from planish.compiler.arguments import Arguments
-from planish.compiler.launch_parameters import scratch_of
+from planish.compiler.compilation_cache import as_they_were
+from planish.compiler.launch_parameters import native_kernel, ready_call, scratch_of
 from planish.compiler.loops import Rolling, candidates, launched, roll
 from planish.compiler.native import source_of
 from planish.compiler.non_temporal import streamed
-from planish.compiler.object_code import object_key, object_of
+from planish.compiler.object_code import object_key, object_of, routine_image
 from planish.compiler.observer import NOBODY, CompilationObserver, observer, observing
 from planish.compiler.parallel import Beside, is_worth_sharing, shared
+from planish.compiler.product_fission import apart
 from planish.compiler.progress import report
+from planish.compiler.ready_kernels import READY, is_wanted, ready_kernels
 from planish.compiler.scheduling import ScheduleChoice, check_given, parameter_names, program_of, scheduled
-from planish.config import current
+from planish.config import Settings, current, settings
 from planish.errors import InternalError, ShapeError
 from planish.llir.program import Program
 from planish.runtime import cpu
 from planish.runtime.pool import available_cores
 from planish.schedule.memory import Sharing
 from planish.schedule.overlap import overlapped
-from planish.schedule.plan import Launch, Plan, Role, Step, mapped
+from planish.schedule.plan import Launch, Plan, ReadyKernel, Role, Step, mapped
 from planish.schedule.planner import plan as make_plan
 from planish.schedule.sharing import settled, share
 from planish.schedule.verify import verify
@@ -86,6 +90,9 @@ def _lowered(
     prepared = prepare(function, passes, routines=target.routines)
     with Table() as table:
         plan = make_plan(prepared, table, donated_parameters(prepared, donate), target, watching.origins())
+        is_ready = compiled_for is not None and not watching.wants_fresh and is_wanted(target)
+        if is_ready:
+            plan, _ = apart(plan, target)
         watching.cut(plan)
         plan = overlapped(plan)
         sharing = share(plan, reuse=reuse)
@@ -94,32 +101,64 @@ def _lowered(
         plan = settled(plan, sharing)
         watching.planned(prepared, plan, sharing)
         names = [each.name for each in prepared.params]
-        made, images, rolling = _make_kernels(plan, sharing, target, compiled_for, loops, names=names)
+        ready = ready_kernels(plan, target) if is_ready else {}
+        made, images, rolling = _make_kernels(
+            plan, sharing, target, compiled_for, loops, names=names, ready=ready
+        )
     arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
     plan, sharing, numbers = _renumbered(plan, sharing, rolling, [each.program for each in made])
     used = [made[number] for number in numbers]
-    programs, choices = (
-        tuple(each.program for each in used),
-        tuple(each.choice for each in made[: rolling.known]),
-    )
+    choices = tuple(each.choice for each in made[: rolling.known])
     keys = tuple(each.key for each in used) if images is not None else ()
-    ready = None if images is None else tuple(images[number] for number in numbers)
-    return Lowered(
-        prepared, arguments, plan, sharing, programs, target, choices, ready, keys, numbers, tuple(rolling.rolled), tuple(rolling.kept)
+    code = None if images is None else tuple(images[number] for number in numbers)
+    lowered = Lowered(
+        prepared, arguments, plan, sharing, tuple(each.program for each in used if each.program is not None), target, choices, code, keys,
+        numbers, tuple(rolling.rolled), tuple(rolling.kept), tuple(ready.get(number) for number in numbers) if ready else (),
     )  # fmt: skip
+    if ready:
+        _lower_when_asked(lowered, [each.program for each in used])
+    return lowered
+
+
+def _lower_when_asked(lowered: Lowered, programs: Sequence[Program | None]) -> None:
+    """Of a function with ready kernels: what a call needs to know of all of them, and their LLIR when somebody wants to see it."""
+    known = lowered.__dict__
+    known["scratch"] = tuple(0 if each is None else scratch_of(each) for each in programs)
+    known["variables"] = tuple(
+        () if each is None else tuple(variable.name for variable in each.variables) for each in programs
+    )
+    known["calls"] = tuple(
+        native_kernel(f"k{number}", each, scratch) if each is not None else ready_call(f"k{number}", ready)
+        for number, (each, scratch, ready) in enumerate(
+            zip(programs, lowered.scratch, lowered.ready, strict=True)
+        )
+    )
+    del known["programs"]
+    known["chosen"] = known.pop("choices")
+    known["_rest"] = partial(_rest, lowered, current(), available_cores())
+
+
+def _rest(lowered: Lowered, at: Settings, cores: int, name: str) -> None:
+    with settings(**as_they_were(at)):
+        lowered.__dict__.update(relowered(lowered, cores)._asdict())
 
 
 def _renumbered(
-    plan: Plan, sharing: Sharing, rolling: Rolling, programs: Sequence[Program]
+    plan: Plan, sharing: Sharing, rolling: Rolling, programs: Sequence[Program | None]
 ) -> tuple[Plan, Sharing, tuple[int, ...]]:
-    """The plan with the kernels that it launches and no others, and the numbers that these had."""
+    """The plan with the kernels that it launches and no others, and the numbers that these had; of ready kernels there is no program."""
     steps, known = rolling.result, rolling.known
     numbers = sorted(launched(steps))
     new = {number: place for place, number in enumerate(numbers)}
     kernels = (*plan.kernels, *(each.kernel for each in rolling.made))
     aliased = (*sharing.aliased, *(each.aliased for each in rolling.made))
     # what the stages found unused is no parameter any more
-    slots = [[int(b.name.removeprefix("arg")) for b in program.params] for program in programs]
+    slots = [
+        range(len(kernel.buffers))
+        if program is None
+        else [int(b.name.removeprefix("arg")) for b in program.params]
+        for program, kernel in zip(programs, kernels, strict=True)
+    ]
 
     def kept(step: Step) -> Step:
         if not isinstance(step, Launch):
@@ -165,7 +204,8 @@ def _code_for(target: cpu.Processor, text: str, key: str) -> bytes:
 class _LoweredKernel(NamedTuple):
     """A kernel in LLIR, how it was scheduled, and its object code if another process made that too, under its key."""
 
-    program: Program
+    program: Program | None
+    """None: ready-made code runs it."""
     choice: ScheduleChoice
     key: str = ""
     image: bytes | None = None
@@ -173,21 +213,31 @@ class _LoweredKernel(NamedTuple):
     """What an observer heard in that process."""
 
 
-def relowered(lowered: Lowered, cores: int) -> tuple[Program, ...]:
+class Relowered(NamedTuple):
+    """The kernels of a function, and the schedules of all that it was cut into."""
+
+    programs: tuple[Program, ...]
+    choices: tuple[ScheduleChoice, ...]
+
+
+def relowered(lowered: Lowered, cores: int) -> Relowered:
     """The kernels of a function whose LLIR was not kept: cut once more, with the schedules that were chosen for so many cores."""
     donated = frozenset(b.position for b in lowered.plan.buffers if b.role is Role.PARAMETER and b.donated)
     with observing(NOBODY), collector_off(), Table() as table:
         plan = make_plan(lowered.function, table, donated, lowered.target)
+        if any(lowered.ready):
+            plan, _ = apart(plan, lowered.target)
         sharing = share(plan)
         plan = settled(plan, sharing)
         made, _, rolling = _make_kernels(
-            plan, sharing, lowered.target, None, True, choices=lowered.choices, cores=cores
+            plan, sharing, lowered.target, None, True, choices=lowered.chosen, cores=cores
         )
-    programs = [each.program for each in made]
+    programs = [cast("Program", each.program) for each in made]
     _, _, numbers = _renumbered(plan, sharing, rolling, programs)
     if numbers != lowered.origins:
         raise InternalError(f"{lowered.function.name} is cut into other kernels than those that were kept")
-    return tuple(programs[number] for number in numbers)
+    choices = tuple(each.choice for each in made[: rolling.known])
+    return Relowered(tuple(programs[number] for number in numbers), choices)
 
 
 def _make_kernels(
@@ -200,11 +250,12 @@ def _make_kernels(
     choices: Sequence[ScheduleChoice] | None = None,
     cores: int | None = None,
     names: Sequence[str | None] = (),
+    ready: Mapping[int, ReadyKernel] = MappingProxyType({}),
 ) -> tuple[list[_LoweredKernel], dict[int, Callable[[], bytes]] | None, Rolling]:
     """The kernels of a plan, then those of its loops, and if they are wanted their objects: perhaps still in the making.
 
     What may become part of a loop waits to be compiled until that is known. `choices` are schedules that were chosen before, `names`
-    those of the function's parameters, which schedules that are given may use.
+    those of the function's parameters, which schedules that are given may use; `ready` kernels are not lowered.
     """
     called: Sequence[ParameterNames] = [{}] * len(plan.kernels)
     if choices is None and current().schedule is not None:
@@ -221,7 +272,7 @@ def _make_kernels(
                 kernel.name,
                 in_place=bool(sharing.aliased[number]),
                 streams=bool(streams[number]),
-                choice=None if choices is None else choices[number],
+                choice=None if choices is None or choices[number].origin == READY else choices[number],
                 names=called[number],
             )
             program = program_of(kernel.name, made, target, streams[number])
@@ -233,12 +284,14 @@ def _make_kernels(
         made = made._replace(told=observer().told(number))
         if compiled_for is None or number in waiting:
             return made
-        text = compiled_for.source(made.program, sharing.aliased[number])
+        text = compiled_for.source(cast("Program", made.program), sharing.aliased[number])
         key = compiled_for.key(text)
         return made._replace(key=key, image=compiled_for.code(text, key))
 
-    found: dict[int, _LoweredKernel] = {}
-    images: dict[int, Callable[[], bytes]] = {}
+    found = dict.fromkeys(ready, _LoweredKernel(None, ScheduleChoice(origin=READY)))
+    images: dict[int, Callable[[], bytes]] = {
+        number: partial(_ready_image, each.routine, target) for number, each in ready.items()
+    }
     beside = Beside(1 if compiled_for is None else compiled_for.hands)
     started, count = thread_time(), len(plan.kernels)
     waiting = candidates(plan) if loops else frozenset()
@@ -251,25 +304,29 @@ def _make_kernels(
         if made.image is not None:
             images[number] = partial(_given, made.image)
             return
-        text = compiled_for.source(made.program, aliased)
+        text = compiled_for.source(cast("Program", made.program), aliased)
         key = compiled_for.key(text)
         images[number] = beside.make(partial(compiled_for.code, text, key))
         found[number] = made._replace(key=key)
 
     try:
-        for number in range(count):
+        todo = [number for number in range(count) if number not in ready]
+        for done, number in enumerate(todo):
             report(number, count)
             # a search measures: nobody else is to work meanwhile
-            hands = 1 if current().beam else is_worth_sharing(count - number, number, thread_time() - started)
+            spent = thread_time() - started
+            hands = 1 if current().beam else is_worth_sharing(len(todo) - done, done, spent)
             if hands > 1:
                 beside.settle()  # a compiler at work in a thread holds locks that a fork would need
                 # the largest first: whoever comes last has little left to wait for
-                sizes = {n: len(plan.kernels[n].sink.toposort()) for n in range(number, count)}
+                sizes = {n: len(plan.kernels[n].sink.toposort()) for n in todo[done:]}
                 order = sorted(sizes, key=lambda n: -sizes[n])
                 found |= shared(order, complete, hands, partial(_taken, number, count))
-                for each in range(number, count):
+                for each in todo[done:]:
                     new = found[each]
-                    observer().hears(each, plan.kernels[each], new.told, new.choice, new.program)
+                    observer().hears(
+                        each, plan.kernels[each], new.told, new.choice, cast("Program", new.program)
+                    )
                     if each not in waiting:
                         compiled(each, sharing.aliased[each])
                 break
@@ -277,7 +334,8 @@ def _make_kernels(
             if number not in waiting:
                 compiled(number, sharing.aliased[number])
         report(count, count)
-        programs = [found[number].program for number in range(count)]
+        # (those of loops have been lowered)
+        programs = [cast("Program", found[number].program) for number in range(count)]
         rolling = roll(plan, sharing, programs, target, cores or available_cores(), loops)
         found |= {
             count + n: _LoweredKernel(each.program, ScheduleChoice(origin="loop"))
@@ -298,6 +356,13 @@ def _make_kernels(
 
 def _taken(begun: int, count: int, taken: int) -> None:
     report(begun + taken, count)
+
+
+def _ready_image(routine: str, target: Target) -> bytes:
+    found = routine_image(routine, cpu.processor(target))
+    if found is None:
+        raise InternalError(f"there is no routine {routine}")
+    return found
 
 
 def _given(image: bytes) -> bytes:

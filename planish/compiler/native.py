@@ -25,6 +25,7 @@ from planish.compiler.object_code import (
     linked,
     object_of,
     object_under,
+    routine_image,
     routine_of,
     support,
     threads,
@@ -59,7 +60,12 @@ def source_of(program: Program, aliased: Collection[int], *, scratch: int, avx51
 
 
 def kernel_image(lowered: Lowered, number: int, processor: Processor) -> bytes:
-    """The object code of a kernel: from the cache by its key, or by its text."""
+    """The object code of a kernel: from the cache by its key, or by its text; ready-made code as it is."""
+    if lowered.ready and (ready := lowered.ready[number]) is not None:
+        made = routine_image(ready.routine, processor)
+        if made is None:
+            raise InternalError(f"there is no routine {ready.routine}")
+        return made
     found = object_under(lowered.keys[number]) if lowered.keys else None
     if found is None:
         aliased, scratch = lowered.sharing.aliased[number], lowered.scratch[number]
@@ -75,8 +81,16 @@ def _by_llvm(lowered: Lowered, processor: Processor) -> tuple[list[int], object]
         images = tuple(
             partial(kernel_image, lowered, number, processor) for number in range(len(lowered.scratch))
         )
-    loaded = [Loaded(image(), helpers()) for image in images]
-    return [kernel.address("kernel") for kernel in loaded], loaded
+    ready = lowered.ready or (None,) * len(images)
+    loaded: list[Loaded] = []
+    addresses: list[int] = []
+    for image, made in zip(images, ready, strict=True):
+        address = None if made is None else routine_of(made.routine, processor)
+        if address is None:
+            loaded.append(Loaded(image(), helpers()))
+            address = loaded[-1].address("kernel")
+        addresses.append(address)
+    return addresses, loaded
 
 
 def _by_c(lowered: Lowered, processor: Processor) -> tuple[list[int], object]:

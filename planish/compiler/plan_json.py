@@ -309,7 +309,7 @@ _KNOWN: Final[dict[str, FieldCodec]] = {
 _RECORDS: Final[dict[str, type]] = {
     kind.__name__: kind
     for kind in (
-        plan.Plan, plan.Kernel, plan.PlanBuffer, plan.RoutineCall, memory.Sharing, memory.ArenaBlock, TensorType, Quant, NativeKernel,
+        plan.Plan, plan.Kernel, plan.PlanBuffer, plan.RoutineCall, plan.ReadyKernel, memory.Sharing, memory.ArenaBlock, TensorType, Quant, NativeKernel,
         plan.Rolled, GridKernel, Grid, TensorMap,
     )
 }  # fmt: skip

@@ -109,7 +109,7 @@ def code(lowered: Lowered) -> bytes:
     assembled = _assembled(lowered)
     names: dict[str, str] = {}
     units = [
-        Unit(kernel_image(lowered, number, made_for), {**_SHARED, "kernel": kernel.name})
+        Unit(kernel_image(lowered, number, made_for), {**_SHARED, lowered.symbol(number): kernel.name})
         for number, kernel in enumerate(lowered.calls)
     ]
     for host in (i for i in assembled.code.instructions if isinstance(i, CallHost)):
@@ -134,7 +134,7 @@ def code(lowered: Lowered) -> bytes:
 
 
 def _assembled(lowered: Lowered) -> Assembled:
-    return assemble(lowered.plan, lowered.variables, lowered.arguments.names)
+    return assemble(lowered.plan, lowered.variables, lowered.arguments.names, lowered.ready)
 
 
 def _results(lowered: Lowered, assembled: Assembled) -> list[entry.Result]:

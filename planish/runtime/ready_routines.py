@@ -61,10 +61,8 @@ def level_of(processor: Processor) -> str | None:
 
 def ready(name: str, processor: Processor) -> bytes | None:
     """The machine code of a routine for a processor; None if it has to be compiled."""
-    level, archive = level_of(processor), _archive()
-    if level is None or archive is None:
-        return None
-    found = archive.block(family_of(name), level).get(name)
+    level = level_of(processor)
+    found = None if level is None else _block(family_of(name), level).get(name)
     return None if found is None else found.image
 
 
@@ -104,6 +102,12 @@ def packed(routines: Mapping[tuple[str, str], Mapping[str, ReadyRoutine]], llvm:
         blocks += block
     header = {"sources": sources(), "llvm": llvm, "blocks": places}
     return json.dumps(header).encode() + b"\n" + blocks
+
+
+@cache
+def _block(family: str, level: str) -> Mapping[str, ReadyRoutine]:
+    archive = _archive()
+    return {} if archive is None else archive.block(family, level)
 
 
 @cache

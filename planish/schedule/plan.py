@@ -161,6 +161,21 @@ class RoutineCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadyKernel:
+    """How code that was compiled before, a routine that is called as kernels are, does the work of a kernel."""
+
+    routine: str
+    slots: tuple[int, ...]
+    """Which parameters of the kernel it takes, in its own order."""
+    numbers: tuple[int, ...]
+    """What it is told of them."""
+    pieces: int
+    """Independent parts of the work."""
+    work: int
+    """An estimate of the nanoseconds that one thread would need."""
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
     """An op evaluated on arrays, or by a routine. Sizes that only its results have are variables from then on."""
 

@@ -51,6 +51,7 @@ ROUTINES: Final = {
     "triangular_solve": RoutineWriter("lapack", "triangular_solve", (_NUMBERS, *_SYSTEM)),
     "suppress": RoutineWriter("suppression", "suppress", (_REAL, ("corners", "center"))),
     "trees": RoutineWriter("trees", "trees", (_REAL, ("le", "lt", "ge", "gt", "eq", "ne"), ("gaps", "whole"))),
+    "product": RoutineWriter("products", "product", (_REAL, ("512", "256"), ("rows", "columns"))),
     "top_k_few": RoutineWriter("selection", "top_k_few", (_ORDERED, _DIRECTION)),
     "top_k_many": RoutineWriter("selection", "top_k_many", (_ORDERED, _DIRECTION)),
 }  # fmt: skip

@@ -45,6 +45,11 @@ def size_of(kind: str) -> int:
     return _SIZES[element(kind)] * max(lanes(kind), 1)
 
 
+def _suffix(kind: str) -> str:
+    """What the names of intrinsics call vectors of a kind."""
+    return f"v{lanes(kind)}f{8 * _SIZES[element(kind)]}"
+
+
 def literal(kind: str, value: float) -> str:
     """A constant, the same in all lanes."""
     one = element(kind)
@@ -292,6 +297,27 @@ class Emitter:
         one = element(value.kind)
         place = base if not isinstance(index, Term) and index == 0 else self.at(base, index, one)
         self.lines.append(f"  store {value.kind} {value.text}, ptr {place.text}, align {_SIZES[one]}")
+
+    def lanes_below(self, count: Term, lanes: int) -> Term:
+        """A mask of the first lanes, so many."""
+        numbers = ", ".join(f"i64 {lane}" for lane in range(lanes))
+        return Term(self, vector("i64", lanes), f"<{numbers}>") < self.splat(count, lanes)
+
+    def load_masked(self, kind: str, place: Term, mask: Term) -> Term:
+        """Lanes that begin at a place, as far as they are wanted; the others are 0."""
+        start = self.value(0, kind)
+        return self.call(
+            f"llvm.masked.load.{_suffix(kind)}.p0", kind, place, self.alignment(kind), mask, start
+        )
+
+    def store_masked(self, value: Term, place: Term, mask: Term) -> None:
+        """Write those lanes that are wanted."""
+        kind = value.kind
+        self.call(f"llvm.masked.store.{_suffix(kind)}.p0", "void", value, place, self.alignment(kind), mask)
+
+    def alignment(self, kind: str) -> Term:
+        """An element's."""
+        return Term(self, "i32", str(_SIZES[element(kind)]))
 
     def stack(self, kind: str, count: int = 1) -> Term:
         """Memory for as long as the function runs."""
