@@ -1,4 +1,4 @@
-"""Adding to planish is short: a function, an op, an instruction and a machine, each written into a copy of the package.
+"""Adding to planish is short: a function, an op, an action, an instruction and a machine, each written into a copy of the package.
 
 What is added is data: files of the package, and what is inserted behind which line. The number of files is the promise; that
 the addition works, from the public face down to machine code, is what makes it one. The program runs in a process of its own.
@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).parent.parent / "planish"
 
 
 class Insertion(NamedTuple):
-    """Text that goes into a file of the package, behind its first occurrence of a line (or of what ends one)."""
+    """Text that goes into a file of the package, behind its first occurrence of a line (or of what ends one); behind nothing: a new file."""
 
     file: str
     behind: str
@@ -328,10 +328,88 @@ assert 1 <= lanes <= 4, lanes
 )
 """A machine, by name."""
 
+ACTION = Addition(
+    2,
+    (
+        Insertion(
+            "actions/cut.py",
+            "",
+            '''"""`cut(i, 4)`: two loops instead of one, the outer of which has so many values."""
+
+from __future__ import annotations
+
+from planish.actions.splitting import Splitting
+from planish.uop.nest import OUTPUT
+
+
+class Cut(Splitting):
+    """An axis in pieces."""
+
+    word = "cut"
+    does = "make so many pieces of an axis, one after the other"
+    takes = OUTPUT
+    sized = "pieces"
+    pieces: int
+
+    @property
+    def takes_outer(self) -> bool:
+        return True
+''',
+        ),
+        Insertion(
+            "optimize/space.py",
+            "from planish.actions.claim import Claim\n",
+            "from planish.actions.cut import Cut\n",
+        ),
+        Insertion(
+            "optimize/space.py",
+            "        SpaceRow(Block, _BLOCKS),\n",
+            "        SpaceRow(Cut, _PIECES, 4),\n",
+        ),
+    ),
+    """
+import numpy as np
+import planish as pn
+from planish import dtypes
+from planish.actions.base import Refusal, apply_action
+from planish.actions.text import kinds, parse_schedule, print_schedule
+from planish.optimize.moves import other_amounts
+from planish.optimize.space import actions
+from planish.target import TARGETS
+from planish.uop.nest import axes_of, name_of, size_of
+from planish.uop.node import Table
+
+machine = TARGETS["x86-64-v4"]
+(step,) = parse_schedule("cut(i, 4)")
+assert type(step) is kinds()["cut"] and print_schedule([step]) == "cut(i, 4)"
+assert step in set(actions(machine, ["i", "j"])) and 8 in other_amounts(machine, step, 24)
+with Table() as table:
+    i, j = table.range(24, 0), table.range(16, 1)
+    memory, read = (table.param(slot, dtypes.float32, 24 * 16) for slot in (0, 1))
+    kernel = table.sink(memory.index(i * 16 + j).store(read.index(j * 24 + i)).end(i, j))
+    after = apply_action(kernel, step, machine)
+    assert [(name_of(r), size_of(r)) for r in axes_of(after)] == [("i.outer", 4), ("i.inner", 6), ("j", 16)]
+    try:
+        apply_action(kernel, step.resized(5), machine)
+    except Refusal as refusal:
+        assert "cut: 5 does not divide the 24 of axis i" in str(refusal)
+    else:
+        raise AssertionError("not refused")
+
+x, y = np.arange(48 * 32, dtype=np.float32).reshape(2, 24, 32) % 7
+product = pn.jit(lambda x, y: x @ y.T, schedule="cut(i, 4); upcast(j, 8)")
+np.testing.assert_array_equal(product(x, y).numpy(), x @ y.T)
+why = product.lower(x, y).compile().why()
+assert "cut(i, 4): as given" in why, why
+""",
+)
+"""A kind of action: its file, which is all that schedules need, and a row for searches."""
+
 ADDITIONS = {
     "scalar function": ROOT,
     "formula": FORMULA,
     "graph op": OP,
+    "action": ACTION,
     "instruction": INSTRUCTION,
     "target": MACHINE,
 }
@@ -339,6 +417,10 @@ ADDITIONS = {
 
 def insert(package: Path, insertion: Insertion) -> None:
     path = package / insertion.file
+    assert path.exists() is bool(insertion.behind), f"{insertion.file} is there, or is not: say what is new"
+    if not insertion.behind:
+        path.write_text(insertion.text, encoding="utf-8")
+        return
     text = path.read_text(encoding="utf-8")
     before, found, after = text.partition(insertion.behind)
     assert found, f"{insertion.file} has no {insertion.behind!r}: say where the addition goes now"
