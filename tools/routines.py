@@ -12,7 +12,15 @@ import llvmlite.binding as llvm
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from planish.runtime import cpu, routines
-from planish.runtime.ready_routines import ARCHIVE, MADE_FOR, ReadyRoutine, RoutineArchive, digest, packed
+from planish.runtime.ready_routines import (
+    ARCHIVE,
+    MADE_FOR,
+    WIDE,
+    ReadyRoutine,
+    RoutineArchive,
+    digest,
+    packed,
+)
 
 LLVM = ".".join(map(str, llvm.llvm_version_info))
 
@@ -32,6 +40,8 @@ def main() -> None:
             kept = {} if before is None or before.llvm != LLVM else before.block(family, level)
             block = made[family, level] = {}
             for name in routines.names(family):
+                if routines.is_wide(name) and level not in WIDE:
+                    continue
                 known = kept.get(name)
                 same = known is not None and known.ir == digest(routines.source(name))
                 block[name] = known if known is not None and same else compiled(name, level)

@@ -154,10 +154,7 @@ def explained(lowered: Lowered) -> tuple[Why, ...]:
     found = [reasons[origin] for origin in lowered.origins]
     for number, ready in enumerate(lowered.ready):
         if ready is not None:
-            why = found[number]
-            found[number] = replace(
-                why, origin=f"{READY}, {ready.routine}; compiled for its sizes: {why.origin}"
-            )
+            found[number] = replace(found[number], instead=f"{READY}, {ready.routine}")
     return tuple(found)
 
 

@@ -72,6 +72,8 @@ class Why:
     """What else templates offer, the cheapest first."""
     versions: tuple[str, ...] = ()
     """The sizes that have schedules of their own, and these."""
+    instead: str = ""
+    """The code that runs in its place."""
 
     def __repr__(self) -> str:
         return (
@@ -84,6 +86,8 @@ class Why:
 
     def __str__(self) -> str:
         lines = [f"{self.kernel}: {self.origin}"]
+        if self.instead:
+            lines.append(f"  run by {self.instead}; compiled for its sizes it would have this schedule")
         if self.parts:
             inside = "\n".join(map(str, self.parts))
             return "\n".join([*lines, *(f"  {line}" for line in inside.splitlines()), f"  {self.cost}"])

@@ -22,6 +22,8 @@ from planish.runtime.routines import family_of
 
 MADE_FOR: Final = ("x86-64-v4", "x86-64-v3")
 """The levels, the best first. What another processor runs is compiled for it."""
+WIDE: Final = frozenset({"x86-64-v4"})
+"""Those with registers of 512 bits."""
 _FOLDER: Final = Path(__file__).with_name("routines")
 ARCHIVE: Final = _FOLDER / "ready.bin"
 

@@ -130,7 +130,7 @@ def test_every_record_of_a_plan_has_a_plain_form() -> None:
             for field in fields(kind):
                 assert not field.init or plan_json.codec_of(str(field.type)), (kind, field.name)
     assert set(compilation_cache._NOW) | set(compilation_cache.LATER) | {"arguments", "target", "images", "source"} == {
-        *(field.name for field in fields(compiler.Lowered)), "scratch", "variables", "calls", "launches", "is_plain",
+        *(field.name for field in fields(compiler.Lowered)), "scratch", "variables", "calls", "launches", "is_plain", "chosen",
     }  # fmt: skip
 
 

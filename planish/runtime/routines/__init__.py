@@ -64,6 +64,11 @@ def names(family: str) -> Iterator[str]:
     return (".".join((family, *parts)) for parts in product(*ROUTINES[family].parts))
 
 
+def is_wide(name: str) -> bool:
+    """Whether a routine is written for registers of 512 bits: others would hold half of what it keeps in them."""
+    return "512" in name.split(".")
+
+
 def family_of(name: str) -> str:
     """What a routine is for, whatever it is written for."""
     return name.partition(".")[0]
