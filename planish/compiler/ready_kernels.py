@@ -61,7 +61,7 @@ class _Axis(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixProduct:
+class StridedProduct:
     """A kernel read as a product: its axes, where its operands begin, and which parameters they are."""
 
     dtype: str
@@ -86,7 +86,7 @@ class MatrixProduct:
 # -- what a kernel is --------------------------------------------------------------------------------------------------
 
 
-def product_of(sink: UOp, target: Target) -> MatrixProduct | None:
+def product_of(sink: UOp, target: Target) -> StridedProduct | None:
     """A kernel before its stages as a product of matrices, if it is nothing else."""
     if not _may_be(sink):
         return None
@@ -116,7 +116,7 @@ def _may_be(sink: UOp) -> bool:
 _DTYPES: Final = frozenset({dtypes.float32, dtypes.float64})
 
 
-def _read(sink: UOp) -> MatrixProduct | None:
+def _read(sink: UOp) -> StridedProduct | None:
     stores = list(stores_in(sink))
     if len(stores) != 1 or not _may_be(sink):
         return None
@@ -137,7 +137,7 @@ def _read(sink: UOp) -> MatrixProduct | None:
 
 def _arranged(
     total: UOp, places: Sequence[UOp], moves: Sequence[Steps], starts: tuple[int, int, int]
-) -> MatrixProduct | None:
+) -> StridedProduct | None:
     """The axes by what they are: of one factor, of both, reduced."""
     kinds: dict[tuple[bool, bool, bool], list[_Axis]] = {}
     for r in frozenset[UOp]().union(*moves, total.src[1:]):
@@ -154,7 +154,7 @@ def _arranged(
         return None
     out, a, b = (cast("int", place.src[0].arg) for place in places)
     slots = (out, a, b)
-    made = MatrixProduct(total.dtype.name, rows[0], columns[0], inner[0], tuple(batches), starts, slots)
+    made = StridedProduct(total.dtype.name, rows[0], columns[0], inner[0], tuple(batches), starts, slots)
     return next(filter(_fits, (made, _turned(made))), None)
 
 
@@ -171,7 +171,7 @@ def _joined(axes: Sequence[_Axis]) -> list[_Axis]:
     return found[::-1]
 
 
-def _turned(made: MatrixProduct) -> MatrixProduct:
+def _turned(made: StridedProduct) -> StridedProduct:
     """The transposed product: the factors change places."""
 
     def other(axis: _Axis) -> _Axis:
@@ -189,7 +189,7 @@ def _turned(made: MatrixProduct) -> MatrixProduct:
     )
 
 
-def _fits(made: MatrixProduct) -> bool:
+def _fits(made: StridedProduct) -> bool:
     """Whether the code is for it: rows of the result without gaps, a right operand along its rows or columns."""
     return made.columns.out == 1 and 1 in (made.columns.b, made.inner.b) and 1 in (made.rows.a, made.inner.a)
 
@@ -237,13 +237,13 @@ def ready_kernel(sink: UOp, target: Target) -> ReadyKernel | None:
     return None if made is None or not is_fast(made, target) else _called(made, target)
 
 
-def _panel(made: MatrixProduct, target: Target) -> tuple[int, int]:
+def _panel(made: StridedProduct, target: Target) -> tuple[int, int]:
     """Lanes of a vector, and columns of a panel."""
     lanes = target.register_bytes // (4 if made.dtype == "float32" else 8)
     return lanes, lanes * vectors(str(target.register_bytes * 8))
 
 
-def is_fast(made: MatrixProduct, target: Target) -> bool:
+def is_fast(made: StridedProduct, target: Target) -> bool:
     """Whether the code for any size is as fast for these as code of their own would be."""
     lanes, _ = _panel(made, target)
     columns = made.columns.size
@@ -255,7 +255,7 @@ def is_fast(made: MatrixProduct, target: Target) -> bool:
     )
 
 
-def _called(made: MatrixProduct, target: Target) -> ReadyKernel:
+def _called(made: StridedProduct, target: Target) -> ReadyKernel:
     panel = _panel(made, target)[1]
     size = 4 if made.dtype == "float32" else 8
     rows, columns = made.rows.size, made.columns.size
@@ -292,12 +292,12 @@ def _called(made: MatrixProduct, target: Target) -> ReadyKernel:
     return ReadyKernel(name, made.slots, given, around * column_pieces, int(_nanoseconds(made, target)))
 
 
-def cycles_of(made: MatrixProduct, target: Target) -> float:
+def cycles_of(made: StridedProduct, target: Target) -> float:
     """What its arithmetic takes on one core."""
     return made.flops / (2 * _panel(made, target)[0] * target.multiplies)
 
 
-def _nanoseconds(made: MatrixProduct, target: Target) -> float:
+def _nanoseconds(made: StridedProduct, target: Target) -> float:
     return cycles_of(made, target) * target.share_ns / (target.wake * target.launch)
 
 

@@ -20,7 +20,7 @@ import planish as pn
 from planish import compiler, ptir
 from planish.compiler import compilation_cache, object_code, plan_json, ready_kernels
 from planish.compiler.object_code import routine_of
-from planish.compiler.ready_kernels import MatrixProduct, product_of, reaches
+from planish.compiler.ready_kernels import StridedProduct, product_of, reaches
 from planish.runtime import processors, ready_routines
 from planish.runtime.routines.products import NUMBERS, PANEL, ROWS
 from planish.schedule.plan import ReadyKernel
@@ -52,7 +52,7 @@ def executable(function: Callable[..., Any], *arrays: Array) -> compiler.Executa
     return pn.jit(function).lower(*map(pn.asarray, arrays)).compile()._exe
 
 
-def read(*shapes: tuple[int, ...], of: Callable[..., Any], dtype: str = "f32") -> MatrixProduct | None:
+def read(*shapes: tuple[int, ...], of: Callable[..., Any], dtype: str = "f32") -> StridedProduct | None:
     """The one kernel of a function of tensors, as a product."""
     g = ptir.Graph("f")
     f = g.build(of(*(g.input(f"x{n}", ptir.tensor(dtype, shape)) for n, shape in enumerate(shapes))))
@@ -153,7 +153,7 @@ class Operands:
         return place
 
 
-def called(made: MatrixProduct, out: Array, a: Array, b: Array, bits: int) -> None:
+def called(made: StridedProduct, out: Array, a: Array, b: Array, bits: int) -> None:
     """The code for a product, piece by piece, whatever its sizes."""
     ready = ready_kernels._called(made, V4 if bits == 512 else V3)
     assert ready.routine.split(".")[2] == str(bits)
@@ -190,7 +190,7 @@ def test_every_size_and_layout(
     right = placed.put(b.swapaxes(1, 2) if layout[1] == "t" else b)
     out = placed.put(np.full((batches, rows, columns), np.nan, dtype))
     axis = ready_kernels._Axis
-    made = MatrixProduct(
+    made = StridedProduct(
         np.dtype(dtype).name,
         axis(rows, columns, 1 if layout[0] == "t" else inner, 0),
         axis(columns, 1, 0, inner if layout[1] == "t" else 1),
@@ -214,7 +214,7 @@ def test_rows_far_apart_are_gathered(bits: int) -> None:
     rows, inner, columns = 1024, 530, 1100
     a, b = numbers(inner, rows), numbers(inner, columns, seed=1)
     axis = ready_kernels._Axis
-    made = MatrixProduct(
+    made = StridedProduct(
         "float32", axis(rows, columns, 1, 0), axis(columns, 1, 0, 1), axis(inner, 0, rows, columns), (), (0, 0, 0), (0, 1, 2),
     )  # fmt: skip
     of = dict(zip(NUMBERS, ready_kernels._called(made, V4 if bits == 512 else V3).numbers, strict=True))
