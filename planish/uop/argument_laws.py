@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, cast
 
 from planish.uop import ops
+from planish.uop.access_hints import AccessHints
 from planish.uop.ops import CLUSTER, REDUCIBLE, AxisType, Box, Ops, UnrolledLanes
 
 _INT: Final = {int}
@@ -56,6 +57,19 @@ def _is_box(arg: Box) -> bool:
     )
 
 
+def _load_hints(arg: AccessHints | None) -> bool:
+    return arg is None or (_store_hints(arg) and not (arg.buffers or arg.asynchronous or arg.own))
+
+
+def _store_hints(arg: AccessHints | None) -> bool:
+    return arg is None or (
+        any(arg)
+        and type(arg.buffers) is type(arg.align) is int
+        and min(arg.buffers, arg.align) >= 0
+        and all(type(told) is bool for told in arg[1:-1])
+    )
+
+
 class ArgumentLaw(NamedTuple):
     """The types that an argument may have, what one of these must also satisfy, and how to say so."""
 
@@ -66,7 +80,6 @@ class ArgumentLaw(NamedTuple):
 
 _NONE: Final = type(None)
 NO_ARGUMENT: Final = ArgumentLaw((_NONE,))
-_HINT: Final = ArgumentLaw((str, _NONE))
 _OP: Final = ArgumentLaw((Ops,))
 _SLOT: Final = ArgumentLaw((int,), "a slot: an integer from 0", lambda slot: slot >= 0)
 _SHAPE: Final = ArgumentLaw((tuple,), "the shape: sizes from 0", _dims)
@@ -125,8 +138,10 @@ ARGUMENTS: Final[dict[Ops, ArgumentLaw]] = {
         "the rank of a block of the cluster: an integer from 0",
         lambda rank: rank is None or rank >= 0,
     ),
-    Ops.LOAD: _HINT,
-    Ops.STORE: _HINT,
+    Ops.LOAD: ArgumentLaw(
+        (AccessHints, _NONE), "AccessHints that a LOAD may have, some of them given", _load_hints
+    ),
+    Ops.STORE: ArgumentLaw((AccessHints, _NONE), "AccessHints, some of them given", _store_hints),
     Ops.BARRIER: ArgumentLaw(
         (str, _NONE),
         "whose threads: those of a block, or of a cluster",

@@ -12,6 +12,7 @@ from planish.cursor import IDENTIFIER
 from planish.dtypes import DType
 from planish.errors import GraphError
 from planish.uop import ops
+from planish.uop.access_hints import AccessHints
 from planish.uop.node import UOp
 from planish.uop.ops import COMPARISONS, Axis, DTypeLaw, Ops, UnrolledLanes, Variable
 from planish.uop.reader import Reader
@@ -74,6 +75,10 @@ def _write_name(value: object, names: Names) -> str:
     return text if IDENTIFIER.fullmatch(text) else json.dumps(text)
 
 
+def _write_hints(value: object, names: Names) -> str:
+    return _write_name(cast("AccessHints", value).text, names)
+
+
 def _write_value(value: object, names: Names) -> str:
     if isinstance(value, UOp):
         return names[value]
@@ -110,6 +115,7 @@ _OP_CODEC: Final = _Codec(lambda value, _: cast("Ops", value).name.lower(), lamb
 _AXIS_CODEC: Final = _Codec(lambda value, _: cast("Axis", value).text, lambda reader: reader.axis())
 _LANES_CODEC: Final = _Codec(_write_lanes, lambda reader: reader.lanes())
 _BOUNDS_CODEC: Final = _Codec(_write_bounds, lambda reader: reader.bounds())
+_HINTS_CODEC: Final = _Codec(_write_hints, lambda reader: reader.hints())
 _TUPLE_CODEC: Final = _Codec(_write_value, lambda reader: reader.values())
 
 
@@ -167,8 +173,8 @@ FORMS: Final[dict[Ops, _Form]] = {
     ),
     Ops.INDEX: _one("peer", _INT_CODEC, optional=True),
     Ops.BARRIER: _one("of", _NAME_CODEC, optional=True),
-    Ops.LOAD: _one("hint", _NAME_CODEC, optional=True),
-    Ops.STORE: _one("hint", _NAME_CODEC, optional=True),
+    Ops.LOAD: _one("hint", _HINTS_CODEC, optional=True),
+    Ops.STORE: _one("hint", _HINTS_CODEC, optional=True),
     Ops.PREFETCH: _one("locality", _INT_CODEC),
     Ops.WAIT: _one("groups", _INT_CODEC),
     Ops.UNROLL: _one("axes", _LANES_CODEC),

@@ -80,8 +80,8 @@ class Ops(IntEnum):
     FETCHED       = "memory offset coordinate*", DTypeLaw.VOID, "memory holds the box that starts at these coordinates from an offset on: a copy engine may have brought it (arg: Box)"
     # memory
     INDEX         = "buffer index* gate?", DTypeLaw.OWN, "the place in the buffer; a value until stage 13, then a pointer"
-    LOAD          = "place alt? gate?", DTypeLaw.OWN,    "the element there; alt where the gate is false"
-    STORE         = "place x gate?",  DTypeLaw.VOID,     "x is written there, where the gate holds"
+    LOAD          = "place alt? gate?", DTypeLaw.OWN,    "the element there; alt where the gate is false (arg: AccessHints)"
+    STORE         = "place x gate?",  DTypeLaw.VOID,     "x is written there, where the gate holds (arg: AccessHints)"
     PREFETCH      = "place",          DTypeLaw.VOID,     "what is there will be read soon; the place may be nowhere (arg: locality, 0 to 3)"
     # lanes
     UNROLL        = "x",              DTypeLaw.OWN,      "lanes of x spread over unrolled axes (arg: UnrolledLanes)"

@@ -25,6 +25,7 @@ from typing import Final, NamedTuple, cast
 
 from planish.errors import GraphError, VerifyError, did_you_mean
 from planish.uop import laws
+from planish.uop.access_hints import hints_of
 from planish.uop.laws import Scope, memory_of
 from planish.uop.matcher import Matcher
 from planish.uop.node import UOp
@@ -231,7 +232,7 @@ def _refill_problems(lines: Sequence[UOp]) -> Iterator[BrokenLaw]:
 def _is_private(buffer: UOp, body: Sequence[UOp], threads: set[UOp]) -> bool:
     """Whether each thread reads and replaces elements of its own: as stage 12 says, or the same places, by its own number."""
     stores = [line for line in body if line.op is Ops.STORE and memory_of(line.src[0]) is buffer]
-    if all("own" in str(store.arg or "").split() for store in stores):
+    if all(hints_of(store).own for store in stores):
         return True
     places: dict[Ops, set[UOp]] = {Ops.LOAD: set(), Ops.STORE: set()}
     for line in body:

@@ -7,6 +7,7 @@ import random
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
+from planish.uop.access_hints import AccessHints
 from planish.uop.node import Table, UOp
 from planish.uop.ops import (
     BINARY,
@@ -111,8 +112,8 @@ def specimens(t: Table) -> list[UOp]:
         place,
         value,
         t.make(Ops.LOAD, f32, (place,)),
-        t.make(Ops.LOAD, f32, (place, scalar, flag), "streaming"),
-        t.make(Ops.STORE, dtypes.void, (place, scalar, flag), "non temporal"),
+        t.make(Ops.LOAD, f32, (place, scalar, flag), AccessHints(nontemporal=True)),
+        t.make(Ops.STORE, dtypes.void, (place, scalar, flag), AccessHints(0, True, True, align=16)),
         place.prefetch(2),
         t.make(Ops.UNROLL, f32, (wide,), axes),
         t.make(Ops.CONTRACT, f32.vec(4), (scalar,), axes),

@@ -20,6 +20,7 @@ from planish.uop import (
     UnrolledLanes,
     Variable,
 )
+from planish.uop.access_hints import AccessHints
 from planish.uop.ops import BINARY, COMMUTATIVE, COMPARISONS, MOVEMENT, REDUCIBLE, UNARY, DTypeLaw
 from tests.uop.graphs import specimens
 
@@ -125,7 +126,9 @@ MALFORMED = [
     ("gep int", Ops.GEP, f32, "v", 0, "arg must be tuple, not int 0"),
     ("lanes", Ops.CONTRACT, f32, "f", UnrolledLanes(((0, 4),)), r"Lanes of \(axis path, size\) pairs"),  # type: ignore[arg-type]
     ("tensor core", Ops.WMMA, f32, "f f f", TensorCoreOp("t", (1, 2)), "three sizes"),  # type: ignore[arg-type]
-    ("store hint", Ops.STORE, void, "place f", 1, "arg must be str or nothing, not int 1"),
+    ("store hint", Ops.STORE, void, "place f", 1, "arg must be AccessHints or nothing, not int 1"),
+    ("hints that say nothing", Ops.STORE, void, "place f", AccessHints(), "AccessHints, some of them given"),
+    ("load in the background", Ops.LOAD, f32, "place", AccessHints(asynchronous=True), "AccessHints that a LOAD may have"),
 ]  # fmt: skip
 
 
