@@ -19,6 +19,7 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.llir import program as ir
 from planish.llir.tiles import TileOp
+from planish.uop.hardware_index import HardwareIndex
 from planish.uop.node import Number
 
 Value = ir.Operand | Number
@@ -225,9 +226,9 @@ class Builder:
 
     # -- control ---------------------------------------------------------------------------------------------------
 
-    def special(self, name: str, bound: Value, dtype: DType = dtypes.int32) -> ir.Register:
+    def special(self, index: HardwareIndex, bound: Value, dtype: DType = dtypes.int32) -> ir.Register:
         """The index of this block, thread or core."""
-        return self._assigned(ir.Special, dtype, name, immediate(bound, dtype))
+        return self._assigned(ir.Special, dtype, index, immediate(bound, dtype))
 
     @contextmanager
     def loop(self, bound: Value, unroll: int = 0, dtype: DType = dtypes.int32) -> Iterator[ir.Register]:

@@ -23,6 +23,7 @@ from planish.llir.rounds import in_rounds
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.llir.under_way import under_way
 from planish.uop.access_hints import hints_of
+from planish.uop.hardware_index import index_of
 from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, CLUSTER, Axis, Box, Combine, Exchange, Ops, TensorCoreOp, Variable
@@ -98,7 +99,7 @@ class _Lowering:
 
     def special(self, node: UOp) -> None:
         bound = self.operands[node.src[0]]
-        self.body.append(ir.Special(self.fresh(node), cast("str", node.arg), bound))
+        self.body.append(ir.Special(self.fresh(node), index_of(node), bound))
 
     # -- order -----------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from planish.errors import DTypeError, did_you_mean
 from planish.llir import program as ir
 from planish.llir.syntax import read
 from planish.llir.tiles import TileOp
+from planish.uop.hardware_index import index_named
 from planish.uop.node import Number
 from planish.uop.ops import ALU
 from planish.uop.reader import Reader
@@ -199,6 +200,8 @@ class LlirParser(Reader):
             return self._buffer()
         if kind == "TileOp":
             return self._tile()
+        if kind == "HardwareIndex":
+            return index_named(self.word("a name"))
         if kind == "str":
             return self.word("a name")
         if kind == "int":

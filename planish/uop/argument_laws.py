@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, cast
 
 from planish.uop import ops
 from planish.uop.access_hints import AccessHints
+from planish.uop.hardware_index import HardwareIndex, IndexKind
 from planish.uop.ops import CLUSTER, REDUCIBLE, AxisType, Box, Ops, UnrolledLanes
 
 _INT: Final = {int}
@@ -101,7 +102,17 @@ ARGUMENTS: Final[dict[Ops, ArgumentLaw]] = {
         "a Variable with an identifier as name and integer bounds",
         lambda v: type(v.name) is str and v.name.isidentifier() and type(v.low) is type(v.high) is int,
     ),
-    Ops.SPECIAL: ArgumentLaw((str,), "a name: an identifier", str.isidentifier),
+    Ops.SPECIAL: ArgumentLaw(
+        (HardwareIndex,),
+        "a HardwareIndex of an IndexKind and the number of an axis, whose name is an identifier",
+        lambda index: (
+            type(index.kind) is IndexKind
+            and type(index.axis) is int
+            and index.axis >= 0
+            and type(index.given) is str
+            and (not index.given or index.given.isidentifier())
+        ),
+    ),
     Ops.RESHAPE: _SHAPE,
     Ops.EXPAND: _SHAPE,
     Ops.PERMUTE: ArgumentLaw(

@@ -7,6 +7,7 @@ leaves it cached in the node.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, cast
@@ -98,9 +99,7 @@ def stable_text(arg: object) -> str:
     """An argument as text, the same in every process."""
     if type(arg) is float:
         return arg.hex()
-    if isinstance(arg, Ops):
-        return arg.name
-    if isinstance(arg, AxisType):
+    if isinstance(arg, Enum):
         return arg.name
     if type(arg) is AccessHints:
         return repr(arg.text)

@@ -54,7 +54,7 @@ class Ops(IntEnum):
     DEFINE_LOCAL  = "",               DTypeLaw.OWN,      "memory shared by a block, or a core's scratch (arg: slot)"
     DEFINE_REG    = "",               DTypeLaw.OWN,      "an accumulator in registers (arg: slot)"
     DEFINE_VAR    = "",               DTypeLaw.OWN,      "a bounded integer given at launch (arg: Variable)"
-    SPECIAL       = "bound",          DTypeLaw.OWN,      "a hardware index below bound (arg: name, such as gidx0)"
+    SPECIAL       = "bound",          DTypeLaw.OWN,      "a hardware index below bound (arg: HardwareIndex)"
     BUFFER        = "",               DTypeLaw.OWN,      "a tensor in memory, before kernels are cut (arg: slot)"
     # movement: the same elements, seen through other indices
     RESHAPE       = "x",              DTypeLaw.SAME,     "other dims, same row-major order (arg: shape)"

@@ -13,6 +13,7 @@ from typing import Final
 from planish.cursor import IDENTIFIER, LineCursor
 from planish.dtypes import DType
 from planish.uop.access_hints import HINT_WORDS, NO_HINTS, AccessHints
+from planish.uop.hardware_index import HardwareIndex, index_named
 from planish.uop.node import Number, Table, UOp
 from planish.uop.ops import Axis, AxisType, Ops, UnrolledLanes, axis_path
 
@@ -91,6 +92,13 @@ class Reader(LineCursor):
     def _lane_axis(self) -> tuple[tuple[int, ...], int]:
         found = self.need(_LANE, "axis:size such as 0:4 or 1_0:8")
         return self.path(found.group(1), found.start()), self.to_int(found.group(2), found.start())
+
+    def hardware_index(self) -> HardwareIndex:
+        start = self.here()
+        name = self.name()
+        if not name.isidentifier():
+            self.fail(f"{name!r} is no identifier", "an index such as gidx0", offset=start)
+        return index_named(name)
 
     def hints(self) -> AccessHints:
         """The words of an access: a name, or several in quotes."""

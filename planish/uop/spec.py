@@ -26,6 +26,7 @@ from typing import Final, NamedTuple, cast
 from planish.errors import GraphError, VerifyError, did_you_mean
 from planish.uop import laws
 from planish.uop.access_hints import hints_of
+from planish.uop.hardware_index import index_of
 from planish.uop.laws import Scope, memory_of
 from planish.uop.matcher import Matcher
 from planish.uop.node import UOp
@@ -216,7 +217,7 @@ def _refill_problems(lines: Sequence[UOp]) -> Iterator[BrokenLaw]:
     """Loops in which one iteration may overwrite LOCAL memory that another thread still reads."""
     position = {line: number for number, line in enumerate(lines)}
     buffers = [line for line in lines if line.op is Ops.DEFINE_LOCAL]
-    threads = {line for line in lines if line.op is Ops.SPECIAL and str(line.arg).startswith("lidx")}
+    threads = {line for line in lines if line.op is Ops.SPECIAL and index_of(line).is_thread}
     for number, line in enumerate(lines):
         if line.op is not Ops.END or line.src[-1] not in position:
             continue

@@ -18,6 +18,7 @@ from planish.llir.tiles import MMA_M16N8K16
 from planish.llir.verify import verify
 from planish.uop import spec
 from planish.uop.access_hints import AccessHints
+from planish.uop.hardware_index import index_named
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType, Ops, TensorCoreOp
 from tests.llir.helpers import Array, assert_allocated_agrees, assert_native_agrees, numbers
@@ -171,8 +172,8 @@ def test_threads_share_local_memory(table: Table) -> None:
     t = table
     z, x = t.param(0, f32, 8), t.param(1, f32, 8)
     shared = memory(t, Ops.DEFINE_LOCAL, f32, 4)
-    g = t.make(Ops.SPECIAL, i32, (number(t, 2),), "gidx0")
-    lane = t.make(Ops.SPECIAL, i32, (number(t, 4),), "lidx0")
+    g = t.make(Ops.SPECIAL, i32, (number(t, 2),), index_named("gidx0"))
+    lane = t.make(Ops.SPECIAL, i32, (number(t, 4),), index_named("lidx0"))
     fill = store(place(shared, lane), load(place(x, g * 4 + lane), f32))
     fence = t.make(Ops.BARRIER, void, (fill,))
     turned = load(place(shared.after(fence), number(t, 3) - lane), f32)

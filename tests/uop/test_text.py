@@ -271,6 +271,7 @@ ERRORS = [
     (HEAD + "%1 = reshape %0 shape=" + "(" * 40, "tuples nest more than 16 deep", 3, 39),
     (HEAD + "%1 = contiguous %0 hints=(1, nan) : index", "an argument cannot hold NaN", 3, 30),
     (HEAD + '%1 = special 4 name="a\\q" : index', "bad escape", 3, 21),
+    (HEAD + '%1 = special 4 name="0" : index', "'0' is no identifier, expected an index such as gidx0", 3, 21),
     (HEAD + "%1 = special 4 name=? : index", "found '?', expected a name or a quoted string", 3, 21),
     (HEAD + "%1 = store %0, 1 hint=nontemporall", "unknown hint 'nontemporall'; at line 3, column 23; did you mean 'nontemporal'?", 3, 23),
     (HEAD + '%1 = store %0, 1 hint="async align0"', "unknown hint 'align0'", 3, 23),
