@@ -74,6 +74,11 @@ class Builder:
         self._params.append(ir.Buffer(name, dtype, size, AddrSpace.GLOBAL, align))
         return self._params[-1]
 
+    def parameter(self, slot: int, dtype: DType, size: int, align: int | None = None) -> ir.Buffer:
+        """A buffer that the kernel is called with, known by its number."""
+        self._params.append(ir.Buffer.parameter(slot, dtype, size, align))
+        return self._params[-1]
+
     def memory(
         self,
         name: str,

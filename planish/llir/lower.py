@@ -29,7 +29,7 @@ from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, CLUSTER, Axis, Box, Combine, Exchange, Ops, TensorCoreOp, Variable
 from planish.uop.tensor_cores import CORES
 
-_PREFIX: Final = {AddrSpace.GLOBAL: "arg", AddrSpace.LOCAL: "local", AddrSpace.REG: "acc"}
+_PREFIX: Final = {AddrSpace.LOCAL: "local", AddrSpace.REG: "acc"}
 _TILES: Final[Mapping[str, TileOp]] = {
     core.name: TileOp(core.name, core.m, core.n, core.k, core.threads, core.a, core.b, core.c)
     for core in CORES.values()
@@ -87,8 +87,12 @@ class _Lowering:
                 remedy="give it the largest size that its dims can take",
             )
         align = PLACES_ALIGNED if node in self.aligned else None
-        name = f"{_PREFIX[dtype.space]}{node.arg}"
-        self.buffers[node] = ir.Buffer(name, dtype.base, dtype.size, dtype.space, align)
+        slot = cast("int", node.arg)
+        self.buffers[node] = (
+            ir.Buffer.parameter(slot, dtype.base, dtype.size, align)
+            if dtype.space is AddrSpace.GLOBAL
+            else ir.Buffer(f"{_PREFIX[dtype.space]}{slot}", dtype.base, dtype.size, dtype.space, align)
+        )
 
     def constant(self, node: UOp) -> None:
         self.operands[node] = ir.Immediate(cast("Number | tuple[Number, ...]", node.arg), node.dtype)
@@ -203,7 +207,7 @@ class _Lowering:
         """A box that is there by now: who brings it is decided when all is known (`fetching.py`)."""
         memory, offset, *coordinates = node.src
         box, base = cast("Box", node.arg), self.buffers[memory]
-        param = next(b for b in self.buffers.values() if b.name == f"{_PREFIX[AddrSpace.GLOBAL]}{box.slot}")
+        param = next(b for b in self.buffers.values() if b.slot == box.slot)
         address = self.new(base.pointer)
         self.body.append(ir.Address(address, base, self.operands[offset]))
         at = tuple([self.operands[each] for each in coordinates])
@@ -422,7 +426,7 @@ def lower(
             )
         handler(state, node)
     buffers = dict.fromkeys(state.buffers.values())
-    params = sorted((b for b in buffers if b.space is AddrSpace.GLOBAL), key=lambda b: int(b.name[3:]))
+    params = sorted((b for b in buffers if b.space is AddrSpace.GLOBAL), key=lambda b: b.number)
     own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
     made = resident(fetched(ir.Program(name, tuple(params), own, tuple(body), tuple(state.variables))))

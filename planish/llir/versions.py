@@ -68,8 +68,8 @@ def _all(b: Builder, conditions: Sequence[Register]) -> Register:
 def _params(b: Builder, programs: Sequence[Program]) -> dict[str, Buffer]:
     """The parameters of all, each once."""
     found = {each.name: each for program in programs for each in program.params}
-    ordered = sorted(found.values(), key=lambda each: int(each.name.removeprefix("arg")))
-    return {each.name: b.param(each.name, each.dtype, each.size, each.align) for each in ordered}
+    ordered = sorted(found.values(), key=lambda each: each.number)
+    return {each.name: b.parameter(each.number, each.dtype, each.size, each.align) for each in ordered}
 
 
 def _variables(b: Builder, programs: Sequence[Program]) -> dict[str, Register]:

@@ -13,7 +13,7 @@ from planish.errors import LoweringError
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import Load, Loop, Program, Store
-from planish.llir.text import print_program
+from planish.llir.text import parse, print_program
 from planish.llir.tiles import MMA_M16N8K16
 from planish.llir.verify import verify
 from planish.uop import spec
@@ -238,6 +238,11 @@ def test_parameters_are_in_the_order_of_their_slots(table: Table) -> None:
     zero = number(t, 0)
     program = program_of(store(place(late, zero), load(place(early, zero), f32)))
     assert [b.name for b in program.params] == ["arg2", "arg10"]
+    assert (
+        [b.number for b in program.params]
+        == [2, 10]
+        == [b.slot for b in parse(print_program(program)).params]
+    )
 
 
 def test_what_has_no_form_is_refused_by_name(table: Table) -> None:
