@@ -151,8 +151,7 @@ class Accesses(Places):
 
     def _check_races(self, node: UOp, contents: Contents, flat: Array, values: Array) -> None:
         clash = contents.clash(flat, values)
-        is_global = contents.name.startswith("buffer")
-        if not clash.size and is_global and node not in self.ordered:
+        if not clash.size and contents.is_parameter and node not in self.ordered:
             clash = contents.overwritten(flat, values)
         if clash.size:
             if not self.slow:
