@@ -28,7 +28,7 @@ from planish.uop.products import Product
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
 from planish.uop.symbolic.conditions import conjuncts
-from planish.uop.tensor_cores import CORES, IN_MEMORY, Core, place_in_memory
+from planish.uop.tensor_cores import CHAINED, CORES, IN_MEMORY, Core, place_in_memory
 from planish.uop.visible import Seen, seen
 from planish.uop.weighted_sums import looked_through
 
@@ -376,7 +376,7 @@ def unscaled(graded: UOp) -> tuple[UOp, float]:
 
 
 def second_core(core: Core, product: Product) -> str:
-    """The core of the second product: as wide as its result, reading values as they lie."""
+    """The name of the core of the second product, as wide as its result, reading values as they lie; "" if there is none."""
     along_k = neighbours(product.b, product.n, product.k) is product.k
-    kind = core.name.split("_")[2]
-    return f"wgmma_m64n{size_of(product.n)}_{kind}_f32_r{'k' if along_k else 'm'}"
+    wanted = size_of(product.n), core.inputs, ("@k" if along_k else "@mn",)
+    return next((each.name for each in CHAINED if (each.n, each.inputs, each.b) == wanted), "")

@@ -384,11 +384,11 @@ class _Writer(VoteWriter):
 
     def special(self, i: ir.Special) -> None:
         own = "threadIdx" if i.is_thread else "blockIdx"
-        axis = int(i.name[len("gidx") :])
+        axis = i.index.axis
         if self.has_fetcher and i.is_thread:
             sizes = block_sizes(self.program)
-            below = prod(size for name, size in sizes.items() if name < i.name)
-            self.let(i.result, f"({scalar_type(i.result.dtype)})(threadIdx.x / {below} % {sizes[i.name]})")
+            below = prod(size for each, size in sizes.items() if each < axis)
+            self.let(i.result, f"({scalar_type(i.result.dtype)})(threadIdx.x / {below} % {sizes[axis]})")
             return
         ranks = ranks_of(self.program)
         number = f"{own}.{_AXES[axis]}"

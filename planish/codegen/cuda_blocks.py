@@ -50,14 +50,14 @@ def shared_memory(program: Program) -> Shared:
     return Shared(arena.nbytes, arena.alignment)
 
 
-def block_sizes(program: Program) -> dict[str, int]:
-    """How many threads a block has along each index."""
-    found: dict[str, int] = {}
+def block_sizes(program: Program) -> dict[int, int]:
+    """How many threads a block has along each axis."""
+    found: dict[int, int] = {}
     for special in program.specials:
         if special.is_thread:
             if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
                 raise LoweringError(f"{program.name}: a block of varying size", op="SPECIAL")
-            found[special.name] = special.bound.value
+            found[special.index.axis] = special.bound.value
     return found
 
 

@@ -58,7 +58,7 @@ def _signature(kernel: Kernel) -> Program:
     params = []
     for node in buffers:
         dtype = cast("PtrDType", node.dtype)
-        params.append(Buffer(f"arg{node.arg}", dtype.base, dtype.size, dtype.space))
+        params.append(Buffer.parameter(cast("int", node.arg), dtype.base, dtype.size))
     found = {cast("Variable", n.arg).name: n for n in nodes if n.op is Ops.DEFINE_VAR}
     variables = []
     for number, name in enumerate(kernel.variables):
@@ -94,7 +94,7 @@ def run_plan(
             report(min(done, total), total, f"kernel {name}")
 
         def call(kernel: Kernel, program: Program) -> KernelCall:
-            slots = [int(buffer.name.removeprefix("arg")) for buffer in program.params]
+            slots = [buffer.number for buffer in program.params]
             written = written_by(kernel.sink)
 
             def launch(memory: Sequence[Array], values: Sequence[int], scratch: Array | None) -> None:
@@ -224,7 +224,7 @@ def _as_llir(
     copies = {slot: array.copy() for slot, array in memory.items()}
     try:
         program = lower_to_llir(kernel.name, pipeline.run(kernel.sink, machine))
-        given = [copies[int(buffer.name.removeprefix("arg"))] for buffer in program.params]
+        given = [copies[buffer.number] for buffer in program.params]
         interpret_llir(program, given, {v.name: variables[v.name] for v in program.variables})
     except Exception as error:  # noqa: BLE001 - whatever a bug raises
         return Finding(LLIR, "LLIR", "crash", f"{type(error).__name__}: {error}")

@@ -18,7 +18,7 @@ def grid_of(program: Program) -> Grid:
     blocks = ["1"] * _AXES
     threads = [1] * _AXES
     for special in program.specials:
-        axis = int(special.name[4:])
+        axis = special.index.axis
         bound = special.bound
         if special.is_rank:
             continue

@@ -104,7 +104,7 @@ class LoopKernel:
         kind = told.dtype if dtype is None else dtype
         found = self.params.get((buffer, kind))
         if found is None:
-            found = self.into.param(f"arg{len(self.params)}", kind, elements(told.size))
+            found = self.into.parameter(len(self.params), kind, elements(told.size))
             self.params[buffer, kind] = found
         return found
 
@@ -122,7 +122,7 @@ class LoopKernel:
     def slots(self, launch: Launch) -> list[int]:
         """The buffers of a launch, as many as the kernel takes."""
         program = self.rolling.program(launch.kernel)
-        return [launch.buffers[int(b.name.removeprefix("arg"))] for b in program.params]
+        return [launch.buffers[b.number] for b in program.params]
 
     def stored(self, launch: Launch) -> set[int]:
         """The buffers that a launch writes."""

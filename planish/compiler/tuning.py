@@ -71,34 +71,36 @@ def choose(sink: UOp, target: Target, plain: ScheduleChoice) -> ScheduleChoice:
     where = place_of(sink, target)
     known = winners().find(where)
     if known is not None and _fits(sink, known.actions, target):
-        return _noted(sink, _from_winner(known, plain), known.gain)
+        return _noted(sink, _from_winner(known, plain), plain, known.gain)
     if settings.deterministic or not _is_worth(sink, target):
-        return _noted(sink, plain)
+        return _noted(sink, plain, plain)
     going = campaign()
     budget = going.budget(float(settings.beam_budget))
     if budget is None:
-        return _noted(sink, replace(plain, origin="heuristic, no time was left for a search"))
+        return _noted(sink, replace(plain, origin="heuristic, no time was left for a search"), plain)
     try:
         found = search(sink, target, plain.actions, budget=budget)
     except (PlanishError, OSError) as error:
         reason = str(error).partition("\n")[0]
         warnings.warn(f"no search: {reason}", TuningWarning, stacklevel=2)
-        return _noted(sink, plain)
+        return _noted(sink, plain, plain)
     _warn(found)
     if found.seconds < float("inf"):
         winners().add(Winner(where, found.actions, found.seconds, found.baseline, name_of(sink)))
     if found.actions == plain.actions:
         return _noted(
-            sink, ScheduleChoice(plain.actions, plain.reasons, "heuristic, not beaten by a search", found)
+            sink,
+            ScheduleChoice(plain.actions, plain.reasons, "heuristic, not beaten by a search", found),
+            plain,
         )
     origin = f"search: {found.gain:.2f} times as fast as the heuristic's"
     choice = ScheduleChoice(found.actions, _shared_reasons(found.actions, plain), origin, found)
-    return _noted(sink, choice, found.gain)
+    return _noted(sink, choice, plain, found.gain)
 
 
-def _noted(sink: UOp, choice: ScheduleChoice, gain: float = 1.0) -> ScheduleChoice:
-    """The choice, after the campaign heard of it."""
-    replaced = not choice.origin.startswith("heuristic")
+def _noted(sink: UOp, choice: ScheduleChoice, plain: ScheduleChoice, gain: float = 1.0) -> ScheduleChoice:
+    """The choice, after the campaign heard of it and of the heuristic's."""
+    replaced = choice.actions != plain.actions
     seconds = 0.0 if choice.search is None else choice.search.elapsed
     campaign().kernels.append(
         Tuned(name_of(sink), choice.origin, gain if replaced else 1.0, replaced, seconds)

@@ -19,6 +19,7 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.llir import program as ir
 from planish.llir.tiles import TileOp
+from planish.uop.hardware_index import HardwareIndex
 from planish.uop.node import Number
 
 Value = ir.Operand | Number
@@ -71,6 +72,11 @@ class Builder:
     def param(self, name: str, dtype: DType, size: int, align: int | None = None) -> ir.Buffer:
         """A buffer that the kernel is called with."""
         self._params.append(ir.Buffer(name, dtype, size, AddrSpace.GLOBAL, align))
+        return self._params[-1]
+
+    def parameter(self, slot: int, dtype: DType, size: int, align: int | None = None) -> ir.Buffer:
+        """A buffer that the kernel is called with, known by its number."""
+        self._params.append(ir.Buffer.parameter(slot, dtype, size, align))
         return self._params[-1]
 
     def memory(
@@ -225,9 +231,9 @@ class Builder:
 
     # -- control ---------------------------------------------------------------------------------------------------
 
-    def special(self, name: str, bound: Value, dtype: DType = dtypes.int32) -> ir.Register:
+    def special(self, index: HardwareIndex, bound: Value, dtype: DType = dtypes.int32) -> ir.Register:
         """The index of this block, thread or core."""
-        return self._assigned(ir.Special, dtype, name, immediate(bound, dtype))
+        return self._assigned(ir.Special, dtype, index, immediate(bound, dtype))
 
     @contextmanager
     def loop(self, bound: Value, unroll: int = 0, dtype: DType = dtypes.int32) -> Iterator[ir.Register]:

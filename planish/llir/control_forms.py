@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from planish import dtypes
 from planish.llir.instruction import Complaint, Instruction, form, is_integer
 from planish.llir.values import Operand, Register
+from planish.uop.hardware_index import HardwareIndex
 
 if TYPE_CHECKING:
     from planish.llir.program import Program
@@ -25,20 +26,25 @@ class Special(Instruction):
     """result = an index that the hardware (or the thread pool) supplies: lidx… of a thread in its block, cidx0 of a block in its cluster, others of a block."""
 
     mnemonic, reads, writes = "special", ("bound",), "result"
-    syntax = "name < bound:result : result"
+    syntax = "index < bound:result : result"
     result: Register
-    name: str
+    index: HardwareIndex
     bound: Operand
+
+    @property
+    def name(self) -> str:
+        """What generated code calls it."""
+        return self.index.name
 
     @property
     def is_thread(self) -> bool:
         """Whether it tells the threads of one block apart."""
-        return self.name.startswith("lidx")
+        return self.index.is_thread
 
     @property
     def is_rank(self) -> bool:
         """Whether it is the number of a block in its cluster."""
-        return self.name.startswith("cidx")
+        return self.index.is_rank
 
     def problems(self, program: Program) -> Iterator[Complaint]:
         return _counted(self.result, self.bound)

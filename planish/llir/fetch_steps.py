@@ -157,7 +157,7 @@ class FetchSteps:
     @property
     def groups(self) -> int:
         """How many groups of threads release a buffer."""
-        bounds = {s.name: s.bound for s in self.program.specials if s.is_thread}
+        bounds = {s.index: s.bound for s in self.program.specials if s.is_thread}
         sizes = [b.value for b in bounds.values() if isinstance(b, Immediate)]
         return max(int(np.prod(sizes, dtype=np.int64)) // ir.GROUP, 1)
 

@@ -13,6 +13,7 @@ from planish.dtypes import DType
 from planish.llir import program as ir
 from planish.llir.builder import Builder, immediate
 from planish.records import dataclass
+from planish.uop.hardware_index import HardwareIndex
 
 Memory = ir.Buffer | ir.Register
 """A buffer, or an address in one."""
@@ -101,15 +102,15 @@ class Inlining:
     def whole(self) -> None:
         """All of it."""
         opened: list[tuple[ir.Register, ir.Operand]] = []
-        counted: dict[str, ir.Register] = {}
+        counted: dict[HardwareIndex, ir.Register] = {}
         for i in self.program.body:
             if not isinstance(i, ir.Special):
                 self.write(i)
-            elif i.name in counted:
-                self.registers[i.result] = counted[i.name]
+            elif i.index in counted:
+                self.registers[i.result] = counted[i.index]
             else:
                 counter, bound = self.into.fresh(i.result.dtype), self.operand(i.bound)
-                self.registers[i.result] = counted[i.name] = counter
+                self.registers[i.result] = counted[i.index] = counter
                 self.into.body.append(ir.Loop(counter, bound))
                 opened.append((counter, bound))
         self.into.body.extend(ir.EndLoop(*each) for each in reversed(opened))

@@ -29,6 +29,7 @@ from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.llir.verify import verify
 from planish.uop import arithmetic, ops
 from planish.uop.combining import combined
+from planish.uop.hardware_index import HardwareIndex
 from planish.uop.tensor_cores import CORES, ORDERS, WARP, exchanged
 
 Array = NDArray[Any]
@@ -88,9 +89,9 @@ class _BlockRun:
                 self.initial[number] = np.asarray(given, variable.result.dtype.numpy)
         self.bounds = self._bounds()
 
-    def _bounds(self) -> dict[str, int]:
+    def _bounds(self) -> dict[HardwareIndex, int]:
         """The size of the grid along each special index: a constant, or computed from variables at the start."""
-        bounds: dict[str, int] = {}
+        bounds: dict[HardwareIndex, int] = {}
         if not self.program.specials:
             return bounds
         slot = self.decoder.slot
@@ -103,7 +104,7 @@ class _BlockRun:
                     raise VerifyError(
                         f"{self.program.name}: the bound of {instruction.name} is not known at launch"
                     )
-                bounds[instruction.name] = int(registers[slot(instruction.bound)])
+                bounds[instruction.index] = int(registers[slot(instruction.bound)])
             if isinstance(instruction, ir.Reload):
                 known = instruction.slot in probe.slots
             if known and isinstance(instruction, ir.Compute | ir.Convert | ir.Spill | ir.Reload):
@@ -113,18 +114,18 @@ class _BlockRun:
         return bounds
 
     def run(self, reverse: bool) -> None:
-        names = [name for name in self.bounds if not name.startswith(("lidx", "cidx"))]
-        ranks = [name for name in self.bounds if name.startswith("cidx")]
+        blocks = [index for index in self.bounds if not index.is_thread and not index.is_rank]
+        ranks = [index for index in self.bounds if index.is_rank]
         # lidx0 runs fastest: neighbouring threads form a group
-        inner = sorted((name for name in self.bounds if name.startswith("lidx")), reverse=True)
-        for place in product(*(range(self.bounds[name]) for name in names)):
+        inner = sorted((i for i in self.bounds if i.is_thread), key=lambda i: i.axis, reverse=True)
+        for place in product(*(range(self.bounds[index]) for index in blocks)):
             cluster: list[BlockState] = []
-            for rank in product(*(range(self.bounds[name]) for name in ranks)):
-                where = dict(zip((*names, *ranks), (*place, *rank), strict=True))
+            for rank in product(*(range(self.bounds[index]) for index in ranks)):
+                where = dict(zip((*blocks, *ranks), (*place, *rank), strict=True))
                 local = self._local_memory()
                 threads = [
                     self._thread(number, where | dict(zip(inner, thread, strict=True)), local)
-                    for number, thread in enumerate(product(*(range(self.bounds[name]) for name in inner)))
+                    for number, thread in enumerate(product(*(range(self.bounds[index]) for index in inner)))
                 ]
                 cluster.append(self._block(threads, where, local))
             self._run_cluster(cluster, reverse)
@@ -142,7 +143,7 @@ class _BlockRun:
         return memories
 
     def _thread(
-        self, number: int, specials: dict[str, int], local: dict[ir.Buffer, MemoryImage]
+        self, number: int, specials: dict[HardwareIndex, int], local: dict[ir.Buffer, MemoryImage]
     ) -> ThreadState:
         memory = self.globals | local
         for buffer in self.program.locals:
@@ -166,7 +167,7 @@ class _BlockRun:
                 position = following
 
     def _block(
-        self, threads: list[ThreadState], where: dict[str, int], local: dict[ir.Buffer, MemoryImage]
+        self, threads: list[ThreadState], where: dict[HardwareIndex, int], local: dict[ir.Buffer, MemoryImage]
     ) -> BlockState:
         """A block, with who fetches for it."""
         block = BlockState(local, threads)
@@ -330,8 +331,8 @@ class _BlockRun:
             ran[
                 instruction.op.name.lower() if isinstance(instruction, ir.Compute) else instruction.mnemonic
             ] += count
-        sizes = [size for name, size in self.bounds.items() if name.startswith("lidx")]
-        others = [size for name, size in self.bounds.items() if not name.startswith("lidx")]
+        sizes = [size for index, size in self.bounds.items() if index.is_thread]
+        others = [size for index, size in self.bounds.items() if not index.is_thread]
         return Counters(
             dict(ran),
             {buffer.name: memory.traffic() for buffer, memory in self.globals.items()},

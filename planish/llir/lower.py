@@ -2,8 +2,8 @@
 
 What an access looks like. `LOAD(INDEX(b, i))` of a vector dtype reads as many scalars, one after another from `i`; with a
 vector of indices it reads one from each. A gate stands on the INDEX or on the LOAD or STORE (both: both must hold);
-a gated LOAD without an alternative gives 0. The hint of a LOAD or STORE is a list of words: `nontemporal`, and
-`align<bytes>` for an address that is known to be so aligned.
+a gated LOAD without an alternative gives 0. What an access says besides (`AccessHints`) becomes fields of
+its instruction.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
-from planish.errors import LoweringError, did_you_mean
+from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.fetching import fetched
 from planish.llir.hints import with_unroll_hints
@@ -22,20 +22,18 @@ from planish.llir.reuse import reused
 from planish.llir.rounds import in_rounds
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.llir.under_way import under_way
+from planish.uop.access_hints import hints_of
+from planish.uop.hardware_index import index_of
 from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, CLUSTER, Axis, Box, Combine, Exchange, Ops, TensorCoreOp, Variable
 from planish.uop.tensor_cores import CORES
 
-_PREFIX: Final = {AddrSpace.GLOBAL: "arg", AddrSpace.LOCAL: "local", AddrSpace.REG: "acc"}
+_PREFIX: Final = {AddrSpace.LOCAL: "local", AddrSpace.REG: "acc"}
 _TILES: Final[Mapping[str, TileOp]] = {
     core.name: TileOp(core.name, core.m, core.n, core.k, core.threads, core.a, core.b, core.c)
     for core in CORES.values()
 }
-ASYNC: Final = "async"
-"""The hint of a STORE that is seen after a WAIT."""
-_OWN: Final = "own"
-"""Of a store to memory that no other thread reads."""
 _NO_UNROLL: Final[Mapping[Axis, int]] = {}
 
 
@@ -89,8 +87,12 @@ class _Lowering:
                 remedy="give it the largest size that its dims can take",
             )
         align = PLACES_ALIGNED if node in self.aligned else None
-        name = f"{_PREFIX[dtype.space]}{node.arg}"
-        self.buffers[node] = ir.Buffer(name, dtype.base, dtype.size, dtype.space, align)
+        slot = cast("int", node.arg)
+        self.buffers[node] = (
+            ir.Buffer.parameter(slot, dtype.base, dtype.size, align)
+            if dtype.space is AddrSpace.GLOBAL
+            else ir.Buffer(f"{_PREFIX[dtype.space]}{slot}", dtype.base, dtype.size, dtype.space, align)
+        )
 
     def constant(self, node: UOp) -> None:
         self.operands[node] = ir.Immediate(cast("Number | tuple[Number, ...]", node.arg), node.dtype)
@@ -101,7 +103,7 @@ class _Lowering:
 
     def special(self, node: UOp) -> None:
         bound = self.operands[node.src[0]]
-        self.body.append(ir.Special(self.fresh(node), cast("str", node.arg), bound))
+        self.body.append(ir.Special(self.fresh(node), index_of(node), bound))
 
     # -- order -----------------------------------------------------------------------------------------------------
 
@@ -175,9 +177,9 @@ class _Lowering:
         if gate is not None:
             zero = ir.Immediate(node.dtype.const(0), node.dtype)
             alternative = self.operands[node.src[1]] if len(node.src) > 1 else zero
-        align, nontemporal = _hints(node)
+        said = hints_of(node)
         self.body.append(
-            ir.Load(self.fresh(node), self.register(place), gate, alternative, align, nontemporal)
+            ir.Load(self.fresh(node), self.register(place), gate, alternative, said.align, said.nontemporal)
         )
 
     def store(self, node: UOp) -> None:
@@ -190,8 +192,10 @@ class _Lowering:
             )
             return
         gate = self.gate(place, node.src[2] if len(node.src) > 2 else None)
-        align, nontemporal = _hints(node)
-        self.body.append(ir.Store(self.register(place), self.operands[value], gate, align, nontemporal))
+        said = hints_of(node)  # what was to be copied in the background, and cannot, is stored at once
+        self.body.append(
+            ir.Store(self.register(place), self.operands[value], gate, said.align, said.nontemporal)
+        )
 
     def commit(self, node: UOp) -> None:
         self.body.append(ir.CommitCopies())
@@ -203,7 +207,7 @@ class _Lowering:
         """A box that is there by now: who brings it is decided when all is known (`fetching.py`)."""
         memory, offset, *coordinates = node.src
         box, base = cast("Box", node.arg), self.buffers[memory]
-        param = next(b for b in self.buffers.values() if b.name == f"{_PREFIX[AddrSpace.GLOBAL]}{box.slot}")
+        param = next(b for b in self.buffers.values() if b.slot == box.slot)
         address = self.new(base.pointer)
         self.body.append(ir.Address(address, base, self.operands[offset]))
         at = tuple([self.operands[each] for each in coordinates])
@@ -326,29 +330,9 @@ def _operand_memory(lines: Sequence[UOp], tiles: Mapping[str, TileOp]) -> frozen
     return frozenset(found)
 
 
-def _hints(node: UOp) -> tuple[int, bool]:
-    """The alignment and temporality that the hint of an access states."""
-    align, nontemporal = 0, False
-    for word in cast("str", node.arg or "").split():
-        if word == "nontemporal":
-            nontemporal = True
-        elif word in {ASYNC, _OWN}:
-            continue  # what cannot be copied so is stored at once
-        elif word.startswith("align") and word[5:].isdigit():
-            align = int(word[5:])
-        else:
-            close = did_you_mean(word, ("nontemporal", "align64"))
-            raise LoweringError(
-                f"unknown hint {word!r}",
-                op=node.op.name,
-                remedy="valid: nontemporal, align<bytes>" if close is None else f"did you mean {close!r}?",
-            )
-    return align, nontemporal
-
-
 def _copied(lines: Sequence[UOp]) -> frozenset[UOp]:
     """The loads that do nothing but feed asynchronous stores, of as many bytes as are copied at once."""
-    stores = [n for n in lines if n.op is Ops.STORE and ASYNC in cast("str", n.arg or "").split()]
+    stores = [n for n in lines if n.op is Ops.STORE and hints_of(n).asynchronous]
     found = {store.src[1] for store in stores if _is_copy(store)}
     if not found:
         return frozenset()
@@ -367,7 +351,7 @@ def _is_copy(store: UOp) -> bool:
         return False
     nbytes = value.dtype.itemsize * value.dtype.lanes
     if nbytes not in ir.COPIED or (
-        value.dtype.lanes > 1 and min(_hints(store)[0], _hints(value)[0]) < nbytes
+        value.dtype.lanes > 1 and min(hints_of(store).align, hints_of(value).align) < nbytes
     ):
         return False
     zero = len(value.src) < 2 or (value.src[1].op is Ops.CONST and not value.src[1].arg)
@@ -442,7 +426,7 @@ def lower(
             )
         handler(state, node)
     buffers = dict.fromkeys(state.buffers.values())
-    params = sorted((b for b in buffers if b.space is AddrSpace.GLOBAL), key=lambda b: int(b.name[3:]))
+    params = sorted((b for b in buffers if b.space is AddrSpace.GLOBAL), key=lambda b: b.number)
     own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
     made = resident(fetched(ir.Program(name, tuple(params), own, tuple(body), tuple(state.variables))))

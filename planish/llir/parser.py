@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, NoReturn
 
 from planish import dtypes
@@ -17,6 +18,8 @@ from planish.errors import DTypeError, did_you_mean
 from planish.llir import program as ir
 from planish.llir.syntax import read
 from planish.llir.tiles import TileOp
+from planish.llir.values import PARAMETER
+from planish.uop.hardware_index import index_named
 from planish.uop.node import Number
 from planish.uop.ops import ALU
 from planish.uop.reader import Reader
@@ -25,6 +28,8 @@ VERSION: Final = 1
 
 _REGISTER: Final = re.compile(r"%([svp]?)([0-9]+)(?![0-9A-Za-z_])")
 _BUFFER: Final = re.compile(r"@([A-Za-z_][A-Za-z0-9_]*)")
+_NUMBERED: Final = re.compile(f"{PARAMETER}(0|[1-9][0-9]*)")
+"""Parameters that have their names from their numbers."""
 _SIZE: Final = re.compile(r"\[([0-9]+)\]")
 _SIZES: Final = re.compile(r"([0-9]+)x([0-9]+)x([0-9]+)(?![0-9A-Za-z_])")
 _BIT: Final = re.compile(r"[lr][0-9]+|@[a-z]+")
@@ -199,6 +204,8 @@ class LlirParser(Reader):
             return self._buffer()
         if kind == "TileOp":
             return self._tile()
+        if kind == "HardwareIndex":
+            return index_named(self.word("a name"))
         if kind == "str":
             return self.word("a name")
         if kind == "int":
@@ -287,7 +294,9 @@ class LlirParser(Reader):
             )
         align = self.key("align")
         start = self.key("offset") if self.at_word("offset") else None
-        self.buffers[buffer.name] = ir.Buffer(buffer.name, dtype, buffer.size, buffer.space, align, start)
+        number = _NUMBERED.fullmatch(buffer.name) if buffer.space is AddrSpace.GLOBAL else None
+        slot = None if number is None else self.to_int(number.group(1), name.start())
+        self.buffers[buffer.name] = replace(buffer, align=align, offset=start, slot=slot)
 
     def _element_dtype(self) -> DType:
         return self.dtype_of(_ELEMENT)

@@ -30,6 +30,7 @@ from typing import Final, cast
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.llir import program as ir
+from planish.uop.hardware_index import HardwareIndex, IndexKind
 
 _KIND: Final = dtypes.int32
 
@@ -40,13 +41,15 @@ def resident(program: ir.Program) -> ir.Program:
     if not stay:
         return program
     body = [replace(i, stay=0) if isinstance(i, ir.CopyBox) else i for i in program.body]
-    grid = {i.name: i.bound for i in program.specials if not i.is_thread}
+    grid = {i.index: i.bound for i in program.specials if not i.is_thread}
     steps = {i.bound for i, inside in pairwise(body) if isinstance(i, ir.Loop) and _is_ring_loop(i, inside)}
     bounds = [*grid.values(), *steps]
     sizes = [int(cast("int", bound.value)) for bound in bounds if isinstance(bound, ir.Immediate)]
     if not isinstance(body[0], ir.Fetcher) or len(sizes) != len(bounds) or len(steps) != 1:
         return replace(program, body=tuple(body))
-    counts = dict(sorted(zip(grid, sizes, strict=False)))  # gidx0 runs fastest
+    order = sorted(grid, key=lambda index: (not index.is_rank, index.axis))  # gidx0 runs fastest
+    known = dict(zip(grid, sizes, strict=False))
+    counts = {index: known[index] for index in order}
     if prod(counts.values()) <= stay:
         return replace(program, body=tuple(body))
     split = next(k for k, i in enumerate(body) if isinstance(i, ir.EndFetcher))
@@ -64,7 +67,7 @@ def _is_ring_loop(i: ir.Instruction, first: ir.Instruction) -> bool:
 class _Staying:
     """One kernel, whose tiles are numbered."""
 
-    def __init__(self, program: ir.Program, counts: dict[str, int], stay: int, steps: int) -> None:
+    def __init__(self, program: ir.Program, counts: dict[HardwareIndex, int], stay: int, steps: int) -> None:
         self.counts, self.stay, self.steps = counts, stay, steps
         self.next = 1 + max(i.target.number for i in program.body if i.target is not None)
         self.made: list[ir.Instruction] = []
@@ -92,19 +95,19 @@ class _Staying:
         specials = {i.result: i for i in body if isinstance(i, ir.Special)}
         self.made = [i for i in specials.values() if i.is_thread]
         block, tile, count = self.fresh(_KIND), self.fresh(_KIND), prod(self.counts.values())
-        self.made.append(ir.Special(block, "gidx0", ir.Immediate(self.stay, _KIND)))
+        self.made.append(ir.Special(block, HardwareIndex(IndexKind.GRID), ir.Immediate(self.stay, _KIND)))
         rounds = self.compute(ir.Ops.TRUNCDIV, self.compute(ir.Ops.SUB, count - 1, block), self.stay)
         rounds = self.compute(ir.Ops.ADD, rounds, 1)
         self.made.append(ir.Loop(tile, rounds, 1))
         number = self.compute(ir.Ops.ADD, self.compute(ir.Ops.MUL, tile, self.stay), block)
-        places: dict[str, ir.Register] = {}
+        places: dict[HardwareIndex, ir.Register] = {}
         *others, slowest = self.counts
-        for name in others:
-            places[name] = self.compute(ir.Ops.TRUNCMOD, number, self.counts[name])
-            number = self.compute(ir.Ops.TRUNCDIV, number, self.counts[name])
+        for index in others:
+            places[index] = self.compute(ir.Ops.TRUNCMOD, number, self.counts[index])
+            number = self.compute(ir.Ops.TRUNCDIV, number, self.counts[index])
         places[slowest] = number
         self.base = self.compute(ir.Ops.MUL, tile, self.steps)
-        known = {result: places[i.name] for result, i in specials.items() if not i.is_thread}
+        known = {result: places[i.index] for result, i in specials.items() if not i.is_thread}
         self.inside(
             [i.renamed(lambda r: known.get(r, r), lambda r: r) for i in body if not isinstance(i, ir.Special)]
         )

@@ -291,11 +291,11 @@ class Decoder(FetchSteps):
     # -- control ---------------------------------------------------------------------------------------------------
 
     def special(self, i: ir.Special) -> Step:
-        out, name, dtype = self.slot(i.result), i.name, i.result.dtype
+        out, index, dtype = self.slot(i.result), i.index, i.result.dtype
         self.slot(i.bound)
 
         def step(t: ThreadState) -> None:
-            t.registers[out] = np.asarray(t.specials[name], dtype.numpy)
+            t.registers[out] = np.asarray(t.specials[index], dtype.numpy)
 
         return step
 

@@ -149,7 +149,7 @@ def _field(part: _TemplatePart, before: str) -> Callable[[Any], str]:
             return f"{part.text}{value}"
         if part.kind == "bool":
             return name
-        if part.kind == "TileOp":
+        if part.kind in {"TileOp", "HardwareIndex"}:
             return str(value.name)
         if isinstance(value, tuple):
             return ", ".join([text(i, each) for each in value])

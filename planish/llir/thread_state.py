@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from planish.dtypes import DType
 from planish.llir.counters import Traffic
 from planish.llir.program import Buffer
+from planish.uop.hardware_index import HardwareIndex
 
 Array = NDArray[Any]
 
@@ -96,7 +97,11 @@ class ThreadState:
     )  # fmt: skip
 
     def __init__(
-        self, number: int, registers: list[Any], memory: dict[Buffer, MemoryImage], specials: dict[str, int]
+        self,
+        number: int,
+        registers: list[Any],
+        memory: dict[Buffer, MemoryImage],
+        specials: dict[HardwareIndex, int],
     ) -> None:
         self.number = number
         self.registers = registers

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Final
 
 from planish.dtypes import AddrSpace, DType, PtrDType
+from planish.errors import InternalError
 from planish.records import dataclass
 from planish.uop.node import Number
 
+PARAMETER: Final = "arg"
+"""What the names of numbered parameters begin with."""
 MIN_ALIGNMENT: Final = 64
 """Buffers we allocate start at a cache line, which is also the widest vector register."""
 
@@ -29,6 +32,20 @@ class Buffer:
     space: AddrSpace
     align: int | None = None
     offset: int | None = None
+    slot: int | None = field(default=None, compare=False)
+    """Of a parameter that the scheduler numbered: which one it is. Its name is made of that."""
+
+    @staticmethod
+    def parameter(slot: int, dtype: DType, size: int, align: int | None = None) -> Buffer:
+        """A parameter of that number."""
+        return Buffer(f"{PARAMETER}{slot}", dtype, size, AddrSpace.GLOBAL, align, slot=slot)
+
+    @property
+    def number(self) -> int:
+        """Which parameter of a kernel it is."""
+        if self.slot is None:
+            raise InternalError(f"{self} is no parameter that has a number")
+        return self.slot
 
     def __post_init__(self) -> None:
         if self.align is not None and self.align == replace(self, align=None).alignment:

@@ -19,6 +19,7 @@ from planish.errors import InternalError
 from planish.llir.builder import Builder
 from planish.llir.inlining import Inlining
 from planish.llir.program import Buffer, Immediate, Ops, Program, Register, Special
+from planish.uop.hardware_index import HardwareIndex
 
 
 class SizedProgram(NamedTuple):
@@ -67,8 +68,8 @@ def _all(b: Builder, conditions: Sequence[Register]) -> Register:
 def _params(b: Builder, programs: Sequence[Program]) -> dict[str, Buffer]:
     """The parameters of all, each once."""
     found = {each.name: each for program in programs for each in program.params}
-    ordered = sorted(found.values(), key=lambda each: int(each.name.removeprefix("arg")))
-    return {each.name: b.param(each.name, each.dtype, each.size, each.align) for each in ordered}
+    ordered = sorted(found.values(), key=lambda each: each.number)
+    return {each.name: b.parameter(each.number, each.dtype, each.size, each.align) for each in ordered}
 
 
 def _variables(b: Builder, programs: Sequence[Program]) -> dict[str, Register]:
@@ -79,13 +80,13 @@ def _variables(b: Builder, programs: Sequence[Program]) -> dict[str, Register]:
     }
 
 
-def _grid(b: Builder, programs: Sequence[Program]) -> dict[str, Register]:
+def _grid(b: Builder, programs: Sequence[Program]) -> dict[HardwareIndex, Register]:
     """The hardware indices of all."""
-    most: dict[str, tuple[int, DType]] = {}
+    most: dict[HardwareIndex, tuple[int, DType]] = {}
     for special in (each for program in programs for each in program.specials):
-        known = most.get(special.name, (0, special.result.dtype))
-        most[special.name] = max(known[0], _bound(special)), known[1]
-    return {name: b.special(name, bound, dtype) for name, (bound, dtype) in most.items()}
+        known = most.get(special.index, (0, special.result.dtype))
+        most[special.index] = max(known[0], _bound(special)), known[1]
+    return {index: b.special(index, bound, dtype) for index, (bound, dtype) in most.items()}
 
 
 def _bound(special: Special) -> int:
@@ -99,21 +100,21 @@ def _write(
     program: Program,
     params: Mapping[str, Buffer],
     sizes: Mapping[str, Register],
-    grid: Mapping[str, Register],
+    grid: Mapping[HardwareIndex, Register],
     conditions: Sequence[Register],
 ) -> None:
     """A kernel where conditions hold, for the pieces that it has."""
-    pieces = {special.name: _bound(special) for special in program.specials}
-    has = [b.less(index, pieces.get(name, 1)) for name, index in grid.items()]
+    pieces = {special.index: _bound(special) for special in program.specials}
+    has = [b.less(number, pieces.get(index, 1)) for index, number in grid.items()]
     with b.when(_all(b, [*conditions, *has])):
         inlining = Inlining(b, program, [params[each.name] for each in program.params])
         inlining.integers(sizes)
         for instruction in program.body:
             if isinstance(instruction, Special):
-                index = grid[instruction.name]
-                same = index.dtype is instruction.result.dtype
+                number = grid[instruction.index]
+                same = number.dtype is instruction.result.dtype
                 inlining.registers[instruction.result] = (
-                    index if same else b.cast(index, instruction.result.dtype)
+                    number if same else b.cast(number, instruction.result.dtype)
                 )
             else:
                 inlining.write(instruction)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.dtypes import DType
+from planish.schedule.parameters import kernel_name
 from planish.schedule.plan import For, Kernel, Launch, Step, Steps, While, mapped, walk
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
@@ -41,9 +42,7 @@ def with_tables(
     alike: dict[object, list[int]] = {}
     for number, kernel in enumerate(kernels):
         if number not in kept:
-            alike.setdefault(
-                (kernel.name.rpartition("_")[0], len(kernel.buffers), kernel.variables), []
-            ).append(number)
+            alike.setdefault((kernel.work, len(kernel.buffers), kernel.variables), []).append(number)
     same: dict[UOp, list[int]] = {}
     numbers: dict[int, list[UOp]] = {}
     for group in alike.values():
@@ -114,7 +113,7 @@ def _joined(
     }
     kernel = made[first]
     sink = substitute(kernel.sink, _read(table, slot, [numbers[first][n] for n in differ]))
-    name = f"{kernel.name.rpartition('_')[0]}_{sink.key[:3].hex()}"
+    name = kernel_name(kernel.work, sink)
     made[first] = replace(kernel, name=name, sink=sink, buffers=(*kernel.buffers, *tables[first]))
     return {member: (first, tables[member]) for member in members}
 

@@ -37,8 +37,13 @@ def with_parameters(
     written = tuple(n for n in numbers if n in stored)
     because = tuple(str(reasons.get(number, WRITTEN)) for number in written)
     variables = sorted({cast("Variable", n.arg).name for n in in_order(named) if n.op is Ops.DEFINE_VAR})
-    name = f"{_kind(named)}_{size}_{named.key[:3].hex()}"
-    return Kernel(name, named, numbers, tuple(variables), written, because)
+    work = f"{_kind(named)}_{size}"
+    return Kernel(kernel_name(work, named), named, numbers, tuple(variables), written, because, work)
+
+
+def kernel_name(work: str, sink: UOp) -> str:
+    """What kernels are called: by what they do, and by a digest of their graph."""
+    return f"{work}_{sink.key[:3].hex()}"
 
 
 def _kind(sink: UOp) -> str:

@@ -59,6 +59,8 @@ class Kernel:
     """The buffers that are written (some may be read as well)."""
     because: tuple[str, ...] = field(default=(), compare=False)
     """Why each of the buffers that are written is in memory."""
+    work: str = ""
+    """What it does, and to how many elements: its name without the digest of its graph."""
 
     @property
     def key(self) -> bytes:

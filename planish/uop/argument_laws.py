@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, cast
 
 from planish.uop import ops
+from planish.uop.access_hints import AccessHints
+from planish.uop.hardware_index import HardwareIndex, IndexKind
 from planish.uop.ops import CLUSTER, REDUCIBLE, AxisType, Box, Ops, UnrolledLanes
 
 _INT: Final = {int}
@@ -56,6 +58,19 @@ def _is_box(arg: Box) -> bool:
     )
 
 
+def _load_hints(arg: AccessHints | None) -> bool:
+    return arg is None or (_store_hints(arg) and not (arg.buffers or arg.asynchronous or arg.own))
+
+
+def _store_hints(arg: AccessHints | None) -> bool:
+    return arg is None or (
+        any(arg)
+        and type(arg.buffers) is type(arg.align) is int
+        and min(arg.buffers, arg.align) >= 0
+        and all(type(told) is bool for told in arg[1:-1])
+    )
+
+
 class ArgumentLaw(NamedTuple):
     """The types that an argument may have, what one of these must also satisfy, and how to say so."""
 
@@ -66,7 +81,6 @@ class ArgumentLaw(NamedTuple):
 
 _NONE: Final = type(None)
 NO_ARGUMENT: Final = ArgumentLaw((_NONE,))
-_HINT: Final = ArgumentLaw((str, _NONE))
 _OP: Final = ArgumentLaw((Ops,))
 _SLOT: Final = ArgumentLaw((int,), "a slot: an integer from 0", lambda slot: slot >= 0)
 _SHAPE: Final = ArgumentLaw((tuple,), "the shape: sizes from 0", _dims)
@@ -88,7 +102,17 @@ ARGUMENTS: Final[dict[Ops, ArgumentLaw]] = {
         "a Variable with an identifier as name and integer bounds",
         lambda v: type(v.name) is str and v.name.isidentifier() and type(v.low) is type(v.high) is int,
     ),
-    Ops.SPECIAL: ArgumentLaw((str,), "a name: an identifier", str.isidentifier),
+    Ops.SPECIAL: ArgumentLaw(
+        (HardwareIndex,),
+        "a HardwareIndex of an IndexKind and the number of an axis, whose name is an identifier",
+        lambda index: (
+            type(index.kind) is IndexKind
+            and type(index.axis) is int
+            and index.axis >= 0
+            and type(index.given) is str
+            and (not index.given or index.given.isidentifier())
+        ),
+    ),
     Ops.RESHAPE: _SHAPE,
     Ops.EXPAND: _SHAPE,
     Ops.PERMUTE: ArgumentLaw(
@@ -125,8 +149,10 @@ ARGUMENTS: Final[dict[Ops, ArgumentLaw]] = {
         "the rank of a block of the cluster: an integer from 0",
         lambda rank: rank is None or rank >= 0,
     ),
-    Ops.LOAD: _HINT,
-    Ops.STORE: _HINT,
+    Ops.LOAD: ArgumentLaw(
+        (AccessHints, _NONE), "AccessHints that a LOAD may have, some of them given", _load_hints
+    ),
+    Ops.STORE: ArgumentLaw((AccessHints, _NONE), "AccessHints, some of them given", _store_hints),
     Ops.BARRIER: ArgumentLaw(
         (str, _NONE),
         "whose threads: those of a block, or of a cluster",

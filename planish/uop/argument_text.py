@@ -12,6 +12,8 @@ from planish.cursor import IDENTIFIER
 from planish.dtypes import DType
 from planish.errors import GraphError
 from planish.uop import ops
+from planish.uop.access_hints import AccessHints
+from planish.uop.hardware_index import HardwareIndex
 from planish.uop.node import UOp
 from planish.uop.ops import COMPARISONS, Axis, DTypeLaw, Ops, UnrolledLanes, Variable
 from planish.uop.reader import Reader
@@ -74,6 +76,10 @@ def _write_name(value: object, names: Names) -> str:
     return text if IDENTIFIER.fullmatch(text) else json.dumps(text)
 
 
+def _write_hints(value: object, names: Names) -> str:
+    return _write_name(cast("AccessHints", value).text, names)
+
+
 def _write_value(value: object, names: Names) -> str:
     if isinstance(value, UOp):
         return names[value]
@@ -110,6 +116,11 @@ _OP_CODEC: Final = _Codec(lambda value, _: cast("Ops", value).name.lower(), lamb
 _AXIS_CODEC: Final = _Codec(lambda value, _: cast("Axis", value).text, lambda reader: reader.axis())
 _LANES_CODEC: Final = _Codec(_write_lanes, lambda reader: reader.lanes())
 _BOUNDS_CODEC: Final = _Codec(_write_bounds, lambda reader: reader.bounds())
+_INDEX_CODEC: Final = _Codec(
+    lambda value, names: _write_name(cast("HardwareIndex", value).name, names),
+    lambda reader: reader.hardware_index(),
+)
+_HINTS_CODEC: Final = _Codec(_write_hints, lambda reader: reader.hints())
 _TUPLE_CODEC: Final = _Codec(_write_value, lambda reader: reader.values())
 
 
@@ -149,7 +160,7 @@ FORMS: Final[dict[Ops, _Form]] = {
         lambda arg: (cast("Variable", arg).name, cast("Variable", arg)[1:]),
         lambda parts: Variable(cast("str", parts[0]), *cast("tuple[int, int]", parts[1])),
     ),
-    Ops.SPECIAL: _one("name", _NAME_CODEC),
+    Ops.SPECIAL: _one("name", _INDEX_CODEC),
     Ops.RESHAPE: _one("shape", _TUPLE_CODEC),
     Ops.PERMUTE: _one("order", _TUPLE_CODEC),
     Ops.EXPAND: _one("shape", _TUPLE_CODEC),
@@ -167,8 +178,8 @@ FORMS: Final[dict[Ops, _Form]] = {
     ),
     Ops.INDEX: _one("peer", _INT_CODEC, optional=True),
     Ops.BARRIER: _one("of", _NAME_CODEC, optional=True),
-    Ops.LOAD: _one("hint", _NAME_CODEC, optional=True),
-    Ops.STORE: _one("hint", _NAME_CODEC, optional=True),
+    Ops.LOAD: _one("hint", _HINTS_CODEC, optional=True),
+    Ops.STORE: _one("hint", _HINTS_CODEC, optional=True),
     Ops.PREFETCH: _one("locality", _INT_CODEC),
     Ops.WAIT: _one("groups", _INT_CODEC),
     Ops.UNROLL: _one("axes", _LANES_CODEC),

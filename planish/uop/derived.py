@@ -7,11 +7,13 @@ leaves it cached in the node.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, cast
 from zlib import crc32
 
+from planish.uop.access_hints import AccessHints
 from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops, Variable
 
 if TYPE_CHECKING:
@@ -97,10 +99,10 @@ def stable_text(arg: object) -> str:
     """An argument as text, the same in every process."""
     if type(arg) is float:
         return arg.hex()
-    if isinstance(arg, Ops):
+    if isinstance(arg, Enum):
         return arg.name
-    if isinstance(arg, AxisType):
-        return arg.name
+    if type(arg) is AccessHints:
+        return repr(arg.text)
     if isinstance(arg, tuple):
         if type(arg) is tuple and set(map(type, arg)) == _INT:  # the lanes of a register tile
             return f"tuple({str(arg)[1:-1].replace(' ', '') if len(arg) > 1 else arg[0]})"

@@ -21,6 +21,7 @@ import numpy as np
 from planish.errors import PlanishError
 from planish.uop import arithmetic
 from planish.uop.evaluate import RULES
+from planish.uop.hardware_index import index_of
 from planish.uop.machine.loops import is_rank_axis, is_thread, make_plan
 from planish.uop.machine.places import VIEWS
 from planish.uop.machine.state import Array, Arrays, ExecutionError, InTheWay
@@ -159,7 +160,11 @@ class _Machine(Tiles):
             for node in special.toposort():
                 self.visit(node)
         # lidx0 runs fastest: neighbouring threads form a group
-        inner = sorted((n for n in specials if is_thread(n)), key=lambda n: str(n.arg), reverse=True)
+        inner = sorted(
+            (n for n in specials if is_thread(n)),
+            key=lambda n: index_of(n).axis,
+            reverse=True,
+        )
         inner = [*(n for n in specials if inner and is_rank_axis(n)), *inner]
         if inner:
             number: Array = np.zeros((), np.int64)

@@ -13,6 +13,7 @@ from typing import Final, cast
 
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.records import dataclass
+from planish.uop.hardware_index import index_of
 from planish.uop.matcher import Matcher, Rule, rule
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, DEFINES, MOVEMENT, Axis, AxisType, Ops, ReduceAxes, Variable
@@ -57,7 +58,7 @@ class Scope:
         name = _name_of(each)
         if name is not None:
             self.named.setdefault(name, []).append(each)
-        if op is Ops.SPECIAL and str(each.arg).startswith("lidx"):
+        if op is Ops.SPECIAL and index_of(each).is_thread:
             self.has_threads = True
 
 

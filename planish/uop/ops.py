@@ -54,7 +54,7 @@ class Ops(IntEnum):
     DEFINE_LOCAL  = "",               DTypeLaw.OWN,      "memory shared by a block, or a core's scratch (arg: slot)"
     DEFINE_REG    = "",               DTypeLaw.OWN,      "an accumulator in registers (arg: slot)"
     DEFINE_VAR    = "",               DTypeLaw.OWN,      "a bounded integer given at launch (arg: Variable)"
-    SPECIAL       = "bound",          DTypeLaw.OWN,      "a hardware index below bound (arg: name, such as gidx0)"
+    SPECIAL       = "bound",          DTypeLaw.OWN,      "a hardware index below bound (arg: HardwareIndex)"
     BUFFER        = "",               DTypeLaw.OWN,      "a tensor in memory, before kernels are cut (arg: slot)"
     # movement: the same elements, seen through other indices
     RESHAPE       = "x",              DTypeLaw.SAME,     "other dims, same row-major order (arg: shape)"
@@ -80,8 +80,8 @@ class Ops(IntEnum):
     FETCHED       = "memory offset coordinate*", DTypeLaw.VOID, "memory holds the box that starts at these coordinates from an offset on: a copy engine may have brought it (arg: Box)"
     # memory
     INDEX         = "buffer index* gate?", DTypeLaw.OWN, "the place in the buffer; a value until stage 13, then a pointer"
-    LOAD          = "place alt? gate?", DTypeLaw.OWN,    "the element there; alt where the gate is false"
-    STORE         = "place x gate?",  DTypeLaw.VOID,     "x is written there, where the gate holds"
+    LOAD          = "place alt? gate?", DTypeLaw.OWN,    "the element there; alt where the gate is false (arg: AccessHints)"
+    STORE         = "place x gate?",  DTypeLaw.VOID,     "x is written there, where the gate holds (arg: AccessHints)"
     PREFETCH      = "place",          DTypeLaw.VOID,     "what is there will be read soon; the place may be nowhere (arg: locality, 0 to 3)"
     # lanes
     UNROLL        = "x",              DTypeLaw.OWN,      "lanes of x spread over unrolled axes (arg: UnrolledLanes)"

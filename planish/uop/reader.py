@@ -12,6 +12,8 @@ from typing import Final
 
 from planish.cursor import IDENTIFIER, LineCursor
 from planish.dtypes import DType
+from planish.uop.access_hints import HINT_WORDS, NO_HINTS, AccessHints
+from planish.uop.hardware_index import HardwareIndex, index_named
 from planish.uop.node import Number, Table, UOp
 from planish.uop.ops import Axis, AxisType, Ops, UnrolledLanes, axis_path
 
@@ -31,6 +33,7 @@ _AXIS: Final = re.compile(
 )
 _LANE: Final = re.compile(r"(-?[0-9]+(?:_-?[0-9]+)*)?:([0-9]+)(?![0-9A-Za-z_])")
 _BOUNDS: Final = re.compile(r"([-+]?[0-9]+)\.\.([-+]?[0-9]+)(?![0-9A-Za-z_])")
+_HINT: Final = re.compile(r"(align|buffers|own)([1-9][0-9]*)|nontemporal|async|own")
 _DTYPE: Final = re.compile(
     r"\*?[ \t]*(?:(?:global|local|reg)[ \t]+)?[A-Za-z]\w*(?:\[(?:[0-9]+|\?)\](?:x[0-9]+)?)?"
 )
@@ -89,6 +92,37 @@ class Reader(LineCursor):
     def _lane_axis(self) -> tuple[tuple[int, ...], int]:
         found = self.need(_LANE, "axis:size such as 0:4 or 1_0:8")
         return self.path(found.group(1), found.start()), self.to_int(found.group(2), found.start())
+
+    def hardware_index(self) -> HardwareIndex:
+        start = self.here()
+        name = self.name()
+        if not name.isidentifier():
+            self.fail(f"{name!r} is no identifier", "an index such as gidx0", offset=start)
+        return index_named(name)
+
+    def hints(self) -> AccessHints:
+        """The words of an access: a name, or several in quotes."""
+        start = self.here()
+        said = NO_HINTS
+        for word in self.name().split():
+            found = _HINT.fullmatch(word)
+            if found is None:
+                self.unknown(
+                    "unknown hint", word, dict.fromkeys(HINT_WORDS), f"such as {', '.join(HINT_WORDS)}", start
+                )
+            number = self.to_int(found.group(2) or "0", start)
+            match found.group(1) or word:
+                case "align":
+                    said = said._replace(align=number)
+                case "buffers":
+                    said = said._replace(buffers=number)
+                case "own":
+                    said = said._replace(own=True, buffers=number or said.buffers)
+                case "async":
+                    said = said._replace(asynchronous=True)
+                case _:
+                    said = said._replace(nontemporal=True)
+        return said
 
     def bounds(self) -> tuple[int, int]:
         found = self.need(_BOUNDS, "bounds such as 0..63")

@@ -25,6 +25,8 @@ from typing import Final, NamedTuple, cast
 
 from planish.errors import GraphError, VerifyError, did_you_mean
 from planish.uop import laws
+from planish.uop.access_hints import hints_of
+from planish.uop.hardware_index import index_of
 from planish.uop.laws import Scope, memory_of
 from planish.uop.matcher import Matcher
 from planish.uop.node import UOp
@@ -215,7 +217,7 @@ def _refill_problems(lines: Sequence[UOp]) -> Iterator[BrokenLaw]:
     """Loops in which one iteration may overwrite LOCAL memory that another thread still reads."""
     position = {line: number for number, line in enumerate(lines)}
     buffers = [line for line in lines if line.op is Ops.DEFINE_LOCAL]
-    threads = {line for line in lines if line.op is Ops.SPECIAL and str(line.arg).startswith("lidx")}
+    threads = {line for line in lines if line.op is Ops.SPECIAL and index_of(line).is_thread}
     for number, line in enumerate(lines):
         if line.op is not Ops.END or line.src[-1] not in position:
             continue
@@ -231,7 +233,7 @@ def _refill_problems(lines: Sequence[UOp]) -> Iterator[BrokenLaw]:
 def _is_private(buffer: UOp, body: Sequence[UOp], threads: set[UOp]) -> bool:
     """Whether each thread reads and replaces elements of its own: as stage 12 says, or the same places, by its own number."""
     stores = [line for line in body if line.op is Ops.STORE and memory_of(line.src[0]) is buffer]
-    if all("own" in str(store.arg or "").split() for store in stores):
+    if all(hints_of(store).own for store in stores):
         return True
     places: dict[Ops, set[UOp]] = {Ops.LOAD: set(), Ops.STORE: set()}
     for line in body:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -316,6 +315,10 @@ BF16: Final = (_halves(16),)
 """The same of pairs of bfloat16 (`vdpbf16ps`)."""
 
 
+_HELD: Final = _bits("r0 l0 l1 r2 r3 r4  l2 l3 l4 r1 l5 l6")
+"""A in registers, of so many columns as are 128 bytes of 16-bit elements: what a thread holds of them is what it holds of C."""
+
+
 def _warpgroup(
     n: int,
     inputs: DType,
@@ -323,26 +326,33 @@ def _warpgroup(
     kind: str,
     exactness: tuple[int | None, int | None] = (None, None),
 ) -> Core:
-    """C[64, n] += A[64, k] @ B[k, n] by 128 threads, both operands in LOCAL memory; k is what 128 bytes hold."""
+    """C[64, n] += A[64, k] @ B[k, n] by 128 threads; B is in LOCAL memory, and A as well or in registers; k is what 128 bytes hold."""
     columns = ["r0", "l0", "l1", *(f"r{bit}" for bit in range(2, (n - 1).bit_length() - 1))]
     output, short = (dtypes.int32, "s32") if inputs.is_int else (dtypes.float32, "f32")
-    name = f"wgmma_m64n{n}_{kind}_{short}_{''.join(layout[1] for layout in layouts)}"
+    name = f"wgmma_m64n{n}_{kind}_{short}_{''.join(layout.strip('@')[0] for layout in layouts)}"
+    a = _HELD if layouts[0] == "registers" else (layouts[0],)
     return Core(
-        name, 64, n, _ROW_BYTES // inputs.itemsize, inputs, output, 128, (layouts[0],), (layouts[1],),
+        name, 64, n, _ROW_BYTES // inputs.itemsize, inputs, output, 128, a, (layouts[1],),
         (*columns, "l2", "l3", "l4", "r1", "l5", "l6"), mantissa=exactness[0], sum_bits=exactness[1],
     )  # fmt: skip
 
 
 WARPGROUP_COLUMNS: Final = (256, 224, 192, 160, 128, 112, 96, 80, 64, 32, 16, 8)
-_HALVES: Final = (("@k", "@k"), ("@k", "@mn"), ("@mn", "@k"), ("@mn", "@mn"))
+_HALVES: Final = ((dtypes.bfloat16, "bf16"), (dtypes.float16, "f16"))
+
+
+def _columns(layout: str, inputs: DType) -> tuple[int, ...]:
+    """How many columns C may have: rows of B that run along them are whole rows of 128 bytes."""
+    return tuple(n for n in WARPGROUP_COLUMNS if layout == "@k" or n * inputs.itemsize % _ROW_BYTES == 0)
+
+
 HOPPER: Final = tuple(
     _warpgroup(n, inputs, layouts, kind)
-    for inputs, kind in ((dtypes.bfloat16, "bf16"), (dtypes.float16, "f16"))
-    for layouts in _HALVES
-    for n in WARPGROUP_COLUMNS
-    if layouts[1] == "@k" or n * inputs.itemsize % _ROW_BYTES == 0
+    for inputs, kind in _HALVES
+    for layouts in (("@k", "@k"), ("@k", "@mn"), ("@mn", "@k"), ("@mn", "@mn"))
+    for n in _columns(layouts[1], inputs)
 ) + tuple(
-    _warpgroup(n, inputs, _HALVES[0], kind, exactness)
+    _warpgroup(n, inputs, ("@k", "@k"), kind, exactness)
     for inputs, kind, exactness in (
         (dtypes.tfloat32, "tfloat32", (None, None)),
         (dtypes.float32, "tf32", (10, None)),
@@ -356,15 +366,11 @@ HOPPER: Final = tuple(
 """`wgmma` of sm_90a: the names end in the axes, k or m/n, along which A and B have neighbours. Only 16-bit elements may lie both ways."""
 
 
-def _from_registers(core: Core) -> Core:
-    """The same with A in registers: of 64 columns of C, what a thread holds of them is what it holds of A."""
-    columns = ("r0", "l0", "l1", "r2", "r3", "r4")
-    name = core.name[: core.name.rindex("_") + 1] + "r" + core.name[-1]
-    return replace(core, name=name, a=(*columns, "l2", "l3", "l4", "r1", "l5", "l6"))
-
-
 CHAINED: Final = tuple(
-    _from_registers(core) for core in HOPPER if core.inputs.itemsize == 2 and core.a == ("@k",)
+    _warpgroup(n, inputs, ("registers", layout), kind)
+    for inputs, kind in _HALVES
+    for layout in ("@k", "@mn")
+    for n in _columns(layout, inputs)
 )
 """`wgmma` whose left operand is in registers, made of the sums of another one; machines that have `HOPPER` have them."""
 

@@ -27,6 +27,7 @@ from planish.llir.program import (
     WaitCopies,
 )
 from planish.llir.tiles import MMA_M16N8K16, TileOp
+from planish.uop.hardware_index import index_named
 from planish.uop.tensor_cores import CORES
 
 f32, i32 = dtypes.float32, dtypes.int32
@@ -85,7 +86,7 @@ def block_sum(blocks: int, threads: int, fenced: bool = True) -> Program:
     b = Builder("block_sum")
     out, x = b.param("out", f32, blocks), b.param("x", f32, blocks * threads)
     shared = b.memory("shared", f32, threads, AddrSpace.LOCAL)
-    g, t = b.special("gidx0", blocks), b.special("lidx0", threads)
+    g, t = b.special(index_named("gidx0"), blocks), b.special(index_named("lidx0"), threads)
     b.store(b.address(shared, t), b.load(b.address_nd(x, (g, t), (threads, 1))))
     half = threads // 2
     while half:
@@ -108,8 +109,8 @@ def tiled_matmul(size: int, tile: int, fenced: bool = True) -> Program:
     c, a, bb = (b.param(name, f32, size * size) for name in "cab")
     ta, tb = (b.memory(name, f32, tile * tile, AddrSpace.LOCAL) for name in ("ta", "tb"))
     acc = b.memory("acc", f32, 1)
-    gy, gx = b.special("gidx0", size // tile), b.special("gidx1", size // tile)
-    x, y = b.special("lidx0", tile), b.special("lidx1", tile)
+    gy, gx = b.special(index_named("gidx0"), size // tile), b.special(index_named("gidx1"), size // tile)
+    x, y = b.special(index_named("lidx0"), tile), b.special(index_named("lidx1"), tile)
     row, column = b.add(b.mul(gy, tile), y), b.add(b.mul(gx, tile), x)
     b.store(b.address(acc, 0), 0.0)
     with b.loop(size // tile) as block:
@@ -138,7 +139,7 @@ def tensor_core() -> Program:
     b = Builder("tensor_core")
     tile, half = MMA_M16N8K16, dtypes.float16
     c, a, bb = b.param("c", f32, 16 * 8), b.param("a", half, 16 * 16), b.param("b", half, 16 * 8)
-    lane = b.special("lidx0", 32)
+    lane = b.special(index_named("lidx0"), 32)
     t, g = b.compute(Ops.AND, lane, 3), b.compute(Ops.SHR, lane, 2)
     t2 = b.mul(t, 2)
 
@@ -172,7 +173,7 @@ def product_under_way() -> Program:
     left, right = (
         b.memory(name, half, size, AddrSpace.LOCAL) for name, size in (("left", 4096), ("right", 512))
     )
-    at = b.special("lidx0", 128)
+    at = b.special(index_named("lidx0"), 128)
     for source, target, count in ((x, left, 32), (y, right, 4)):
         for n in range(count):
             place = b.add(at, 128 * n)
@@ -190,7 +191,7 @@ def warp_sum() -> Program:
     """out[i] = the sum of x over the eight neighbours of i."""
     b = Builder("warp_sum")
     x, out = b.param("x", dtypes.float32, 32), b.param("out", dtypes.float32, 32)
-    at = b.special("lidx0", 32)
+    at = b.special(index_named("lidx0"), 32)
     total = b.fresh(dtypes.float32)
     b.body.append(CombineThreads(total, "add", b.load(b.address(x, at)), 8))
     b.store(b.address(out, at), total)
@@ -202,7 +203,7 @@ def copied_tile() -> Program:
     b = Builder("copied_tile")
     x, out = b.param("x", dtypes.float32, 28), b.param("out", dtypes.float32, 32)
     tile = b.memory("tile", dtypes.float32, 32, AddrSpace.LOCAL)
-    at = b.special("lidx0", 8)
+    at = b.special(index_named("lidx0"), 8)
     first = b.mul(at, 4)
     b.body.append(CopyAsync(b.address(tile, first), b.address(x, first), b.less(at, 7), 4))
     b.body += [CommitCopies(), WaitCopies(0)]
@@ -225,7 +226,7 @@ def fetched_boxes() -> Program:
         at = Immediate(8, i32), b.mul(step, 8)
         b.body.append(CopyBox(place, step, x, at, (40, 36), (1, 40), (32, 8), 0, 3))
     b.body.append(EndFetcher())
-    thread = b.special("lidx0", 128)
+    thread = b.special(index_named("lidx0"), 128)
     with b.loop(5) as step:
         b.body.append(AwaitBoxes(step, 0, 3))
         begin = b.mul(b.compute(Ops.TRUNCMOD, step, 3), 256)
@@ -247,7 +248,7 @@ def dealt_rows(*, transposed: bool = False) -> Program:
     half = dtypes.float16
     x, out = b.param("x", half, 256), b.param("out", half, 256)
     tile = b.memory("tile", half, 256, AddrSpace.LOCAL)
-    at = b.special("lidx0", 32)
+    at = b.special(index_named("lidx0"), 32)
     first = b.mul(at, 8)
     place = b.address(tile, first)
     b.body += [CopyAsync(place, b.address(x, first), None, 8), CommitCopies(), WaitCopies(0)]

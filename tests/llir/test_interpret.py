@@ -16,6 +16,7 @@ from planish.llir.interpret import interpret
 from planish.llir.layout import MemoryLayout
 from planish.llir.program import Immediate, Ops, Program
 from planish.llir.regalloc import allocate
+from planish.uop.hardware_index import index_named
 from tests.llir import kernels
 from tests.llir.helpers import Array, assert_native_agrees
 
@@ -135,7 +136,7 @@ def test_a_group_of_threads_multiplies_tiles(registers: int | None) -> None:
 
 def test_threads_that_never_meet_are_an_error() -> None:
     b = Builder("apart")
-    t = b.special("lidx0", 2)
+    t = b.special(index_named("lidx0"), 2)
     with b.loop(t):
         b.barrier()
     with pytest.raises(VerifyError, match="1 of 2 threads wait forever, thread 1 at: barrier"):
@@ -166,7 +167,7 @@ def test_an_access_outside_is_named(
 def test_a_store_outside_names_the_thread() -> None:
     b = Builder("outside")
     x = b.param("x", i32, 4)
-    core = b.special("core", 6)
+    core = b.special(index_named("core"), 6)
     b.store(b.address(x, core), core)
     with pytest.raises(VerifyError, match=r"store %1, %0 : i32: @x\[4\] is outside its 4 elements, core = 4"):
         interpret(b.program(), [np.zeros(4, np.int32)])
@@ -196,7 +197,7 @@ def test_a_lookup_is_modulo_the_entries_of_its_table() -> None:
 def test_own_memory_starts_with_garbage_in_every_block() -> None:
     b = Builder("forgot")
     z = b.param("z", f32, 4)
-    block = b.special("gidx0", 2)
+    block = b.special(index_named("gidx0"), 2)
     for place, space in enumerate((AddrSpace.REG, AddrSpace.LOCAL)):
         own = b.memory(f"own{place}", f32, 1, space)
         b.store(b.address_nd(z, (block, place), (2, 1)), b.load(b.address(own, 0)))
@@ -210,7 +211,7 @@ def test_the_grid_may_depend_on_variables() -> None:
     b = Builder("dynamic")
     n = b.variable("n", 0, 16)
     x = b.param("x", i32, 16)
-    block = b.special("gidx0", b.compute(Ops.TRUNCDIV, b.add(n, 3), 4))
+    block = b.special(index_named("gidx0"), b.compute(Ops.TRUNCDIV, b.add(n, 3), 4))
     b.store(b.address(x, block), 1)
     for size, blocks in ((0, 0), (1, 1), (4, 1), (5, 2), (16, 4)):
         out = np.zeros(16, np.int32)
@@ -222,7 +223,7 @@ def test_the_grid_may_depend_on_variables() -> None:
 def test_a_grid_that_depends_on_data_is_refused() -> None:
     b = Builder("data")
     x = b.param("x", i32, 1)
-    b.special("gidx0", b.load(b.address(x, 0)))
+    b.special(index_named("gidx0"), b.load(b.address(x, 0)))
     with pytest.raises(VerifyError, match="gidx0 is not known at launch"):
         interpret(b.program(), [np.zeros(1, np.int32)])
 

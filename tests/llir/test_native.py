@@ -15,6 +15,7 @@ from planish.llir.program import COMPARISONS, Immediate, Ops, Program, Register
 from planish.llir.regalloc import allocate
 from planish.llir.tiles import MMA_M16N8K16, TileOp
 from planish.runtime.cpu import CompiledModule, host
+from planish.uop.hardware_index import index_named
 from tests.llir import kernels
 from tests.llir.generate import arguments, random_program
 from tests.llir.helpers import Array, assert_native_agrees, copies, native, numbers
@@ -232,12 +233,12 @@ def test_a_lookup_is_one_permutation_instruction() -> None:
     arrays = [numbers(dtypes.float32, 16), order, np.zeros(17, np.float32)]
     result = assert_native_agrees(b.program(), arrays)
     assert result[2][:16].tobytes() == arrays[0][order % 16].tobytes()
-    for named in {False, host().avx512}:
-        assembly = CompiledModule(llvm.render(b.program(), avx512=named)).assembly
+    for wide in {False, host().avx512}:
+        assembly = CompiledModule(llvm.render(b.program(), avx512=wide)).assembly
         if "zmm" in assembly:
             assert "vpermps" in assembly
-            assert named or "vand" in assembly
-            assert "vand" not in assembly or not named
+            assert wide or "vand" in assembly
+            assert "vand" not in assembly or not wide
 
 
 def test_accumulators_of_a_register_tile_stay_in_registers() -> None:
@@ -294,7 +295,7 @@ def test_conditions_and_loops_of_no_iteration() -> None:
 def test_the_grid_is_the_callers() -> None:
     b = Builder("grid")
     z = b.param("z", dtypes.int64, 12)
-    core, block = b.special("core", 3), b.special("gidx0", 4, dtypes.int64)
+    core, block = b.special(index_named("core"), 3), b.special(index_named("gidx0"), 4, dtypes.int64)
     at = b.add(b.mul(b.cast(core, dtypes.int64), 4), block)
     b.store(b.address(z, at), b.add(at, 100))
     b.barrier()
@@ -376,7 +377,7 @@ def test_many_random_programs_agree(start: int) -> None:
 
 def test_what_a_cpu_core_cannot_do_is_refused() -> None:
     b = Builder("threads")
-    b.special("lidx0", 4)
+    b.special(index_named("lidx0"), 4)
     b.barrier()
     with pytest.raises(LoweringError, match="a block on a CPU core is one thread"):
         llvm.render(b.program())

@@ -47,6 +47,7 @@ from planish.llir.regalloc import allocate
 from planish.llir.text import parse, print_program
 from planish.llir.tiles import MMA_M16N8K16, TileOp
 from planish.llir.verify import INVARIANTS, problems, verify
+from planish.uop.hardware_index import index_named
 from tests.llir import kernels
 from tests.llir.generate import random_program
 
@@ -200,7 +201,7 @@ BROKEN: dict[str, list[tuple[Program, str]]] = {
         (with_variable(3, 2), "empty bounds 3..2"),
         (with_variable(0, 2**31), "do not fit i32"),
         (with_variable(0, 1, f32), "is an i32 or i64, not f32"),
-        (with_body(Special(NEW, "gidx0", F)), "%9 counts in i32 or i64, not in f32"),
+        (with_body(Special(NEW, index_named("gidx0"), F)), "%9 counts in i32 or i64, not in f32"),
         (with_body(Loop(Register(9, i32), Immediate(1, i64)), EndLoop(Register(9, i32), Immediate(1, i64))), "the bound is i32, not i64"),
     ],
     "product": [

@@ -19,6 +19,7 @@ from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue
 from planish.runtime.cpu import CompiledModule
 from planish.schedule.memory import ArenaPlace
+from planish.uop.hardware_index import index_named
 
 Array = NDArray[Any]
 N = 32
@@ -165,7 +166,7 @@ def staged(cores: int, size: int) -> Program:
     b = Builder("staged")
     out = b.param("arg0", dtypes.int32, cores * size)
     own = b.memory("own", dtypes.int32, size, AddrSpace.LOCAL)
-    core = b.special("core", cores)
+    core = b.special(index_named("core"), cores)
     with b.loop(size) as i:
         b.store(b.address(own, i), b.compute(Ops.ADD, b.compute(Ops.MUL, core, 1000000), i))
     with b.loop(size) as i:

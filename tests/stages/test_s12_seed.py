@@ -16,6 +16,7 @@ from planish.stages import pipeline
 from planish.stages.devectorizer.s12_add_gpu_dims import add_gpu_dims, limit_dims
 from planish.target import TARGETS
 from planish.uop.evaluate import evaluate
+from planish.uop.hardware_index import index_named
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.symbolic import simplify
@@ -124,5 +125,5 @@ def test_a_store_that_does_not_use_an_index_is_done_by_the_first_thread(t: Table
     assert index.op is Ops.WHERE
     gate = simplify(index.src[0])
     (thread,) = [n for n in gate.toposort() if n.op is Ops.SPECIAL]
-    assert thread.arg == "lidx0"
+    assert thread.arg == index_named("lidx0")
     assert [bool(evaluate(gate, {thread: number})) for number in range(2)] == [True, False]

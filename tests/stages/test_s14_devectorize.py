@@ -29,6 +29,7 @@ from planish.stages.linearizer.s22_cleanup_if import cleanup_if
 from planish.stages.rangeify.s04_initial_symbolic import initial_symbolic
 from planish.target import TARGETS, Target
 from planish.uop import spec
+from planish.uop.access_hints import AccessHints
 from planish.uop.matcher import Matcher
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
@@ -154,10 +155,10 @@ def test_an_access_that_starts_in_between_is_cut_where_it_becomes_aligned() -> N
 def test_alignment_is_said_only_where_it_is_proved() -> None:
     with Table() as t:
         assert {n.arg for n in accesses(devectorized(copy(t), V4))} == {None}  # callers bring what they have
-        assert {n.arg for n in accesses(devectorized(copy(t), CUDA))} == {"align16"}
+        assert {n.arg for n in accesses(devectorized(copy(t), CUDA))} == {AccessHints(align=16)}
         shifted = devectorized(copy(t, f16, start=2), CUDA)
-        assert {n.arg for n in accesses(shifted) if n.dtype.lanes == 2} == {"align4"}
-        assert {n.arg for n in accesses(shifted) if n.dtype.lanes == 4} == {"align8"}
+        assert {n.arg for n in accesses(shifted) if n.dtype.lanes == 2} == {AccessHints(align=4)}
+        assert {n.arg for n in accesses(shifted) if n.dtype.lanes == 4} == {AccessHints(align=8)}
 
 
 def test_memory_of_our_own_is_known_to_be_aligned() -> None:
@@ -170,7 +171,7 @@ def test_memory_of_our_own_is_known_to_be_aligned() -> None:
         sink = t.sink(out.index(j * 16 + v).store(local.after(fill).index(j * 16 + v)).end(j, v))
         cut = devectorized(sink, V4)
         own = [n for n in cut.toposort() if n.op in {Ops.LOAD, Ops.STORE} and n not in accesses(cut, n.op)]
-        assert [n.arg for n in own] == ["align64", "align64"]
+        assert [n.arg for n in own] == [AccessHints(align=64)] * 2
         np.testing.assert_array_equal(result(sink, V4), 1.0)
 
 
@@ -186,13 +187,18 @@ def test_an_element_in_all_lanes_is_loaded_by_itself() -> None:
         np.testing.assert_array_equal(result(sink, V4), np.outer(buffers[1], buffers[2]).ravel())
 
 
+STREAMED = AccessHints(nontemporal=True)
+
+
 def test_other_hints_stay_on_every_piece() -> None:
     with Table() as t:
         sink = copy(t)
-        effect = sink.src[0].src[0].replace(arg="nontemporal")
+        effect = sink.src[0].src[0].replace(arg=STREAMED)
         streamed = t.sink(sink.src[0].replace(src=(effect, *sink.src[0].src[1:])))
-        assert [n.arg for n in accesses(devectorized(streamed, V4), Ops.STORE)] == ["nontemporal"] * 2
-        assert {n.arg for n in accesses(devectorized(streamed, CUDA), Ops.STORE)} == {"nontemporal align16"}
+        assert [n.arg for n in accesses(devectorized(streamed, V4), Ops.STORE)] == [STREAMED] * 2
+        assert {n.arg for n in accesses(devectorized(streamed, CUDA), Ops.STORE)} == {
+            STREAMED._replace(align=16)
+        }
 
 
 # -- gates -------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from planish.stages.gates import pm_gate_of_index
 from planish.target import TARGETS
 from planish.uop import spec
 from planish.uop.evaluate import evaluate
+from planish.uop.hardware_index import index_named
 from planish.uop.matcher import Matcher, Rule, rule
 from planish.uop.node import Table, UOp
 from planish.uop.ops import ALU, COMPARISONS, AxisType, Ops
@@ -126,8 +127,8 @@ def test_3_where_unifies_its_branches(t: Table) -> None:
 
 @pytest.mark.parametrize(("bound", "width"), [(256, i32), (2**31 - 1, i32), (HUGE, i64)])
 def test_4_special_and_6_range_count_in_the_width_of_their_bound(t: Table, bound: int, width: DType) -> None:
-    special = t.make(Ops.SPECIAL, dtypes.index, (t.const(bound),), "gidx0")
-    assert lowered(special) is t.make(Ops.SPECIAL, width, (t.const(bound, width),), "gidx0")
+    special = t.make(Ops.SPECIAL, dtypes.index, (t.const(bound),), index_named("gidx0"))
+    assert lowered(special) is t.make(Ops.SPECIAL, width, (t.const(bound, width),), index_named("gidx0"))
     r = t.range(bound, 0)
     sink = lower_index_dtype(t.sink(used(r).src[0].end(r)))
     counter = sink.src[0].src[1]

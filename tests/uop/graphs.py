@@ -7,6 +7,8 @@ import random
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
+from planish.uop.access_hints import AccessHints
+from planish.uop.hardware_index import index_named
 from planish.uop.node import Table, UOp
 from planish.uop.ops import (
     BINARY,
@@ -71,8 +73,8 @@ def specimens(t: Table) -> list[UOp]:
         local,
         reg,
         big,
-        t.make(Ops.SPECIAL, index, (c,), "gidx0"),
-        t.make(Ops.SPECIAL, i32, (t.const(4, i32),), "lidx0"),
+        t.make(Ops.SPECIAL, index, (c,), index_named("gidx0")),
+        t.make(Ops.SPECIAL, i32, (t.const(4, i32),), index_named("lidx0")),
         tensor,
         t.make(Ops.RESHAPE, f32, (tensor,), (2, n, 0)),
         t.make(Ops.RESHAPE, f32, (tensor,), ()),
@@ -111,8 +113,8 @@ def specimens(t: Table) -> list[UOp]:
         place,
         value,
         t.make(Ops.LOAD, f32, (place,)),
-        t.make(Ops.LOAD, f32, (place, scalar, flag), "streaming"),
-        t.make(Ops.STORE, dtypes.void, (place, scalar, flag), "non temporal"),
+        t.make(Ops.LOAD, f32, (place, scalar, flag), AccessHints(nontemporal=True)),
+        t.make(Ops.STORE, dtypes.void, (place, scalar, flag), AccessHints(0, True, True, align=16)),
         place.prefetch(2),
         t.make(Ops.UNROLL, f32, (wide,), axes),
         t.make(Ops.CONTRACT, f32.vec(4), (scalar,), axes),

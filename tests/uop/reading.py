@@ -9,6 +9,7 @@ from typing import Any
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType, PtrDType
+from planish.uop.hardware_index import index_named
 from planish.uop.node import Table, UOp
 from planish.uop.ops import ALU, REDUCIBLE, AxisType, Ops
 
@@ -150,7 +151,7 @@ def standard_leaves(table: Table) -> dict[str, UOp]:
     for name, size in sizes.items():
         leaves[name] = table.range(size, int(name[1]), AxisType.LOOP if name[0] == "L" else AxisType.REDUCE)
     for name, bound in (("gidx0", 32), ("lidx0", 1)):
-        leaves[name] = table.make(Ops.SPECIAL, d.index, (table.const(bound),), name)
+        leaves[name] = table.make(Ops.SPECIAL, d.index, (table.const(bound),), index_named(name))
     for slot, dtype in enumerate((d.float32, d.int32, d.bool_)):
         leaves[f"data{slot}"] = table.param(slot, dtype, 64)
     local, register = d.float32.ptr(64, AddrSpace.LOCAL), d.float32.ptr(64, AddrSpace.REG)

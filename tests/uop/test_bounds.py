@@ -14,6 +14,7 @@ from planish.dtypes import DType
 from planish.errors import GraphError
 from planish.uop import arithmetic, bounds
 from planish.uop.evaluate import evaluate
+from planish.uop.hardware_index import index_named
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops, UnrolledLanes
 from tests.uop.integers import BINARY, UNARY
@@ -163,7 +164,7 @@ def test_leaves(t):
     assert t.vconst([3, -1, 2]).bounds == (-1, 3)
     assert t.variable("n", -4, 9).bounds == (-4, 9)
     assert t.range(10, 0).bounds == (0, 9)
-    assert t.make(Ops.SPECIAL, dtypes.index, (t.const(32),), "gidx0").bounds == (0, 31)
+    assert t.make(Ops.SPECIAL, dtypes.index, (t.const(32),), index_named("gidx0")).bounds == (0, 31)
     assert t.invalid().bounds == (-(1 << 63), (1 << 63) - 1)
     n = t.variable("n", -4, 9)
     assert t.range(n, 0).bounds == (0, 8)

@@ -20,6 +20,8 @@ from planish.uop import (
     UnrolledLanes,
     Variable,
 )
+from planish.uop.access_hints import AccessHints
+from planish.uop.hardware_index import HardwareIndex, IndexKind
 from planish.uop.ops import BINARY, COMMUTATIVE, COMPARISONS, MOVEMENT, REDUCIBLE, UNARY, DTypeLaw
 from tests.uop.graphs import specimens
 
@@ -76,7 +78,7 @@ MALFORMED = [
     ("sink value", Ops.SINK, index, "store", None, "SINK.*has no value, its dtype is void, not index"),
     ("range dtype", Ops.RANGE, i32, "n", Axis((0,), AxisType.LOOP), "counts in the dtype of its bound, index, not i32"),
     ("range float", Ops.RANGE, f32, "f", Axis((0,), AxisType.LOOP), "counts in an integer or index type, not f32"),
-    ("special lanes", Ops.SPECIAL, f32.vec(4), "v", "gidx0", "counts in an integer or index type"),
+    ("special lanes", Ops.SPECIAL, f32.vec(4), "v", HardwareIndex(IndexKind.GRID), "counts in an integer or index type"),
     ("end dtype", Ops.END, f32, "store r", None, "has the dtype of its first source, void, not f32"),
     ("reduce dtype", Ops.REDUCE, i32, "f r", Ops.ADD, "cannot reduce f32 to i32"),
     ("reduce lanes", Ops.REDUCE, f32.vec(3), "v", Ops.ADD, "cannot reduce f32x4 to f32x3"),
@@ -112,7 +114,7 @@ MALFORMED = [
     ("bounds empty", Ops.DEFINE_VAR, index, "", Variable("v", 3, 2), "bounds 3..2 are empty"),
     ("bounds wide", Ops.DEFINE_VAR, dtypes.int8, "", Variable("v", 0, 128), "bounds 0..128 do not fit i8"),
     ("name", Ops.DEFINE_VAR, index, "", Variable("a b", 0, 1), "an identifier as name"),
-    ("special name", Ops.SPECIAL, index, "n", "0", "a name: an identifier"),
+    ("special index", Ops.SPECIAL, index, "n", HardwareIndex(IndexKind.GRID, -1), "a HardwareIndex of an IndexKind and the number of an axis"),
     ("shape text", Ops.RESHAPE, f32, "x", "2", "RESHAPE.*arg must be tuple, not str '2'"),
     ("shape negative", Ops.RESHAPE, f32, "x", (-1, 2), r"sizes from 0, not \(-1, 2\)"),
     ("permutation", Ops.PERMUTE, f32, "x", (0, 2), r"a permutation of the axes, not \(0, 2\)"),
@@ -125,7 +127,9 @@ MALFORMED = [
     ("gep int", Ops.GEP, f32, "v", 0, "arg must be tuple, not int 0"),
     ("lanes", Ops.CONTRACT, f32, "f", UnrolledLanes(((0, 4),)), r"Lanes of \(axis path, size\) pairs"),  # type: ignore[arg-type]
     ("tensor core", Ops.WMMA, f32, "f f f", TensorCoreOp("t", (1, 2)), "three sizes"),  # type: ignore[arg-type]
-    ("store hint", Ops.STORE, void, "place f", 1, "arg must be str or nothing, not int 1"),
+    ("store hint", Ops.STORE, void, "place f", 1, "arg must be AccessHints or nothing, not int 1"),
+    ("hints that say nothing", Ops.STORE, void, "place f", AccessHints(), "AccessHints, some of them given"),
+    ("load in the background", Ops.LOAD, f32, "place", AccessHints(asynchronous=True), "AccessHints that a LOAD may have"),
 ]  # fmt: skip
 
 

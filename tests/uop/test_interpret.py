@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import DTypeError, ShapeError, VerifyError
+from planish.uop.hardware_index import index_named
 from planish.uop.interpret import interpret
 from planish.uop.machine.loops import make_plan
 from planish.uop.node import Table, UOp
@@ -57,7 +58,7 @@ def numbers(count: int, dtype: str = "f4") -> Array:
 
 
 def special(t: Table, name: str, bound: int) -> UOp:
-    return t.make(Ops.SPECIAL, index, (t.const(bound),), name)
+    return t.make(Ops.SPECIAL, index, (t.const(bound),), index_named(name))
 
 
 def barrier(*effects: UOp) -> UOp:

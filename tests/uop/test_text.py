@@ -271,7 +271,10 @@ ERRORS = [
     (HEAD + "%1 = reshape %0 shape=" + "(" * 40, "tuples nest more than 16 deep", 3, 39),
     (HEAD + "%1 = contiguous %0 hints=(1, nan) : index", "an argument cannot hold NaN", 3, 30),
     (HEAD + '%1 = special 4 name="a\\q" : index', "bad escape", 3, 21),
+    (HEAD + '%1 = special 4 name="0" : index', "'0' is no identifier, expected an index such as gidx0", 3, 21),
     (HEAD + "%1 = special 4 name=? : index", "found '?', expected a name or a quoted string", 3, 21),
+    (HEAD + "%1 = store %0, 1 hint=nontemporall", "unknown hint 'nontemporall'; at line 3, column 23; did you mean 'nontemporal'?", 3, 23),
+    (HEAD + '%1 = store %0, 1 hint="async align0"', "unknown hint 'align0'", 3, 23),
     (HEAD + "%1 = unroll %0 axes=(0;4) : index", "expected axis:size such as 0:4", 3, 22),
     (HEAD + "%1 = neg %0 : index\n%2 = abs %0 : index", "%1 is not part of the last line, the root", 3, 1),
 ]  # fmt: skip

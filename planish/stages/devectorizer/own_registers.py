@@ -26,8 +26,9 @@ from math import prod
 from typing import Final, cast
 
 from planish.dtypes import AddrSpace, DType, PtrDType
-from planish.stages.expander.s10_add_local_buffers import OWN, spread
+from planish.stages.expander.s10_add_local_buffers import spread
 from planish.target import Target
+from planish.uop.access_hints import hints_of
 from planish.uop.nest import SEQUENTIAL, THREADS, constant_size, without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import CONSTANTS, Ops
@@ -225,9 +226,7 @@ def own_registers(sink: UOp, target: Target) -> UOp:
     """The kernel with registers for what threads keep for themselves, as far as there are enough."""
     nodes = sink.toposort()
     stored = {n.src[0] for n in nodes if n.op is Ops.STORE}
-    rings = {
-        _memory(n.src[0].src[0]) for n in nodes if n.op is Ops.STORE and str(n.arg or "").startswith(OWN)
-    }
+    rings = {_memory(n.src[0].src[0]) for n in nodes if n.op is Ops.STORE and hints_of(n).own}
     places: dict[UOp, list[UOp]] = {}
     for node in nodes:
         memory = _memory(node.src[0]) if node.op is Ops.INDEX else None

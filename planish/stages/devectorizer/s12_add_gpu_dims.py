@@ -42,6 +42,7 @@ from planish.stages.devectorizer.own_registers import own_registers
 from planish.stages.devectorizer.software_pipeline import pipelined
 from planish.stages.expander.s10_add_local_buffers import spread
 from planish.target import Target
+from planish.uop.hardware_index import HardwareIndex, IndexKind
 from planish.uop.laws import space_of
 from planish.uop.nest import THREADS
 from planish.uop.node import UOp
@@ -53,8 +54,6 @@ from planish.uop.symbolic import simplify
 _BLOCKS: Final = frozenset({AxisType.GLOBAL, AxisType.THREAD})
 _RANKS: Final = 8
 """Blocks of a cluster at most."""
-CORE: Final = "core"
-"""The index that the pool gives to each piece of work on a CPU."""
 
 Segment = tuple[tuple[int, ...], tuple[int, ...]]
 """Neighbouring axes and the hardware indices that number them together; both slowest first, equal products."""
@@ -119,11 +118,11 @@ def _split(size: int, limits: Sequence[int]) -> list[int] | None:
 # -- indices ---------------------------------------------------------------------------------------------------------
 
 
-def _special(name: str, bound: UOp) -> UOp:
-    return bound.table.make(Ops.SPECIAL, bound.dtype, (bound,), name)
+def _special(kind: IndexKind, axis: int, bound: UOp) -> UOp:
+    return bound.table.make(Ops.SPECIAL, bound.dtype, (bound,), HardwareIndex(kind, axis))
 
 
-def _numbered(axes: list[UOp], limits: Sequence[int], letter: str, what: str) -> dict[UOp, UOp]:
+def _numbered(axes: list[UOp], limits: Sequence[int], kind: IndexKind, what: str) -> dict[UOp, UOp]:
     """Each axis in terms of hardware indices."""
     if not axes:
         return {}
@@ -147,7 +146,7 @@ def _numbered(axes: list[UOp], limits: Sequence[int], letter: str, what: str) ->
             whole = bounds[0]
             for bound in bounds[1:]:
                 whole = whole * bound
-            number = _special(letter if letter == CORE else f"{letter}{count - 1}", simplify(whole))
+            number = _special(kind, count - 1, simplify(whole))
         elif any(bound.op is not Ops.CONST for bound in bounds):
             raise LoweringError(
                 f"a {what} of varying size does not fit the limits {tuple(limits)}", op="RANGE"
@@ -155,7 +154,7 @@ def _numbered(axes: list[UOp], limits: Sequence[int], letter: str, what: str) ->
         else:
             number = table.const(0)
             for k, size in enumerate(indices):
-                number = number * size + _special(f"{letter}{count - 1 - k}", table.const(size))
+                number = number * size + _special(kind, count - 1 - k, table.const(size))
         count -= len(indices)
         for axis, bound in zip(reversed(members[1:]), reversed(bounds[1:]), strict=True):
             found[axis] = simplify(number % bound)
@@ -180,11 +179,11 @@ def _indices(nodes: list[UOp], target: Target) -> dict[UOp, UOp]:
             f"{threads} threads are more than the {target.block_threads} of a block", op="RANGE"
         )
     if target.grid:
-        found = _numbered(outer, target.grid, "gidx", "grid")
+        found = _numbered(outer, target.grid, IndexKind.GRID, "grid")
     else:
-        found = _numbered(outer, (target.cores,), CORE, "number of pieces")
-    found |= _numbered(_by_order(nodes, AxisType.CLUSTER), (_RANKS,), "cidx", "cluster")
-    return found | _numbered(inner, target.block, "lidx", "block")
+        found = _numbered(outer, (target.cores,), IndexKind.CORE, "number of pieces")
+    found |= _numbered(_by_order(nodes, AxisType.CLUSTER), (_RANKS,), IndexKind.CLUSTER, "cluster")
+    return found | _numbered(inner, target.block, IndexKind.BLOCK, "block")
 
 
 # -- stores ----------------------------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ from planish.stages.devectorizer.lane_forms import ELEMENTWISE, Forms, ahead, ba
 from planish.stages.devectorizer.lane_gates import gate_of
 from planish.stages.devectorizer.wmma import pm_split_wmma, pm_whole_tiles, pm_wmma_accumulate
 from planish.target import Target
+from planish.uop.access_hints import AccessHints, hints_of
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -258,17 +259,17 @@ def _cuts(place: UOp, dtype: DType, ctx: _LaneRun) -> list[int]:
     return pieces
 
 
-def _hinted(access: UOp, place: UOp, width: int, ctx: _LaneRun) -> str | None:
+def _hinted(access: UOp, place: UOp, width: int, ctx: _LaneRun) -> AccessHints | None:
     """The hints of an access with its alignment, as far as that says more than the dtype and is of use."""
-    given = cast("str | None", access.arg)
+    given = cast("AccessHints | None", access.arg)
     memory = cast("PtrDType", place.dtype)
     size = memory.base.itemsize
-    if width == 1 or memory.space is _REGISTER or "align" in (given or ""):
+    if width == 1 or memory.space is _REGISTER or hints_of(access).align:
         return given
     proved = min(_proved_alignment(place, ctx), 1 << (width * size).bit_length() - 1)
     if proved <= size:
         return given
-    return f"{given} align{proved}" if given else f"align{proved}"
+    return hints_of(access)._replace(align=proved)
 
 
 def _cut(access: UOp, ctx: _LaneRun) -> UOp:
@@ -280,7 +281,7 @@ def _cut(access: UOp, ctx: _LaneRun) -> UOp:
 
 
 def _is_copy(access: UOp) -> bool:
-    return access.op is Ops.STORE and "async" in cast("str", access.arg or "")
+    return access.op is Ops.STORE and hints_of(access).asynchronous
 
 
 def _correct(root: UOp, ctx: _LaneRun) -> UOp | None:

@@ -19,6 +19,7 @@ from typing import Final, cast
 from planish.dtypes import DType, PtrDType
 from planish.records import dataclass
 from planish.stages.expander.loops import nest_all
+from planish.uop.access_hints import hints_of
 from planish.uop.nest import THREADS, closed_by, loops_of, without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -81,7 +82,7 @@ class _Kernel:
                     reads.setdefault(memory, []).append(node)
                     if node.src[0].op is Ops.AFTER:
                         fills.setdefault(memory, {}).update(dict.fromkeys(node.src[0].src[1:]))
-        rings = {m for m, filled in stores.items() if any(store.arg is not None for store in filled)}
+        rings = {m for m, filled in stores.items() if any(hints_of(store).buffers for store in filled)}
         self.buffers = [
             _Buffer(m, tuple(fills.get(m, ())), tuple(stores.get(m, ())), tuple(reads.get(m, ())))
             for m in nodes

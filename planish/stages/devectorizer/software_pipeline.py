@@ -33,15 +33,14 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
 from planish.records import dataclass
 from planish.stages.devectorizer import overlap
-from planish.stages.expander.s10_add_local_buffers import OWN, RING, spread
+from planish.stages.expander.s10_add_local_buffers import spread
+from planish.uop.access_hints import NO_HINTS, AccessHints, hints_of
 from planish.uop.laws import space_of
 from planish.uop.nest import around, closed_by, closers_of, loops_of, next_root
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
-
-ASYNC = "async"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,6 @@ class _Ring:
         return step % self.buffers * self.size
 
 
-def _is_ring(store: UOp) -> bool:
-    return str(store.arg or "").startswith((RING, OWN))
-
-
 def _ring(observed: UOp) -> _Ring | None:
     if observed.op is not Ops.AFTER or observed.src[0].op is not Ops.DEFINE_LOCAL or len(observed.src) != 2:
         return None
@@ -80,11 +75,10 @@ def _ring(observed: UOp) -> _Ring | None:
     while effect.op is Ops.END:
         loops += sorted(closed_by(effect), key=lambda r: r.order)
         effect = effect.src[0]
-    if effect.op is not Ops.STORE or not _is_ring(effect):
+    hints = hints_of(effect) if effect.op is Ops.STORE else NO_HINTS
+    if not hints.buffers:
         return None
-    hint = str(effect.arg)
-    own = hint.startswith(OWN)
-    return _Ring(memory, observed, effect, tuple(loops), int(hint.removeprefix(OWN if own else RING)), own)
+    return _Ring(memory, observed, effect, tuple(loops), hints.buffers, hints.own)
 
 
 def _where(condition: UOp, index: UOp) -> UOp:
@@ -140,8 +134,8 @@ class _Pipeline:
         index = _shifted(place.src[1], ring.at(step))
         place = place.replace(src=(memory, simplify(index), *place.src[2:]))
         direct = value.op is Ops.INDEX and space_of(value) is AddrSpace.GLOBAL
-        hints = [word for word, told in ((ASYNC, direct), (OWN, ring.own)) if told]
-        made = ring.store.replace(src=(place, value, *ring.store.src[2:]), arg=" ".join(hints) or None)
+        hints = AccessHints(asynchronous=direct, own=ring.own)
+        made = ring.store.replace(src=(place, value, *ring.store.src[2:]), arg=hints if any(hints) else None)
         return made.end(*twins.values()) if twins else made
 
     def started(self) -> UOp:
@@ -195,7 +189,7 @@ def pipelined(sink: UOp) -> tuple[UOp, Mapping[UOp, UOp]]:
     exchange: dict[UOp, UOp] = {
         store: store.replace(src=(store.src[0], _plain(store.src[1]), *store.src[2:]), arg=None)
         for store in nodes
-        if store.op is Ops.STORE and _is_ring(store) and store not in filled_ahead
+        if store.op is Ops.STORE and hints_of(store).buffers and store not in filled_ahead
     }
     first, closers = next_root(nodes), closers_of(nodes)
     filled: dict[UOp, tuple[UOp, UOp]] = {}

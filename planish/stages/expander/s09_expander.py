@@ -80,7 +80,7 @@ _EXPANDED: Final = ALU | {
 _COMPUTED_WITH: Final = {Ops.REDUCE: 1, Ops.SCAN: 1, Ops.WMMA: 3, Ops.FETCH: 1}
 """How many sources are values; ranges follow."""
 _TWIN: Final = 100
-"""How far the axis of the loop that finishes a GROUP_REDUCE is from it."""
+"""How far the axis of the loop that finishes a GROUP_REDUCE is from it: free, and in the order of these. Nobody reads it back."""
 
 
 @dataclass(slots=True)

@@ -37,6 +37,7 @@ from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
 from planish.records import dataclass
 from planish.stages.expander.loops import separate_contexts
+from planish.uop.access_hints import AccessHints
 from planish.uop.matcher import Matcher, rule
 from planish.uop.nest import THREADS, closed_by
 from planish.uop.node import UOp
@@ -45,11 +46,6 @@ from planish.uop.pattern import node
 from planish.uop.ranges import is_rank, kind_of
 from planish.uop.rewrite import rewrite
 from planish.uop.symbolic import simplify
-
-RING: Final = "buffers"
-"""The hint of a STORE to memory of which there are several, for stage 12: so many."""
-OWN: Final = "own"
-"""The same, of memory that each thread fills for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +125,7 @@ def _layout(buffer: UOp, ctx: Locals) -> _Layout:
     place = _Layout(memory, dims).flat(tuple(places), x.dtype.lanes)
     filled = table.make(Ops.INDEX, x.dtype, (memory, place)).store(x)
     if kept.buffers > 1:
-        filled = filled.replace(arg=f"{OWN if kept.own else RING}{kept.buffers}")
+        filled = filled.replace(arg=AccessHints(buffers=kept.buffers, own=kept.own))
     if closed:
         filled = filled.end(*sorted(closed, key=lambda r: r.order))
     result = ctx.layouts[buffer] = _Layout(memory.after(filled), dims, place, rank)

@@ -25,6 +25,7 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace
+from planish.uop.hardware_index import index_of
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, Ops
 
@@ -128,7 +129,7 @@ def decided_by_data(lines: Sequence[UOp]) -> frozenset[UOp]:
 def _is_of_block(gate: UOp) -> bool:
     made = gate.toposort()
     reads = any(n.op is Ops.LOAD for n in made)
-    return reads and not any(n.op is Ops.SPECIAL and str(n.arg).startswith("lidx") for n in made)
+    return reads and not any(n.op is Ops.SPECIAL and index_of(n).is_thread for n in made)
 
 
 def is_rare(line: UOp, others: Collection[UOp] = ()) -> bool:

@@ -8,15 +8,11 @@ import numpy as np
 
 from planish.dtypes import DType
 from planish.uop import arithmetic
+from planish.uop.access_hints import hints_of
 from planish.uop.machine.contents import Contents
 from planish.uop.machine.places import Places
 from planish.uop.machine.state import Array, BufferElements, Flight, InTheWay, Mask, first_of
 from planish.uop.node import UOp
-
-
-def is_asynchronous(store: UOp) -> bool:
-    """Whether what a STORE writes is seen only after a WAIT."""
-    return "async" in cast("str", store.arg or "").split()
 
 
 class Accesses(Places):
@@ -126,7 +122,7 @@ class Accesses(Places):
                 contents, *(np.broadcast_to(x, every)[touching] for x in (places, stored, threads))
             )
             self._disturb(node, by_all)
-            if is_asynchronous(node):
+            if hints_of(node).asynchronous:
                 contents.in_flight[by_all.places] = True
                 self.flights[-1].append(by_all)
                 return
@@ -155,8 +151,7 @@ class Accesses(Places):
 
     def _check_races(self, node: UOp, contents: Contents, flat: Array, values: Array) -> None:
         clash = contents.clash(flat, values)
-        is_global = contents.name.startswith("buffer")
-        if not clash.size and is_global and node not in self.ordered:
+        if not clash.size and contents.is_parameter and node not in self.ordered:
             clash = contents.overwritten(flat, values)
         if clash.size:
             if not self.slow:

@@ -38,6 +38,8 @@ class Contents:
     """Which elements this run has written."""
     shared: bool = False
     """Whether threads of a block share it, so that barriers matter."""
+    is_parameter: bool = False
+    """Whether the kernel was called with it."""
     under_product: NDArray[np.int32] = field(init=False)
     """Of shared memory: how many products that are under way read an element."""
     in_flight: NDArray[np.bool_] = field(init=False)

@@ -18,6 +18,7 @@ from typing import Final, cast
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import GraphError
 from planish.records import dataclass
+from planish.uop.hardware_index import index_of
 from planish.uop.nest import SEQUENTIAL, SIDE_BY_SIDE, THREADS, closed_by
 from planish.uop.node import UOp
 from planish.uop.ops import DEFINES, MOVEMENT, AxisType, Ops, UnrolledLanes
@@ -44,13 +45,13 @@ def memory_below(place: UOp) -> UOp:
 
 def is_thread(special: UOp) -> bool:
     """Whether a special index tells the threads of one block apart."""
-    return str(special.arg).startswith("lidx")
+    return index_of(special).is_thread
 
 
 def is_rank_axis(axis: UOp) -> bool:
     """Whether a range or special index is the number of a block in its cluster."""
     if axis.op is Ops.SPECIAL:
-        return str(axis.arg).startswith("cidx")
+        return index_of(axis).is_rank
     return kind_of(axis) is AxisType.CLUSTER
 
 

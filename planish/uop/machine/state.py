@@ -132,7 +132,9 @@ class MachineState(Run):
             self.after[slot] = data
             fresh = slot in self.undefined
             known = np.full(data.size, not fresh)
-            return Contents(f"buffer {slot}", dtype.base.scalar, data.size, data, known, has_threads)
+            return Contents(
+                f"buffer {slot}", dtype.base.scalar, data.size, data, known, has_threads, is_parameter=True
+            )
         size = dtype.size * dtype.base.lanes
         copies = prod(max(axis.src[0].vmax, 1) for axis in self.plan.private[node])
         if copies * size * dtype.base.itemsize > _MOST_BYTES:

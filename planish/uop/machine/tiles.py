@@ -10,6 +10,7 @@ import numpy as np
 from planish.dtypes import PtrDType
 from planish.uop import arithmetic
 from planish.uop.combining import combined
+from planish.uop.hardware_index import index_of
 from planish.uop.machine.accesses import Accesses
 from planish.uop.machine.loops import is_thread, memory_below
 from planish.uop.machine.state import Array, BufferElements, Flight
@@ -160,7 +161,7 @@ class Tiles(Accesses):
             return []
         special = [n for n in self.axes if isinstance(n, UOp) and n.op is Ops.SPECIAL and is_thread(n)]
         if special:
-            return sorted(special, key=lambda n: str(n.arg), reverse=True)
+            return sorted(special, key=lambda n: index_of(n).axis, reverse=True)
         ranges = [n for n in self.axes if isinstance(n, UOp) and n.op is Ops.RANGE]
         return sorted((n for n in ranges if kind_of(n) is AxisType.WARP), key=lambda n: n.order)
 

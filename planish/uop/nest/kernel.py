@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import cast
 
+from planish.uop.access_hints import hints_of
 from planish.uop.nest import (
     OUTPUT,
     PARALLEL,
@@ -292,7 +293,7 @@ class Nest:
             store is not None,
             conditions,
             ends,
-            store is not None and "nontemporal" in str(store.arg or ""),
+            store is not None and store.op is Ops.STORE and hints_of(store).nontemporal,
             count(own),
         )
 

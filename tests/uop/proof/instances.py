@@ -15,6 +15,7 @@ from itertools import count
 from planish import dtypes
 from planish.dtypes import DType, Kind, PtrDType
 from planish.errors import PlanishError
+from planish.uop.hardware_index import HardwareIndex, IndexKind
 from planish.uop.matcher import Rule
 from planish.uop.node import Number, Table, UOp
 from planish.uop.ops import ALU, COMPARISONS, CONSTANTS, DTypeLaw, Ops
@@ -272,7 +273,10 @@ class Maker:
         if not dtype.is_index:
             raise Unfit
         return self.table.make(
-            Ops.SPECIAL, dtype, (self.table.const(self.rng.randint(1, 6)),), f"lidx{next(self.slots)}"
+            Ops.SPECIAL,
+            dtype,
+            (self.table.const(self.rng.randint(1, 6)),),
+            HardwareIndex(IndexKind.BLOCK, next(self.slots)),
         )
 
     def _make_define_var(self, pattern: NodePattern, dtype: DType) -> UOp:
