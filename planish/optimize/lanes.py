@@ -50,7 +50,9 @@ _HALVES: Final = 4
 _LONG_ROW: Final = 16
 """Vectors of a row for which one more, so that all but the first and the last are whole lines, is not much."""
 _PADDED: Final = (8, 9)
-"""Several vectors are padded to only if that makes an axis no longer than by this ratio."""
+"""Several vectors are padded to only if that makes an axis no longer than by this ratio,"""
+_BESIDE_ONE: Final = (16, 17)
+"""and beside one vector at a time by no more than this: 200 are 13 vectors, not 7 pairs."""
 _MANY: Final = 8
 """So many times the vectors side by side: fewer do not wait long enough for masks to be worth it."""
 
@@ -116,7 +118,8 @@ def take_lanes(draft: Draft, axis: UOp, kind: Kind, lanes: int, vectors: int = 1
     whole = [lanes * count for count in range(vectors, 0, -1) if lanes * count <= MOST_LANES]
     parts = _parts(lanes)
     size = axis.vmax + 1
-    width = next((w for w in whole if _PADDED[0] * rounded_up(size, w) <= _PADDED[1] * size), lanes)
+    most = min(size * _PADDED[1] / _PADDED[0], rounded_up(size, lanes) * _BESIDE_ONE[1] / _BESIDE_ONE[0])
+    width = next((w for w in whole if rounded_up(size, w) <= most), lanes)
     padded = wants_padding(draft, axis, lanes) and 2 * size > least * lanes
     if (padded or _waits(draft, axis, whole, width)) and draft.take(PadTo, axis, width):
         return width if draft.take(kind, axis, width) else 1
