@@ -146,7 +146,7 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--threads", default="2,1")
-    parser.add_argument("--only", help="workloads, separated by commas")
+    parser.add_argument("--only", help="parts of names of workloads, separated by commas")
     parser.add_argument("--peers", help="peers, separated by commas; without it all that are installed")
     parser.add_argument("--rounds", type=int, default=12, help="turns of ours and of the fastest peers")
     parser.add_argument("--beam", type=int, default=0, help="search for schedules first, this wide")
@@ -162,7 +162,10 @@ def main() -> None:
     peers = [side.name for side in PEERS] if options.peers is None else options.peers.split(",")
     there = [name for name in peers if name and importlib.util.find_spec(MODULES.get(name, name))]
     names = ["planish", *(["tuned"] if options.beam else []), *there]
-    workloads = options.only.split(",") if options.only else list(WORKLOADS)
+    parts = options.only.split(",") if options.only else [""]
+    workloads = [name for name in WORKLOADS if any(part in name for part in parts)]
+    if not workloads:
+        parser.error(f"no workload is called {options.only}; there are {', '.join(WORKLOADS)}")
     threads = [int(t) for t in options.threads.split(",")]
     everything: dict[str, Any] = {}
     begin = monotonic()
