@@ -37,6 +37,7 @@ class Block(OneAxis):
     takes = frozenset({AxisType.REDUCE})
     sized = "size"
     divides = True
+    reads_its_sums = True
     size: int
 
     def apply(self, sink: UOp, target: Target) -> UOp:

@@ -44,6 +44,7 @@ class Hold(OneAxis):
     takes = frozenset({AxisType.REDUCE})
     sized = "size"
     divides = True
+    reads_its_sums = True
     size: int
 
     def apply(self, sink: UOp, target: Target) -> UOp:
