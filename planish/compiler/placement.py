@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from planish import ptir
+from planish.compiler import compile, prepare
 from planish.compiler.device_kinds import HOST, Storage, kind_of
 from planish.errors import Location, PlanishError
 from planish.ptir import ops
@@ -285,8 +286,6 @@ def compiled(
     donate: Sequence[int] = (),
 ) -> PlacedExecutable | Executable:
     """Machine code for every part, on its device; one executable if all of it is on one."""
-    from planish.compiler import compile, prepare
-
     placement = placed(prepare(function, "inline"), home, given)
     if not any(isinstance(step, DeviceCopy) for step in placement.steps) and len(placement.steps) == 1:
         (step,) = placement.steps

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto
 
 from planish.errors import InternalError
+from planish.onnx import registry
 
 if TYPE_CHECKING:
     from planish.onnx.attributes import Attributes
@@ -49,7 +50,6 @@ class HostCall:
 
     def _find(self) -> tuple[NodeSite, OpForm]:
         """What calls it: looked for once."""
-        from planish.onnx import registry
         from planish.onnx.importing import site_of
 
         entry = registry.find(self.node.domain, self.node.op_type, self.version)

@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
+from planish import dtypes
 from planish.compiler import compilation_cache, plan_json
 from planish.compiler.arguments import Arguments
 from planish.compiler.compilation_cache import disk_cache, key_of
+from planish.errors import PlanishError
 from planish.onnx.host_call import HostCall
 from planish.onnx.tape import Call, End, Tape, TapeStep
 from planish.onnx.weight_layouts import AS_IT_IS, WeightLayouts
@@ -216,9 +218,6 @@ class _TapeWriter:
 
 
 def _dtype(array: Any) -> Any:
-    from planish import dtypes
-    from planish.errors import PlanishError
-
     if not isinstance(array, np.ndarray):
         raise Unkept
     try:

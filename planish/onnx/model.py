@@ -30,6 +30,7 @@ from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import kept_tapes, wire
 from planish.onnx.any_size import AnySize
 from planish.onnx.checking import domain_of
+from planish.onnx.gpu_calls import on_gpu
 from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
 from planish.onnx.lengths import Lengths
 from planish.onnx.maps import take_map_inputs, take_maps, zipped
@@ -118,8 +119,6 @@ class Model:
 
     def to_device(self, device: str) -> None:
         """From now on it runs there: `cpu`, or a GPU such as `cuda:0`."""
-        from planish.onnx.gpu_calls import on_gpu
-
         with self.lock:
             self.make = compile if device == "cpu" else on_gpu(device)
             for known in (self._tapes, self._compiled, self._made):

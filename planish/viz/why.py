@@ -10,7 +10,7 @@ from planish.compiler.tuning import checked
 from planish.optimize.cost import estimate
 from planish.optimize.heuristic import rivals
 from planish.optimize.space import candidates, obstacle
-from planish.optimize.why import explain
+from planish.optimize.why import Rival, explain
 from planish.runtime.pool import available_cores
 from planish.stages.rangeify.attempts import attempts
 from planish.target import Target
@@ -125,8 +125,6 @@ def _weighed(
 
 
 def _rivals(view: KernelView, others: Sequence[object]) -> list[schema.CandidateWhy]:
-    from planish.optimize.why import Rival
-
     return [
         schema.CandidateWhy(each.name, "; ".join(map(str, each.actions)), _us(view, each.cost.cycles), None)
         for each in others
