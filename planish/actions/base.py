@@ -192,7 +192,7 @@ class OneAxis(Action):
 
     axis: AxisName
 
-    def found(self, sink: UOp) -> UOp:
+    def own_axis(self, sink: UOp) -> UOp:
         """Its axis, if it is one that it is for."""
         r = self.axis_of(sink, self.axis)
         kind = kind_of(r)

@@ -41,7 +41,7 @@ class Block(OneAxis):
     size: int
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        r = self.found(sink)
+        r = self.own_axis(sink)
         amount, blocks = pieces(self, r, least=1)
         facts = Nest.of(sink)
         end, store, total = one_sum(self, sink, r)

@@ -48,7 +48,7 @@ class Hold(OneAxis):
     size: int
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        r = self.found(sink)
+        r = self.own_axis(sink)
         amount, blocks = pieces(self, r)
         if target.block:
             raise self.no(f"on {target.name} the threads of a block share LOCAL memory")

@@ -42,7 +42,7 @@ T = TypeVar("T", bound=Walked)
 class KeyWalk(Action, Generic[T]):
     """A walk over the keys, blocks of them at a time, in which products stay in registers."""
 
-    made: ClassVar[str] = ""
+    makes: ClassVar[str] = ""
     """What comes of it."""
     core: CoreName
     m: AxisName
@@ -87,7 +87,7 @@ class KeyWalk(Action, Generic[T]):
         found = next((each for each in ways if self.of(core, each, groups, buffers, engine) == self), None)
         if found is None:
             said = "; ".join(str(self.of(core, each)) for each in ways)
-            raise self.no(f"there is no such {self.made}", remedy=f"there is {said}" if said else None)
+            raise self.no(f"there is no such {self.makes}", remedy=f"there is {said}" if said else None)
         self.check(core, found)
         return fitting(sink, self.walked(sink, core, found), self, target)
 

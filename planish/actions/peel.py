@@ -40,7 +40,7 @@ class Peel(OneAxis):
     """Where the second begins."""
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        r, start = self.found(sink), self.start
+        r, start = self.own_axis(sink), self.start
         facts, size = Nest.of(sink), constant_size(r)
         if size is None or not 0 < start < size:
             raise self.no(f"{start} is no element inside of an axis of {r.vmax + 1}")

@@ -45,7 +45,7 @@ class Part:
     function: Function
     given: tuple[Value, ...]
     """What it takes, as values of the whole function."""
-    made: tuple[Value, ...]
+    results: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Placement:
                 lines.append(f"copy {names[step.source]} from {where} to {step.device}: {names[step.value]}")
             else:
                 lines.append(
-                    f"{step.device}: {listed(step.made)} = {step.function.name}({listed(step.given)})"
+                    f"{step.device}: {listed(step.results)} = {step.function.name}({listed(step.given)})"
                 )
         return "\n".join(lines)
 
@@ -189,7 +189,7 @@ def placed(function: Function, home: str, given: Sequence[str | None] = ()) -> P
             continue
         extra = [value for value in free if (level, where) == (0, home)]
         part = _part(function, where, parts[level, where], wanted, device, extra, len(steps))
-        if part.made:
+        if part.results:
             steps.append(part)
     return Placement(function, tuple(steps), device)
 
@@ -266,7 +266,7 @@ class PlacedExecutable:
             if isinstance(step, DeviceCopy):
                 known[step.value] = moved(known[step.source], step.device)
             elif run is not None:
-                known.update(zip(step.made, run(*(known[value] for value in step.given)), strict=True))
+                known.update(zip(step.results, run(*(known[value] for value in step.given)), strict=True))
             for value in dropped:
                 del known[value]
         return tuple(known[result] for result in function.results)

@@ -103,7 +103,7 @@ class Model:
         self._right: dict[tuple[object, ...], tuple[str, ...]] = {}
         """The order of inputs whose dtypes and shapes were found right."""
         self._compiled: dict[str, Call] = {}
-        self._made: dict[int, kept_tapes.Signature] = {}
+        self._signatures: dict[int, kept_tapes.Signature] = {}
         """The functions that were compiled, by the ids of their calls."""
         self.prepared = Prepared()
         """Work on weights that was done already."""
@@ -121,7 +121,7 @@ class Model:
         """From now on it runs there: `cpu`, or a GPU such as `cuda:0`."""
         with self.lock:
             self.make = compile if device == "cpu" else on_gpu(device)
-            for known in (self._tapes, self._compiled, self._made):
+            for known in (self._tapes, self._compiled, self._signatures):
                 known.clear()
             self.prepared = Prepared()
             self.prepared.packed = device != "cpu"
@@ -220,7 +220,7 @@ class Model:
             self.compilations += 1
             call = self._compiled[text] = self.make(function)
             if self.make is compile:
-                self._made[id(call)] = kept_tapes.Signature.of(function, text)
+                self._signatures[id(call)] = kept_tapes.Signature.of(function, text)
         return call
 
     # -- what earlier processes have found out -----------------------------------------------------------------------
@@ -234,13 +234,13 @@ class Model:
         if found is None:
             return None
         self.compilations += len(found.functions)
-        self._made |= found.functions
+        self._signatures |= found.functions
         return found.tape
 
     def keep(self, *said: object, tape: Tape) -> None:
         if self._digest is not None and self.make is compile and tape.first:
             where = kept_tapes.key_for(self._digest, self.dims, said)
-            kept_tapes.save(where, tape, self._made, self.initial, self.prepared.layouts)
+            kept_tapes.save(where, tape, self._signatures, self.initial, self.prepared.layouts)
 
     @cached_property
     def _digest(self) -> str | None:

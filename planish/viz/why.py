@@ -258,14 +258,14 @@ def loops(sink: UOp) -> list[schema.LoopEntry]:
         parent = max(outer, key=lambda o: sum(nest.is_inside(o, x) for x in axes if x is not o), default=None)
         (tops if parent is None else inner.setdefault(parent, [])).append(axis)
 
-    def made(axis: UOp, depth: int) -> schema.LoopEntry:
+    def entry(axis: UOp, depth: int) -> schema.LoopEntry:
         kind = kind_of(axis)
         return schema.LoopEntry(
             name_of(axis),
             size_of(axis),
             kind.name.lower(),
             depth,
-            [made(each, depth + 1) for each in inner.get(axis, ())],
+            [entry(each, depth + 1) for each in inner.get(axis, ())],
         )
 
-    return [made(axis, 0) for axis in tops]
+    return [entry(axis, 0) for axis in tops]
