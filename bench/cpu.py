@@ -165,7 +165,7 @@ def main() -> None:
     parts = options.only.split(",") if options.only else [""]
     workloads = [name for name in WORKLOADS if any(part in name for part in parts)]
     if not workloads:
-        parser.error(f"no workload is called {options.only}; there are {', '.join(WORKLOADS)}")
+        raise SystemExit(f"no workload is called {options.only}; there are {', '.join(WORKLOADS)}")
     threads = [int(t) for t in options.threads.split(",")]
     everything: dict[str, Any] = {}
     begin = monotonic()

@@ -213,12 +213,12 @@ class _Field:
     doc: str
     kind: type  # bool, int or str
     optional: bool
-    choices: tuple[str | int, ...]
+    values: tuple[str | int, ...]
     least: int | None
 
     def describe(self) -> str:
-        if self.choices:
-            return " | ".join(repr(choice) for choice in self.choices)
+        if self.values:
+            return " | ".join(repr(choice) for choice in self.values)
         text = "true | false" if self.kind is bool else {int: "an integer", str: "text"}[self.kind]
         if self.least is not None:
             text += f" >= {self.least}"
@@ -230,8 +230,8 @@ class _Field:
         # bool is an int in Python, but `beam=True` and `fastmath=1` are mistakes.
         if type(value) is not self.kind:
             return False
-        if self.choices:
-            return value in self.choices
+        if self.values:
+            return value in self.values
         return self.least is None or (isinstance(value, int) and value >= self.least)
 
     def from_text(self, text: str) -> Value:
@@ -244,7 +244,7 @@ class _Field:
         if self.kind is int:
             return int(word) if re.fullmatch(r"[+-]?[0-9]+", word) else text
         # Choices are words and match in any case; free text such as a path is taken as it stands.
-        return word if self.choices else text
+        return word if self.values else text
 
 
 @lru_cache(maxsize=1)
@@ -267,7 +267,7 @@ def _read_field(name: str, hint: object, metadata: Mapping[str, str | int]) -> _
         doc=str(metadata["doc"]),
         kind=cast("type", kind),
         optional=optional,
-        choices=choices,
+        values=choices,
         least=least if isinstance(least, int) else None,
     )
 
@@ -424,11 +424,11 @@ class settings:  # noqa: N801 - used like a function: `with settings(beam=4): â€
             return cast("Callable[P, R]", inside_task)
 
         @functools.wraps(function)
-        def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
             with self:
                 return function(*args, **kwargs)
 
-        return inside
+        return call
 
 
 def describe() -> list[tuple[str, str, str, str]]:

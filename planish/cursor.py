@@ -57,9 +57,9 @@ class Cursor:
 
     def unexpected(self, *expected: str) -> NoReturn:
         """Fail at what stands here."""
-        self.fail(self.found(), *expected)
+        self.fail(self.what_is_here(), *expected)
 
-    def found(self) -> str:
+    def what_is_here(self) -> str:
         """What stands here, for a message."""
         if self.at_end():
             return self.NO_MORE

@@ -133,7 +133,7 @@ def _pickled(cls: Any, names: list[str]) -> None:
 def _dataclass(
     given: type | None = None, *, frozen: bool = False, slots: bool = False, eq: bool = True, **more: bool
 ) -> Any:
-    def made(cls: Any) -> Any:
+    def decorate(cls: Any) -> Any:
         if more or any(dataclasses.is_dataclass(base) for base in cls.__mro__[1:]):
             return dataclasses.dataclass(cls, frozen=frozen, slots=slots, eq=eq, **more)
         cls = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=slots)
@@ -152,7 +152,7 @@ def _dataclass(
                 _pickled(cls, names)
         return cls
 
-    return made if given is None else made(given)
+    return decorate if given is None else decorate(given)
 
 
 if TYPE_CHECKING:

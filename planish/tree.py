@@ -6,6 +6,7 @@ a dataclass that hold text or say `field(metadata={"static": True})` are no leav
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -45,8 +46,6 @@ def map_with_path(function: Callable[..., Any], tree: T, *others: object) -> T:
 
 def reduce(function: Callable[[Any, Any], Any], tree: object, *initial: Any) -> Any:
     """The leaves combined from left to right."""
-    import functools
-
     return functools.reduce(function, leaves(tree), *initial)
 
 

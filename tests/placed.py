@@ -34,6 +34,12 @@ ActionKind["TC"] = ActionKind.pop("TENSORCORE")
 ActionKind["GROUPTOP"] = partial(Group, contiguous=True)
 
 
+_OF_THE_KIND = frozenset(
+    {"word", "does", "threads_needed", "bars_threads", "reads_its_sums", "stores_twice", "asks_settings"}
+)
+"""What the kind of an action says, which one by place says as it does."""
+
+
 class Action(base.Action):
     """An action of a kind on the axis at a place, with an amount; of STAGE, the slot and the padding."""
 
@@ -71,7 +77,7 @@ class Action(base.Action):
         return cast("type[base.Action]", kind)
 
     def __getattribute__(self, name: str) -> object:
-        if name in ("word", "does", "threads_needed"):
+        if name in _OF_THE_KIND:
             return getattr(object.__getattribute__(self, "_class"), name)
         return object.__getattribute__(self, name)
 

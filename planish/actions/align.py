@@ -32,7 +32,7 @@ class Align(OneAxis):
     multiple: int
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        r, size = self.found(sink), self.found(sink).vmax + 1
+        r, size = self.own_axis(sink), self.own_axis(sink).vmax + 1
         if self.multiple < 2:
             raise self.no(f"{self.multiple} is no number to be a multiple of")
         if size + 2 * self.multiple >= MOST_PADDING * size:

@@ -33,10 +33,6 @@ _DRAWN: Final = (ALL, 2, 2, 3, 4, 4, 5, 8, 16)
 _SCALAR: Final = TARGETS["scalar"]
 
 
-_AGAIN: Final = frozenset({"block", "hold"})
-"""Actions that read what they have written."""
-
-
 class Refusal(LoweringError):
     """An action that does not fit the kernel; the message says why, and nothing has changed."""
 
@@ -68,6 +64,14 @@ class Action:
     """Whether that has to divide the axis."""
     threads_needed: ClassVar[bool] = False
     """Whether it takes threads of a block."""
+    bars_threads: ClassVar[bool] = False
+    """Whether no threads of a block may come after it."""
+    reads_its_sums: ClassVar[bool] = False
+    """Whether memory holds its sums in between: elements that are stored twice would be added to twice."""
+    stores_twice: ClassVar[bool] = False
+    """Whether some elements are computed and stored twice after it."""
+    asks_settings: ClassVar[bool] = False
+    """Whether settings have a say in what it does: it is done anew each time."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -188,7 +192,7 @@ class OneAxis(Action):
 
     axis: AxisName
 
-    def found(self, sink: UOp) -> UOp:
+    def own_axis(self, sink: UOp) -> UOp:
         """Its axis, if it is one that it is for."""
         r = self.axis_of(sink, self.axis)
         kind = kind_of(r)
@@ -230,23 +234,21 @@ def fitting(before: UOp, after: UOp, action: Action, target: Target) -> UOp:
 
 def apply_action(sink: UOp, action: Action, target: Target = _SCALAR, before: Sequence[Action] = ()) -> UOp:
     """The kernel after one action; `Refusal` if it does not fit the kernel, the target or the actions before."""
-    if action.word in _AGAIN and any(taken.word == "shift_inwards" for taken in before):
-        raise action.no("sums that are held in memory would be added to twice after shift_inwards")
-    without = any(taken.word == "no_locals" for taken in before)
-    if without and (action.threads_needed or action.word == "no_locals"):
-        raise action.no("no threads of a block after no_locals")
+    twice = next((taken for taken in before if taken.stores_twice), None)
+    if twice is not None and action.reads_its_sums:
+        raise action.no(f"sums that are held in memory would be added to twice after {twice.word}")
+    barred = next((taken for taken in before if taken.bars_threads), None)
+    if barred is not None and (action.threads_needed or action.bars_threads):
+        raise action.no(f"no threads of a block after {barred.word}")
     made = _applied(sink, action, target)
-    if without and threads_of(made) > 1:
-        raise action.no("no threads of a block after no_locals")
+    if barred is not None and threads_of(made) > 1:
+        raise action.no(f"no threads of a block after {barred.word}")
     return made
 
 
 def _applied(sink: UOp, action: Action, target: Target) -> UOp:
-    """What an action makes of a kernel. Who chose it has tried it: that is remembered, unless rules are being counted.
-
-    (Whether a tensor core may be used is asked of the settings as well.)
-    """
-    if active() is not None or action.word == "tensor_core":
+    """What an action makes of a kernel. Who chose it has tried it: that is remembered, unless rules are being counted."""
+    if active() is not None or action.asks_settings:
         return action.apply(sink, target)
     known = cast("dict[tuple[UOp, Action], tuple[Target, UOp]]", sink.table.memos.setdefault(_applied, {}))
     found = known.get((sink, action))

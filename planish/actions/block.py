@@ -37,10 +37,11 @@ class Block(OneAxis):
     takes = frozenset({AxisType.REDUCE})
     sized = "size"
     divides = True
+    reads_its_sums = True
     size: int
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        r = self.found(sink)
+        r = self.own_axis(sink)
         amount, blocks = pieces(self, r, least=1)
         facts = Nest.of(sink)
         end, store, total = one_sum(self, sink, r)

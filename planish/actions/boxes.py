@@ -64,6 +64,11 @@ def _path(axis: UOp) -> tuple[int, ...]:
     return place.path if isinstance(place, Axis) else ()
 
 
+def extent(axis: UOp) -> int:
+    """How many elements an axis of a box has, at the largest sizes: of a loop, or of lanes."""
+    return axis.vmax + 1
+
+
 class Stride(NamedTuple):
     """How far a read moves from one value of a loop to the next: a number of elements, or of rows whose length has only a name."""
 
@@ -113,7 +118,7 @@ class _Group:
     @property
     def size(self) -> int:
         """The same, at most."""
-        return _size(self.axis)
+        return extent(self.axis)
 
 
 def boxed(read: UOp, inner: Sequence[UOp], lanes: UOp | None, fresh: Fresh, target: Target) -> Boxed:
@@ -142,10 +147,6 @@ def boxed(read: UOp, inner: Sequence[UOp], lanes: UOp | None, fresh: Fresh, targ
             _in_vectors(found, group, fresh, target)
         found.at[group.axis] = group.at
     return found
-
-
-def _size(axis: UOp) -> int:
-    return axis.vmax + 1
 
 
 def _backwards(found: Boxed, axis: UOp, step: Stride, fresh: Fresh) -> _Group:

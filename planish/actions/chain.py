@@ -83,7 +83,7 @@ class Chained(KeyWalk[Chain]):
 
     word = "chain"
     does = "walk over the keys once, products and the one that is made of them by tensor cores, in registers in between"
-    made = "product of products"
+    makes = "product of products"
 
     @classmethod
     def ways(cls, sink: UOp, core: Core) -> Sequence[Chain]:

@@ -47,7 +47,7 @@ class Claim(OneAxis):
     """Threads that go through the list together, where a row is one element: a warp, or none."""
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        r = self.found(sink)
+        r = self.own_axis(sink)
         if not target.block:
             raise self.no(f"{target.name} has no blocks")
         facts = Nest.of(sink)

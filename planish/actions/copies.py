@@ -61,7 +61,7 @@ class ReadCopy:
     """What was copied for a read, and how it is read from there."""
 
     wanted: UOp
-    found: UOp
+    reading: UOp
 
     def serves(self, wanted: UOp) -> UOp | None:
         """The same copy as another read sees it that differs only in the loops it runs over; None if it needs its own."""
@@ -71,9 +71,9 @@ class ReadCopy:
         )
         if [axis.vmax + 1 for axis in mine] != [axis.vmax + 1 for axis in its]:
             return None
-        if not self.found.src[0].ranges.isdisjoint(mine):
+        if not self.reading.src[0].ranges.isdisjoint(mine):
             return None  # of a loop around the copy: what is copied differs
         axes = dict(zip(mine, its, strict=True))
         if simplify(substitute(self.wanted, axes)) is not simplify(wanted):
             return None
-        return self.found.replace(src=(self.found.src[0], substitute(self.found.src[1], axes)))
+        return self.reading.replace(src=(self.reading.src[0], substitute(self.reading.src[1], axes)))

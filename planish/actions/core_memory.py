@@ -28,7 +28,7 @@ from planish.actions.base import Refusal
 from planish.actions.layouts import Layout
 from planish.actions.tensor_maps import fetched
 from planish.uop.kernel_algebra import pm_flatten_range
-from planish.uop.nest import plain_index
+from planish.uop.nest import LOOP_VALUES, plain_index
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Box, Bufferize, Ops
 from planish.uop.rewrite import rewrite, substitute
@@ -340,6 +340,4 @@ def narrowed(nodes: Iterable[UOp], reduce: UOp, m: UOp, n: UOp) -> UOp | None:
 def _is_of_axis(value: UOp, m: UOp, n: UOp) -> bool:
     """Whether a value is read of memory, for a row or for a column."""
     inside = value.toposort()
-    return not {m, n} <= value.ranges and not any(
-        x.op in {Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN} for x in inside
-    )
+    return not {m, n} <= value.ranges and not any(x.op in LOOP_VALUES for x in inside)

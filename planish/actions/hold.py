@@ -44,10 +44,11 @@ class Hold(OneAxis):
     takes = frozenset({AxisType.REDUCE})
     sized = "size"
     divides = True
+    reads_its_sums = True
     size: int
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        r = self.found(sink)
+        r = self.own_axis(sink)
         amount, blocks = pieces(self, r)
         if target.block:
             raise self.no(f"on {target.name} the threads of a block share LOCAL memory")

@@ -14,20 +14,15 @@ inside of one of them alone.
 
 from __future__ import annotations
 
-from typing import Final
-
 from planish.actions.base import Action, AxisName
 from planish.target import Target
 from planish.uop.kernel_algebra import kernel_sym
-from planish.uop.nest import OUTPUT, name_of, size_of
+from planish.uop.nest import LOOP_VALUES, OUTPUT, name_of, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
-from planish.uop.ops import AxisType, Ops
+from planish.uop.ops import AxisType
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
-
-_RUNS: Final = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE})
-"""What stands for loops of its own."""
 
 
 class Join(Action):
@@ -53,7 +48,7 @@ class Join(Action):
                 raise self.no(f"the length of another loop depends on axis {name_of(r)}")
         if set(facts.closers.get(outer, ())) != set(facts.closers.get(inner, ())):
             raise self.no(f"axes {self.a} and {self.b} do not end together")
-        if any(n.op in _RUNS and (outer in n.ranges) is not (inner in n.ranges) for n in facts.nodes):
+        if any(n.op in LOOP_VALUES and (outer in n.ranges) is not (inner in n.ranges) for n in facts.nodes):
             raise self.no("a loop that depends on one of the axes only would run more often")
         size = size_of(inner)
         both = outer.replace(src=(outer.table.const(size_of(outer) * size),))

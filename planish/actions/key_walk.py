@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Generic, Protocol, Self, TypeVar
 from planish.actions.base import Action, AxisName, CoreName, fitting
 from planish.actions.walk import second_core
 from planish.target import Target
-from planish.uop.nest import name_of, size_of
+from planish.uop.nest import LOOP_VALUES, name_of, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.products import Product
@@ -18,7 +18,6 @@ from planish.uop.ranges import kind_of
 from planish.uop.tensor_cores import CORES, Core
 
 _BEFORE: Final = frozenset({AxisType.WARP, AxisType.LOCAL, AxisType.GROUP_REDUCE, AxisType.UPCAST})
-_HEAVY: Final = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE})
 
 
 class Walked(Protocol):
@@ -43,7 +42,7 @@ T = TypeVar("T", bound=Walked)
 class KeyWalk(Action, Generic[T]):
     """A walk over the keys, blocks of them at a time, in which products stay in registers."""
 
-    made: ClassVar[str] = ""
+    makes: ClassVar[str] = ""
     """What comes of it."""
     core: CoreName
     m: AxisName
@@ -88,7 +87,7 @@ class KeyWalk(Action, Generic[T]):
         found = next((each for each in ways if self.of(core, each, groups, buffers, engine) == self), None)
         if found is None:
             said = "; ".join(str(self.of(core, each)) for each in ways)
-            raise self.no(f"there is no such {self.made}", remedy=f"there is {said}" if said else None)
+            raise self.no(f"there is no such {self.makes}", remedy=f"there is {said}" if said else None)
         self.check(core, found)
         return fitting(sink, self.walked(sink, core, found), self, target)
 
@@ -122,5 +121,5 @@ class KeyWalk(Action, Generic[T]):
             )
         known = {each.reduce for each in found.inner}
         made = (n for each in found.weights for n in each.toposort(lambda n: n not in known))
-        if any(n.op in _HEAVY and n not in known for n in made):
+        if any(n.op in LOOP_VALUES and n not in known for n in made):
             raise self.no("what is made of the products is made of other sums as well")

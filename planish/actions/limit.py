@@ -15,7 +15,7 @@ Before → after (columns j < n, in steps of g; b = the last column that any lan
 In the latter case the exponential of a column that is looked at is NaN, too (s - NaN, or -inf - -inf), so the sum of the row and
 everything made of it is NaN either way. What is multiplied by these zeros is not
 forgotten: 0 * inf and 0 * NaN are NaN, and a value that is not finite shows in the result as the program says it does. Passes of `hold`
-that have nothing but zeros for weights are left out all the same (`leftovers.py`)::
+that have nothing but zeros for weights are left out all the same (`skipped_passes.py`)::
 
     s = BUFFERIZE(where(j <= i, x(j), -inf), j),  m = REDUCE[MAX](the same, j)      j < n        j < b
     e = BUFFERIZE(exp(s[k] - m), k),  l = REDUCE[ADD](the same, k)                  k < n        k < b
@@ -31,7 +31,7 @@ from typing import cast
 
 from planish import dtypes
 from planish.actions.base import OneAxis, fitting
-from planish.actions.leftovers import added, passes_over
+from planish.actions.skipped_passes import added, passes_over
 from planish.target import Target
 from planish.uop.nest import LANES, SEQUENTIAL, plain_index
 from planish.uop.nest.kernel import Nest
@@ -57,7 +57,7 @@ class Limit(OneAxis):
     """Rows end after a multiple of so many columns."""
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        r = self.found(sink)
+        r = self.own_axis(sink)
         if r.src[0].op is not Ops.CONST or self.step < 1:
             raise self.no(f"the size of axis {self.axis} is not known")
         return fitting(sink, self.limited(sink, r, target.lanes(dtypes.float32)), self, target)

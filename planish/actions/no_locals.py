@@ -15,6 +15,7 @@ class NoLocals(Action):
 
     word = "no_locals"
     does = "use no threads of a block"
+    bars_threads = True
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         if any(n.op is Ops.RANGE and kind_of(n) in THREADS for n in sink.toposort()):

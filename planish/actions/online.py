@@ -75,7 +75,7 @@ class Online(KeyWalk[WeightedSum]):
 
     word = "online"
     does = "walk over the keys once, both products of an attention by tensor cores and the softmax between them in registers"
-    made = "sum weighted by a softmax"
+    makes = "sum weighted by a softmax"
 
     @classmethod
     def ways(cls, sink: UOp, core: Core) -> Sequence[WeightedSum]:

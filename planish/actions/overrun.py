@@ -37,9 +37,9 @@ class Overrun(Padding):
         condition, last = new < r.src[0], new.alu(Ops.MIN, simplify(r.src[0] - 1))
         written = {memory_of(node.src[0]) for node in sink.toposort() if node.op is Ops.STORE}
 
-        def made(node: UOp, now: UOp) -> UOp:
+        def guarded(node: UOp, now: UOp) -> UOp:
             if memory_of(node) in written:
                 return gated(now, condition)
             return now.replace(src=(now.src[0], *(substitute(index, {r: last}) for index in node.src[1:])))
 
-        return made
+        return guarded

@@ -8,17 +8,13 @@ Before → after::
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
-from planish.actions.inside import is_periodic, reads_nothing_new, stays_inside
+from planish.actions.bounded_reads import is_periodic, reads_nothing_new, stays_inside
 from planish.actions.padding import Padding, gated, longer
 from planish.uop.laws import memory_of
-from planish.uop.nest import closed_by
+from planish.uop.nest import LOOP_VALUES, closed_by
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-
-_INNER: Final = frozenset({Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN})
-"""What uses all values of a loop."""
 
 
 class PadTo(Padding):
@@ -39,9 +35,9 @@ class PadTo(Padding):
     def read(self, sink: UOp, r: UOp) -> Callable[[UOp, UOp], UOp]:
         nodes, condition = sink.toposort(), longer(r, self.multiple) < r.src[0]
         written = {memory_of(node.src[0]) for node in nodes if node.op is Ops.STORE}
-        is_stored = not any(r in closed_by(node) for node in nodes if node.op in _INNER)
+        is_stored = not any(r in closed_by(node) for node in nodes if node.op in LOOP_VALUES)
 
-        def made(node: UOp, now: UOp) -> UOp:
+        def guarded(node: UOp, now: UOp) -> UOp:
             # what nobody stores may be read, if it is there
             is_free = is_stored and memory_of(node) not in written
             if is_free and (
@@ -52,4 +48,4 @@ class PadTo(Padding):
                 return now
             return gated(now, condition)
 
-        return made
+        return guarded

@@ -3,7 +3,7 @@
 Lanes and threads come in fixed numbers; 30 elements have none of 4. With 32 they have, if two of them do nothing:
 
 * an INDEX that depends on the axis is nowhere beyond the end: nothing is loaded or stored there (a read for something that is
-  stored stays as it is, if it has a gate that keeps it inside of its buffer: `inside.py`);
+  stored stays as it is, if it has a gate that keeps it inside of its buffer: `bounded_reads.py`);
 * a REDUCE over the axis combines the identity of its op beyond the end, *before* lanes are combined with each other (what is
   computed from a load of nothing need not be neutral, and a chunk of lanes may be half valid; a sum of products of such loads
   is, and stays as it is);

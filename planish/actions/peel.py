@@ -18,7 +18,7 @@ from typing import Final, cast
 
 from planish.actions.base import OneAxis
 from planish.target import Target
-from planish.uop.nest import SEQUENTIAL, closed_by, constant_size
+from planish.uop.nest import LOOP_VALUES, SEQUENTIAL, closed_by, constant_size
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops
@@ -40,7 +40,7 @@ class Peel(OneAxis):
     """Where the second begins."""
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        r, start = self.found(sink), self.start
+        r, start = self.own_axis(sink), self.start
         facts, size = Nest.of(sink), constant_size(r)
         if size is None or not 0 < start < size:
             raise self.no(f"{start} is no element inside of an axis of {r.vmax + 1}")
@@ -49,7 +49,7 @@ class Peel(OneAxis):
             raise self.no("the axis is reduced or kept: there is more than what is stored of it")
         if r in facts.ordered or facts.is_bound(r) or any(n.op is Ops.AFTER for n in facts.nodes):
             raise self.no("the order of the axis matters")
-        if any(n.op in {Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN} and r not in n.ranges for n in facts.nodes):
+        if any(n.op in LOOP_VALUES and r not in n.ranges for n in facts.nodes):
             raise self.no("what does not depend on the axis would be computed for both parts")
         loops: list[UOp] = []
         for end in reversed(facts.outer_ends):

@@ -42,6 +42,6 @@ class Prefix(OneAxis):
             raise self.no("part of the axis is in lanes already")
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        r = self.found(sink)
+        r = self.own_axis(sink)
         self.check(Nest.of(sink), r)
         return cut_scans(sink, r, *parts(self, r, most=MOST_UPCAST), AxisType.UPCAST)

@@ -47,7 +47,7 @@ class Relay(OneAxis):
             raise self.no("neighbouring threads do something else together already")
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        r = self.found(sink)
+        r = self.own_axis(sink)
         amount, rest = parts(self, r)
         self.check(Nest.of(sink), r, amount, target)
         return within_a_block(self, cut_scans(sink, r, amount, rest, AxisType.WARP), target)

@@ -30,6 +30,7 @@ class ShiftInwards(Splitting):
     does = "make two loops of one, of which the inner one starts earlier where it would run over the end"
     takes = OUTPUT
     divides = False
+    stores_twice = True
     sized = "by"
     by: int
 

@@ -16,13 +16,13 @@ from planish.actions.base import Action, fitting
 from planish.actions.padding import gated
 from planish.target import Target
 from planish.uop.laws import memory_of
-from planish.uop.nest import OUTPUT, next_root
+from planish.uop.nest import OF_MANY_ELEMENTS, OUTPUT, next_root
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
 
 _MOST: Final = 64
-_HEAVY: Final = frozenset({Ops.BUFFERIZE, Ops.SCAN, Ops.WMMA})
+_BEYOND_SUMS: Final = OF_MANY_ELEMENTS - {Ops.REDUCE}
 
 
 class Spare(Action):
@@ -39,7 +39,7 @@ class Spare(Action):
         sums = [n for n in nodes if n.op is Ops.REDUCE]
         if not 1 < self.rows <= _MOST:
             raise self.no(f"{self.rows} rows: from 2 to {_MOST}")
-        if len(stores) != 1 or len(ends) != 1 or len(sums) != 1 or any(n.op in _HEAVY for n in nodes):
+        if len(stores) != 1 or len(ends) != 1 or len(sums) != 1 or any(n.op in _BEYOND_SUMS for n in nodes):
             raise self.no("the kernel is not one sum, stored once")
         written = {memory_of(each.src[0]) for each in stores}
         read = [

@@ -103,7 +103,7 @@ class Splitting(OneAxis):
         return part, part * rest + other if self.takes_outer else other * amount + part
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        r = self.found(sink)
+        r = self.own_axis(sink)
         facts = Nest.of(sink)
         part, instead = self.parted(r, facts)
         self.check(facts, r, part.vmax + 1, target)

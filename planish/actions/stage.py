@@ -27,7 +27,7 @@ from random import Random
 from typing import Final, cast
 
 from planish.actions.base import Action, AxisName, Param, fitting
-from planish.actions.boxes import Boxed, boxed, lanes_of
+from planish.actions.boxes import Boxed, boxed, extent, lanes_of
 from planish.actions.copies import ReadCopy, prepared, reads_of_copies
 from planish.actions.fragments import dealt, lane_axes
 from planish.actions.layouts import SWIZZLES
@@ -110,10 +110,6 @@ def _runs_inside(facts: Nest, r: UOp, loop: UOp | None) -> bool:
     return loop is None or any(loop in around(r, closing) for closing in facts.closers.get(r, ()))
 
 
-def _size(axis: UOp) -> int:
-    return axis.vmax + 1
-
-
 def _tile(
     read: UOp,
     inner: Sequence[UOp],
@@ -138,7 +134,7 @@ def _tile(
         order, pad = [axis for axis in order if axis not in fragment] + fragment, 0
     elif turned is not None:  # what the lanes read together lies together
         order = [axis for axis in order if axis is not turned] + [turned]
-    sizes = tuple(_size(axis) for axis in order)
+    sizes = tuple(extent(axis) for axis in order)
     pitches = [1] * len(order)
     line = max(_LINE // max(read.dtype.itemsize, 1), 1)
     access, banks = (max(each // max(read.dtype.itemsize, 1), 1) for each in (_ACCESS, _BANKS))
@@ -177,7 +173,7 @@ def _together(tile: _CopiedTile, read: UOp, target: Target) -> dict[UOp, int]:
     index, most, count, straight = plain_index(read), target.lanes(read.dtype), 1, True
     fragment = _fragment(tile.axes)
     for axis in reversed(tile.axes):
-        size = _size(axis)
+        size = extent(axis)
         straight = straight and index is not None and stride(index, axis) == count
         if axis in fragment:
             if count * size > most:
@@ -257,7 +253,7 @@ def _copy_together(
     read: UOp, tile: _CopiedTile, threads: list[UOp], twins: _Twins, target: Target, buffers: int
 ) -> UOp:
     """The tile, filled by all threads of a block: each takes every so manieth vector of it."""
-    table, count = read.table, prod(_size(r) for r in threads)
+    table, count = read.table, prod(extent(r) for r in threads)
     index = plain_index(read)
     last = len(tile.axes) - 1
     contiguous = index is not None and stride(index, tile.axes[last]) == 1
@@ -266,7 +262,7 @@ def _copy_together(
         width = max(w for w in range(1, width) if tile.sizes[last] % w == 0)
     me = table.const(0)
     for r in threads:
-        me = me * _size(r) + r
+        me = me * extent(r) + r
     rounds = -(-tile.elements // (count * width))
     number = (twins.range(rounds) * count + me) * width if rounds > 1 else me * width
     if width > 1:

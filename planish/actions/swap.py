@@ -6,7 +6,7 @@ from typing import cast
 
 from planish.actions.base import Action, AxisName
 from planish.target import Target
-from planish.uop.nest import LANES, OUTPUT
+from planish.uop.nest import LANES, LOOP_VALUES, OUTPUT
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
@@ -36,9 +36,7 @@ class Swap(Action):
             raise self.no(f"the order of both axes matters: {facts.ordered[a]}")
         outer, inner = sorted((a, b), key=lambda r: r.order)
         for node in facts.nodes:
-            closes = node.op in {Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN} and not (
-                target.grid and _is_copied(node)
-            )
+            closes = node.op in LOOP_VALUES and not (target.grid and _is_copied(node))
             if closes and outer in node.ranges and inner not in node.ranges:
                 raise self.no("a loop that depends on one of the axes only would run more often")
             if node.op is Ops.RANGE and not node.src[0].ranges.isdisjoint((a, b)):

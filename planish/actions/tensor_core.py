@@ -224,6 +224,7 @@ class TensorCore(Action):
 
     word = "tensor_core"
     does = "let a tensor core do a sum of products"
+    asks_settings = True
     core: CoreName
     m: AxisName
     n: AxisName

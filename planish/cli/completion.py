@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from planish.cli import COMMANDS, module_of
 from planish.cli.console import OK, CommandParser, Console, examples
+from planish.config import describe
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,6 @@ def run(arguments: Sequence[str], console: Console) -> int:
 
 def described() -> dict[str, tuple[Option, ...]]:
     """Every command with its options: the declarations that parse them, read once more."""
-    from planish.cli import COMMANDS, module_of
-
     return {name: _options(module_of(name).parser()) for name in COMMANDS}
 
 
@@ -65,7 +65,6 @@ def _values(action: argparse.Action) -> tuple[str, ...]:
     """What is known of what an option takes."""
     from planish.cli.lower import levels
     from planish.compiler.device_kinds import KINDS
-    from planish.config import describe
     from planish.ptir.passes import PASSES
     from planish.target import TARGETS
 
@@ -124,8 +123,6 @@ def _bash_values(option: Option) -> str:
 
 
 def _zsh(commands: dict[str, tuple[Option, ...]]) -> str:
-    from planish.cli import COMMANDS
-
     cases = []
     for name, options in commands.items():
         specs = []
@@ -169,8 +166,6 @@ def _plain(text: str) -> str:
 
 
 def _fish(commands: dict[str, tuple[Option, ...]]) -> str:
-    from planish.cli import COMMANDS
-
     lines = ["# fish completion of planish", "complete -c planish -f -n __fish_use_subcommand"]
     for name, options in commands.items():
         lines.append(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -132,8 +133,6 @@ def random_inputs(
 
 
 def _random(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> Array:
-    import ml_dtypes
-
     if math.prod(shape) > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
         raise MemoryError  # not asked for: the system might promise it
     if dtype == "bool":

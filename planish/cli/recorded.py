@@ -41,16 +41,16 @@ class ModelRecorder:
 
     def __init__(self, device: str = "cpu") -> None:
         self.device = device
-        self.made: list[Recorded] = []
+        self.recorded: list[Recorded] = []
 
     def make(self, function: ptir.Function) -> Recorded:
         """A function that can be profiled."""
-        self.made.append(Recorded(function, self.device))
-        return self.made[-1]
+        self.recorded.append(Recorded(function, self.device))
+        return self.recorded[-1]
 
     def ran(self) -> list[Recorded]:
         """Those that were called, and do something."""
-        return [each for each in self.made if each.calls and each.executable.lowered.plan.steps]
+        return [each for each in self.recorded if each.calls and each.executable.lowered.plan.steps]
 
     def profiles(self, repeat: int) -> list[tuple[int, Profile]]:
         """Of each function that ran, with how often it was called."""

@@ -21,6 +21,7 @@ from planish.cli.console import CommandError, CommandParser, Console, UsageError
 from planish.cli.files import check_input, parse_source, read_source
 from planish.cli.load import run_file
 from planish.cli.models import DimSizes, read_dims
+from planish.dtypes import parse
 from planish.errors import PlanishError, did_you_mean
 from planish.ptir import Program
 
@@ -187,7 +188,6 @@ def _parts(text: str) -> list[str]:
 
 
 def _argument(text: str) -> Any:
-    from planish.dtypes import parse
     from planish.frontend.arguments import TensorSpec
 
     tensor = _TENSOR.fullmatch(text)

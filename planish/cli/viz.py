@@ -16,20 +16,24 @@ import webbrowser
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from planish import compiler
 from planish.cli.console import FAILED, OK, CommandError, CommandParser, Console, UsageError, examples
+from planish.cli.models import random_inputs, read_dims
 from planish.cli.script import divide, run_script
 from planish.cli.sources import add_source_arguments, is_function, is_model, read_program
+from planish.compiler.observer import observing
+from planish.compiler.profile import made_up
 from planish.compiler.progress import ProgressLine
 from planish.config import current
 from planish.errors import PlanishError
 from planish.target import find as find_target
 from planish.viz.documents import plain
+from planish.viz.machine import keep
+from planish.viz.recorder import Recorder
+from planish.viz.recording import Comparison, Documents, Recording
 from planish.viz.storage import SUFFIX, StoredRecording, is_recording
-
-if TYPE_CHECKING:
-    from planish.viz.recording import Documents
 
 _WHAT: Final = "script.py, model.onnx, prog.ptir, MODULE:FUNCTION with --args, a recording (.planish), or a folder that --dump-dir wrote"
 
@@ -64,14 +68,10 @@ def run(arguments: Sequence[str], console: Console) -> int:
     own, words = divided(arguments, options)
     args = options.parse(own, console)
     if args.measure:
-        from planish.viz.machine import keep
-
         with ProgressLine("measuring this machine", counted="rates"):
             keep(measured())
     recording, status = opened(args, args.source, words, console)
     if args.other is not None:
-        from planish.viz.recording import Comparison
-
         second, failed = opened(args, args.other, (), console)
         recording, status = Comparison(recording, second), status or failed
     if not recording.index.programs:
@@ -121,8 +121,6 @@ def divided(arguments: Sequence[str], options: CommandParser) -> tuple[list[str]
 
 
 def _save(recording: Documents, path: Path, console: Console) -> None:
-    from planish.viz.recording import Recording
-
     if not isinstance(recording, Recording):
         raise UsageError(
             "--save keeps a recording that is made now", remedy="give a script, a model or a program"
@@ -167,10 +165,6 @@ def _recorded(
     args: argparse.Namespace, source: str, words: Sequence[str], console: Console
 ) -> tuple[Documents, int]:
     """What is compiled now, until the end or an error."""
-    from planish.compiler.observer import observing
-    from planish.viz.recorder import Recorder
-    from planish.viz.recording import Recording
-
     recorder, errors, status = Recorder(), list[str](), OK
     with observing(recorder):
         if source.endswith(".py"):
@@ -187,7 +181,6 @@ def _recorded(
 
 
 def _run_model(path: str, dims: Sequence[str]) -> None:
-    from planish.cli.models import random_inputs, read_dims
     from planish.cli.run import open_model
 
     sizes = read_dims(dims)
@@ -197,9 +190,6 @@ def _run_model(path: str, dims: Sequence[str]) -> None:
 
 def _compile(args: argparse.Namespace, source: str, console: Console, errors: list[str]) -> int:
     """A program as text, or a function: compiled, and called once with made-up arrays."""
-    from planish import compiler
-    from planish.compiler.profile import made_up
-
     program = read_program(argparse.Namespace(**{**vars(args), "file": source}), console)
     try:
         if find_target(current().target).is_gpu:  # to be looked at, it needs none

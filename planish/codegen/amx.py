@@ -110,7 +110,7 @@ class _TileUses:
     def __init__(self, program: Program) -> None:
         self.body = program.body
         self.uses: dict[Register, list[int]] = {}
-        self.made: dict[Register, int] = {}
+        self.makers: dict[Register, int] = {}
         self.run: list[int] = []
         self.tiles = [p for p, i in enumerate(program.body) if isinstance(i, ir.Tile) and i.tile.name in DOT]
         run = 0
@@ -121,7 +121,7 @@ class _TileUses:
             for register in i.registers:
                 self.uses.setdefault(register, []).append(position)
             if i.target is not None:
-                self.made[i.target] = position
+                self.makers[i.target] = position
         self.bases = {
             i.result: i for i in program.body if isinstance(i, ir.Address) and isinstance(i.base, Buffer)
         }
@@ -133,7 +133,7 @@ class _TileUses:
     def operands(self) -> dict[Register, list[int]]:
         """Loads of whole operands, and the tiles that take them: nothing else does, and no loop or branch is in between."""
         operands: dict[Register, list[int]] = {}
-        for register, position in self.made.items():
+        for register, position in self.makers.items():
             i, uses = self.body[position], self.uses.get(register, [])
             if not isinstance(i, ir.Load) or i.gate is not None or i.address.dtype.lanes > 1 or not uses:
                 continue
@@ -183,7 +183,7 @@ class _TileUses:
             own.fits &= zero and math.copysign(1, float(value.value)) > 0  # type: ignore[arg-type]
             own.zeros.add(position)
         else:
-            maker = self.made.get(value, -1)
+            maker = self.makers.get(value, -1)
             single = self.uses[value] == [position]
             if maker < 0 or self.tile(maker) is None or self.run[maker] != self.run[position] or not single:
                 own.fits = False
@@ -220,7 +220,7 @@ def plan(program: Program) -> TilePlan | None:
     facts = _TileUses(program)
     operands, kept = facts.operands(), facts.accumulators()
     reserved = _PASSING if _passing(facts, operands, kept) else 0
-    most = _most_at_once(operands, facts.made)
+    most = _most_at_once(operands, facts.makers)
     if most + len(kept) + reserved > _COUNT:
         reserved = _PASSING
         if most + reserved > _COUNT:

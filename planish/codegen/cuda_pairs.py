@@ -34,7 +34,7 @@ def _native(name: str, instruction: str, count: int) -> str:
     )
 
 
-def _made(name: str, params: str, text: str) -> str:
+def _helper(name: str, params: str, text: str) -> str:
     return f"static inline uint32_t {name}({params}) {{ return {text}; }}"
 
 
@@ -51,9 +51,9 @@ PAIRS: Final[dict[str, tuple[str, ...]]] = {
     "mul2_f16": (_native("mul2_f16", "mul.rn.f16x2", 2),),
     "fma2_f16": (_native("fma2_f16", "fma.rn.f16x2", 3),),
     "fma2_bf16": (_native("fma2_bf16", "fma.rn.bf16x2", 3),),
-    "add2_bf16": ("fma2_bf16", _made("add2_bf16", _TWO, "fma2_bf16(x, 0x3f803f80u, y)")),
-    "sub2_bf16": ("fma2_bf16", _made("sub2_bf16", _TWO, "fma2_bf16(y, 0xbf80bf80u, x)")),
-    "mul2_bf16": ("fma2_bf16", _made("mul2_bf16", _TWO, "fma2_bf16(x, y, 0x80008000u)")),
+    "add2_bf16": ("fma2_bf16", _helper("add2_bf16", _TWO, "fma2_bf16(x, 0x3f803f80u, y)")),
+    "sub2_bf16": ("fma2_bf16", _helper("sub2_bf16", _TWO, "fma2_bf16(y, 0xbf80bf80u, x)")),
+    "mul2_bf16": ("fma2_bf16", _helper("mul2_bf16", _TWO, "fma2_bf16(x, y, 0x80008000u)")),
     "narrow2_f16": (_NARROW.format(short="f16"),),
     "narrow2_bf16": (_NARROW.format(short="bf16"),),
 }

@@ -20,12 +20,12 @@ class Kinds:
     """The instructions of a body by what they are, each kind in order."""
 
     def __init__(self, body: Iterable[ir.Instruction]) -> None:
-        self._found: defaultdict[type[ir.Instruction], list[ir.Instruction]] = defaultdict(list)
+        self._by_kind: defaultdict[type[ir.Instruction], list[ir.Instruction]] = defaultdict(list)
         for instruction in body:
-            self._found[type(instruction)].append(instruction)
+            self._by_kind[type(instruction)].append(instruction)
 
     def __getitem__(self, kind: type[Form]) -> Sequence[Form]:
-        return cast("Sequence[Form]", self._found.get(kind, ()))
+        return cast("Sequence[Form]", self._by_kind.get(kind, ()))
 
 
 def maybe_outside(kinds: Kinds) -> frozenset[ir.Register]:

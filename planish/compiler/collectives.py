@@ -102,7 +102,7 @@ class Binding:
 
     code: Loaded
     is_connected: bool = False
-    records: list[Record] = field(default_factory=list)
+    entries: list[Record] = field(default_factory=list)
     known: dict[int, _LoadedCollective] = field(default_factory=dict)
     alive: list[Any] = field(default_factory=list)
     """What C has addresses of."""
@@ -148,16 +148,16 @@ class Binding:
         """Records for collectives, in a table that C searches by key."""
         if not self.is_connected and self.world.communicator is not None:
             self.connect()
-        there = {record.key for record in self.records}
+        there = {record.key for record in self.entries}
         for step, known in steps:
             key = key_of(step.op.name, step.attrs, step.input_types)
             if key not in there:
                 there.add(key)
-                self.records.append(self._record(key, step))
-                self.known[len(self.records) - 1] = known
-        count = max(_FIRST, 1 << (2 * len(self.records)).bit_length())
+                self.entries.append(self._record(key, step))
+                self.known[len(self.entries) - 1] = known
+        count = max(_FIRST, 1 << (2 * len(self.entries)).bit_length())
         table = (Record * count)()
-        for record in self.records:
+        for record in self.entries:
             places = itertools.chain(range(record.key & (count - 1), count), range(count))
             table[next(place for place in places if table[place].key == 0)] = record
         self.alive.append(table)
@@ -169,7 +169,7 @@ class Binding:
         place = ops.place_of(attrs.mesh, attrs.over, self.world.rank)
         dtype = (*step.input_types, *step.output_types)[0].dtype
         record = Record(
-            key=key, number=len(self.records), kind=KINDS[step.op.name], members=members, place=place,
+            key=key, number=len(self.entries), kind=KINDS[step.op.name], members=members, place=place,
             itemsize=dtype.itemsize, scale=dtype.itemsize, root=-1, source=-1, target=-1,
         )  # fmt: skip
         if isinstance(attrs, ops.BroadcastAttrs):

@@ -208,9 +208,9 @@ class Executable:
 
     def tell(self, function: ptir.Function | None) -> None:
         """From now on every run tells its kernels, by the lines of the function it was made of."""
-        from planish.compiler.told import ToldRuns
+        from planish.compiler.launch_log import LoggedRuns
 
-        self.watch_runs(ToldRuns(self, function))
+        self.watch_runs(LoggedRuns(self, function))
 
     def watch_runs(self, run: Callable[[Sequence[object]], tuple[Array, ...]] | None) -> None:
         """From now on every call is made by somebody who watches it, by way of `timed_walk`; None: by nobody."""

@@ -79,7 +79,7 @@ class Rolling:
     result: Steps = ()
     """The steps of the plan, with loops as launches."""
 
-    inside: dict[str, Counter[int]] = field(default_factory=dict)
+    mentions: dict[str, Counter[int]] = field(default_factory=dict)
     """By the counter of a loop, how often it names each block; and in the plan."""
     everywhere: Counter[int] = field(init=False)
 
@@ -90,7 +90,7 @@ class Rolling:
 
     def is_outside(self, buffer: int, loop: For) -> bool:
         """Whether something beside a loop has to do with a block."""
-        return self.everywhere[buffer] > self.inside[loop.counter][buffer]
+        return self.everywhere[buffer] > self.mentions[loop.counter][buffer]
 
     @property
     def known(self) -> int:
@@ -106,7 +106,7 @@ class Rolling:
         for step in steps:
             match step:
                 case For():
-                    self.inside[step.counter] = _touches([step], self.blocks)
+                    self.mentions[step.counter] = _touches([step], self.blocks)
                     found.append(self.loop(replace(step, body=self.steps(step.body))))
                 case While():
                     found.append(

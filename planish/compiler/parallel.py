@@ -75,16 +75,16 @@ class Promise(Generic[T]):
 class Beside:
     """Threads that do one piece of work after another, under the settings of whoever started them."""
 
-    def __init__(self, hands: int = 1) -> None:
+    def __init__(self, most: int = 1) -> None:
         self._todo: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._hands = hands
+        self._most = most
         self._threads: list[threading.Thread] = []
         self._promised: list[Promise[Any]] = []
 
     def make(self, make: Callable[[], T]) -> Promise[T]:
         """Have something made."""
         promise: Promise[T] = Promise()
-        if len(self._threads) < self._hands:
+        if len(self._threads) < self._most:
             context = contextvars.copy_context()
             thread = threading.Thread(target=context.run, args=(self._work,), name="planish-compile")
             self._threads.append(thread)

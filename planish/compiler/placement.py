@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from planish import ptir
+from planish.compiler import compile, prepare
 from planish.compiler.device_kinds import HOST, Storage, kind_of
 from planish.errors import Location, PlanishError
 from planish.ptir import ops
@@ -44,7 +45,7 @@ class Part:
     function: Function
     given: tuple[Value, ...]
     """What it takes, as values of the whole function."""
-    made: tuple[Value, ...]
+    results: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Placement:
                 lines.append(f"copy {names[step.source]} from {where} to {step.device}: {names[step.value]}")
             else:
                 lines.append(
-                    f"{step.device}: {listed(step.made)} = {step.function.name}({listed(step.given)})"
+                    f"{step.device}: {listed(step.results)} = {step.function.name}({listed(step.given)})"
                 )
         return "\n".join(lines)
 
@@ -188,7 +189,7 @@ def placed(function: Function, home: str, given: Sequence[str | None] = ()) -> P
             continue
         extra = [value for value in free if (level, where) == (0, home)]
         part = _part(function, where, parts[level, where], wanted, device, extra, len(steps))
-        if part.made:
+        if part.results:
             steps.append(part)
     return Placement(function, tuple(steps), device)
 
@@ -265,7 +266,7 @@ class PlacedExecutable:
             if isinstance(step, DeviceCopy):
                 known[step.value] = moved(known[step.source], step.device)
             elif run is not None:
-                known.update(zip(step.made, run(*(known[value] for value in step.given)), strict=True))
+                known.update(zip(step.results, run(*(known[value] for value in step.given)), strict=True))
             for value in dropped:
                 del known[value]
         return tuple(known[result] for result in function.results)
@@ -285,8 +286,6 @@ def compiled(
     donate: Sequence[int] = (),
 ) -> PlacedExecutable | Executable:
     """Machine code for every part, on its device; one executable if all of it is on one."""
-    from planish.compiler import compile, prepare
-
     placement = placed(prepare(function, "inline"), home, given)
     if not any(isinstance(step, DeviceCopy) for step in placement.steps) and len(placement.steps) == 1:
         (step,) = placement.steps

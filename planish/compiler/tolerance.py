@@ -9,6 +9,8 @@ from __future__ import annotations
 from math import isfinite, prod
 from typing import Final, cast
 
+import numpy as np
+
 from planish.dtypes import DType, PtrDType
 from planish.runtime.sandbox import Check, TrialBuffer
 from planish.uop.node import UOp
@@ -69,8 +71,6 @@ def _check(value: UOp) -> Check:
 
 def _eps(dtype: DType) -> float:
     """The distance from 1 to the next number."""
-    import numpy as np
-
     kind = dtype.scalar.numpy if dtype.is_float else np.dtype(np.float32)
     one = np.ones(1, kind)
     return float(np.nextafter(one, kind.type(2)).astype(np.float64)[0] - 1.0)

@@ -401,7 +401,7 @@ def jit(
         steps = schedule_text(schedule)
 
     @short_tracebacks
-    def made(function: Callable[P, R]) -> Jitted[P, R]:
+    def decorate(function: Callable[P, R]) -> Jitted[P, R]:
         if not callable(function):
             raise PlanishError.at_caller(
                 f"jit takes a function, not {function!r}",
@@ -424,4 +424,4 @@ def jit(
         kind = _JittedObject if is_object else Jitted
         return kind(function, named, pipeline, place, steps)
 
-    return made if function is None else made(function)
+    return decorate if function is None else decorate(function)

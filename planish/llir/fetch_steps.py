@@ -66,7 +66,7 @@ class FetchSteps:
     def slot(self, operand: Operand) -> int:
         raise NotImplementedError
 
-    def _inside(self, t: ThreadState, memory: MemoryImage, places: Any) -> None:
+    def _check_bounds(self, t: ThreadState, memory: MemoryImage, places: Any) -> None:
         raise NotImplementedError
 
     def fetcher(self, i: ir.Fetcher) -> Step:
@@ -103,7 +103,7 @@ class FetchSteps:
             given, now, ring = t.memory[i.param], int(t.registers[number]), t.rings[i.ring]
             if not ring.is_free(now, groups):
                 self._refuse(t, f"step {now} replaces what is not released", "acquire belongs before a copy")
-            self._inside(t, memory, start + ahead)
+            self._check_bounds(t, memory, start + ahead)
             source, is_open = np.zeros(elements, np.int64), np.ones(elements, np.bool_)
             begin = [int(t.registers[first]) for first in at]
             places: list[Any] = [begin[0] + inside[0], begin[1] + inside[1], *begin[2:]]
@@ -119,7 +119,7 @@ class FetchSteps:
             for along, dim, stride in zip(places, box.dims, box.strides, strict=True):
                 source += along * stride
                 is_open &= (along >= 0) & (along < dim)
-            self._inside(t, given, source[is_open])
+            self._check_bounds(t, given, source[is_open])
             given.read += int(is_open.sum())
             given.read_places[source[is_open]] = True
             values = np.zeros(elements, memory.data.dtype)

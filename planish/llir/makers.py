@@ -84,11 +84,11 @@ class Makers:
             if missing:
                 stack += missing
                 continue
-            self._sums[register] = (self._made(maker) if inputs else None) or Sum(0, {register: 1})
+            self._sums[register] = (self._sum_of(maker) if inputs else None) or Sum(0, {register: 1})
             stack.pop()
         return self._sums[operand]
 
-    def _made(self, made: ir.Instruction | None) -> Sum | None:
+    def _sum_of(self, made: ir.Instruction | None) -> Sum | None:
         """What an instruction makes of sums; None if that is no sum."""
         if isinstance(made, ir.Convert):
             return self._known(made.operand) if _is_count(made.operand.dtype) else None

@@ -99,7 +99,9 @@ class LlirParser(Reader):
 
     def _kernel_name(self) -> str:
         if not self.next_line() or not self.take_word("kernel"):
-            self.fail("the text ends" if self.position >= len(self.text) else self.found(), "kernel <name>")
+            self.fail(
+                "the text ends" if self.position >= len(self.text) else self.what_is_here(), "kernel <name>"
+            )
         name = self.word("a kernel name")
         self.line_ends()
         return name

@@ -70,7 +70,7 @@ class _Staying:
     def __init__(self, program: ir.Program, counts: dict[HardwareIndex, int], stay: int, steps: int) -> None:
         self.counts, self.stay, self.steps = counts, stay, steps
         self.next = 1 + max(i.target.number for i in program.body if i.target is not None)
-        self.made: list[ir.Instruction] = []
+        self.body: list[ir.Instruction] = []
         boxes = program.boxes
         self.buffers = boxes[0].buffers
         self.rings = {
@@ -87,18 +87,18 @@ class _Staying:
     def compute(self, op: ir.Ops, *operands: ir.Operand | int) -> ir.Register:
         result = self.fresh(_KIND)
         given = tuple(ir.Immediate(x, _KIND) if isinstance(x, int) else x for x in operands)
-        self.made.append(ir.Compute(result, op, given))
+        self.body.append(ir.Compute(result, op, given))
         return result
 
     def part(self, body: Sequence[ir.Instruction]) -> list[ir.Instruction]:
         """What the fetcher runs, or what the others do: a loop over the tiles of the block."""
         specials = {i.result: i for i in body if isinstance(i, ir.Special)}
-        self.made = [i for i in specials.values() if i.is_thread]
+        self.body = [i for i in specials.values() if i.is_thread]
         block, tile, count = self.fresh(_KIND), self.fresh(_KIND), prod(self.counts.values())
-        self.made.append(ir.Special(block, HardwareIndex(IndexKind.GRID), ir.Immediate(self.stay, _KIND)))
+        self.body.append(ir.Special(block, HardwareIndex(IndexKind.GRID), ir.Immediate(self.stay, _KIND)))
         rounds = self.compute(ir.Ops.TRUNCDIV, self.compute(ir.Ops.SUB, count - 1, block), self.stay)
         rounds = self.compute(ir.Ops.ADD, rounds, 1)
-        self.made.append(ir.Loop(tile, rounds, 1))
+        self.body.append(ir.Loop(tile, rounds, 1))
         number = self.compute(ir.Ops.ADD, self.compute(ir.Ops.MUL, tile, self.stay), block)
         places: dict[HardwareIndex, ir.Register] = {}
         *others, slowest = self.counts
@@ -108,13 +108,13 @@ class _Staying:
         places[slowest] = number
         self.base = self.compute(ir.Ops.MUL, tile, self.steps)
         known = {result: places[i.index] for result, i in specials.items() if not i.is_thread}
-        self.inside(
+        self.walk_tile(
             [i.renamed(lambda r: known.get(r, r), lambda r: r) for i in body if not isinstance(i, ir.Special)]
         )
-        self.made.append(ir.EndLoop(tile, rounds))
-        return self.made
+        self.body.append(ir.EndLoop(tile, rounds))
+        return self.body
 
-    def inside(self, body: Sequence[ir.Instruction]) -> None:
+    def walk_tile(self, body: Sequence[ir.Instruction]) -> None:
         """One tile: steps of the ring go on from the last one."""
         last = max((k for k, i in enumerate(body) if isinstance(i, ir.Finish)), default=-1)
         lag = max((i.pending for i in body if isinstance(i, ir.Tile)), default=0)
@@ -123,7 +123,7 @@ class _Staying:
         while at < len(body):
             i = body[at]
             if at == results:
-                self.made.append(ir.Barrier())  # what was there of the last tile has been read
+                self.body.append(ir.Barrier())  # what was there of the last tile has been read
             if at + 1 < len(body) and _is_ring_loop(i, body[at + 1]):
                 end = next(
                     k
@@ -131,13 +131,13 @@ class _Staying:
                     if isinstance(body[k], ir.EndLoop) and body[k].registers[:1] == (i.target,)
                 )
                 self.ring(cast("ir.Loop", i), body[at + 1 : end])
-                self.made.append(body[end])
+                self.body.append(body[end])
                 at = end
             else:
-                self.made.append(i)
+                self.body.append(i)
             if at == last:
                 for step in range(self.steps - lag, self.steps):
-                    self.made.append(ir.Release(self.compute(ir.Ops.ADD, self.base, step), 0, self.buffers))
+                    self.body.append(ir.Release(self.compute(ir.Ops.ADD, self.base, step), 0, self.buffers))
             at += 1
 
     def is_result(self, i: ir.Instruction, body: Sequence[ir.Instruction]) -> bool:
@@ -154,7 +154,7 @@ class _Staying:
 
     def ring(self, header: ir.Loop, inside: Sequence[ir.Instruction]) -> None:
         """The loop over the steps of a tile: its number counts what is read, the step of all tiles together where it lies in the ring."""
-        self.made.append(header)
+        self.body.append(header)
         step = self.compute(ir.Ops.ADD, self.base, header.counter)
         place = (
             self.compute(ir.Ops.TRUNCMOD, step, self.buffers) if self.steps % self.buffers else header.counter
@@ -167,13 +167,13 @@ class _Staying:
                 and place is not header.counter
             ):
                 twins[i.result] = self.fresh(i.result.dtype)
-                self.made.append(i.renamed(lambda r: twins.get(r, r), lambda r: twins.get(r, r)))
+                self.body.append(i.renamed(lambda r: twins.get(r, r), lambda r: twins.get(r, r)))
             if isinstance(i, ir.Acquire | ir.AwaitBoxes | ir.CopyBox):
-                self.made.append(replace(i, step=step))
+                self.body.append(replace(i, step=step))
             elif isinstance(i, ir.Release):
                 before = self.compute(ir.Ops.ADD, self.base, i.step)
-                self.made.append(replace(i, step=before))
+                self.body.append(replace(i, step=before))
             elif isinstance(i, ir.Address) and i.base in self.rings:
-                self.made.append(i.renamed(lambda r: twins.get(r, r), lambda r: r))
+                self.body.append(i.renamed(lambda r: twins.get(r, r), lambda r: r))
             else:
-                self.made.append(i)
+                self.body.append(i)

@@ -107,7 +107,7 @@ class Decoder(FetchSteps):
         ahead = np.arange(dtype.lanes)
         return lambda pointer: pointer.place + ahead
 
-    def _inside(self, t: ThreadState, memory: MemoryImage, places: Any) -> None:
+    def _check_bounds(self, t: ThreadState, memory: MemoryImage, places: Any) -> None:
         if isinstance(places, int):
             if not 0 <= places < memory.data.size:
                 self.outside(t, memory, places)
@@ -136,7 +136,7 @@ class Decoder(FetchSteps):
                         t.registers[out] = t.registers[otherwise]
                         return
                     inside = places[holds]
-                    self._inside(t, memory, inside)
+                    self._check_bounds(t, memory, inside)
                     self._landed(t, memory, inside)
                     memory.read += inside.size
                     memory.read_places[inside] = True
@@ -144,7 +144,7 @@ class Decoder(FetchSteps):
                     result[holds] = arithmetic.load(memory.data[inside], dtype)
                     t.registers[out] = result
                     return
-            self._inside(t, memory, places)
+            self._check_bounds(t, memory, places)
             if memory.in_flight is not None:
                 self._landed(t, memory, places)
             memory.read += lanes
@@ -174,7 +174,7 @@ class Decoder(FetchSteps):
                     return
                 if not holds.all():
                     places, stored = places[holds], stored[holds]
-            self._inside(t, memory, places)
+            self._check_bounds(t, memory, places)
             memory.written += 1 if isinstance(places, int) else places.size
             memory.written_places[places] = True
             memory.data[places] = stored
@@ -194,11 +194,11 @@ class Decoder(FetchSteps):
         def step(t: ThreadState) -> None:
             t.waiting = position
             memory, place = t.registers[address]
-            self._inside(t, memory, place + ahead)
+            self._check_bounds(t, memory, place + ahead)
             values = zeros
             if gate is None or t.registers[gate]:
                 given, first = t.registers[source]
-                self._inside(t, given, first + ahead)
+                self._check_bounds(t, given, first + ahead)
                 given.read += i.count
                 given.read_places[first + ahead] = True
                 values = given.data[first + ahead]

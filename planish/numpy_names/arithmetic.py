@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import math
 
+import numpy as np
+
 from planish import dtypes
 from planish.errors import DTypeError, ShapeError
 from planish.frontend.control import while_loop
@@ -174,8 +176,6 @@ def isrealobj(x: object, /) -> bool:
 
 def isscalar(x: object, /) -> bool:
     """Whether it is a number (or text), not an array of one."""
-    import numpy as np
-
     return not isinstance(x, Tensor) and builtins.bool(np.isscalar(x))
 
 

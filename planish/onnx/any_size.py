@@ -90,7 +90,7 @@ class AnySize:
         if key not in self._tapes:
             with self.model.lock:
                 if key not in self._tapes:
-                    self._tapes[key] = self.model.kept("bounds", key) or self._made(given, dims, key)
+                    self._tapes[key] = self.model.kept("bounds", key) or self._tape_of(given, dims, key)
         tape = self._tapes[key]
         if tape is None and self._dims(given) != dims:
             return self.program(given, signature)
@@ -210,7 +210,7 @@ class AnySize:
         low = self._least.get(name, 2)
         return Dim.named(name, -(-low // step), self._bound(name, size) // step) * step
 
-    def _made(self, given: Mapping[str, Any], dims: Dims, key: object) -> Tape | None:
+    def _tape_of(self, given: Mapping[str, Any], dims: Dims, key: object) -> Tape | None:
         from planish.onnx import importing
 
         if not all(isinstance(v, np.ndarray) and on_device(v.dtype) for v in given.values()):

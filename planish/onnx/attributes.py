@@ -19,7 +19,7 @@ class Attributes:
     """What a node says besides its inputs."""
 
     def __init__(self, node: NodeProto, outer: Attributes | None = None, folder: str | None = None) -> None:
-        self._found: dict[str, Any] = {}
+        self._values: dict[str, Any] = {}
         self._read = set(_HINTS)
         self.memory: dict[str, Any] = {}
         """What a handler has made of them, for the next call."""
@@ -27,28 +27,28 @@ class Attributes:
         for attribute in node.attribute:
             if attribute.ref_attr_name:
                 # inside a function: the attribute of the call, if it has one
-                if outer is not None and attribute.ref_attr_name in outer._found:
-                    self._found[attribute.name] = outer._found[attribute.ref_attr_name]
+                if outer is not None and attribute.ref_attr_name in outer._values:
+                    self._values[attribute.name] = outer._values[attribute.ref_attr_name]
                     outer._read.add(attribute.ref_attr_name)
                 continue
-            self._found[attribute.name] = _value(attribute, folder)
+            self._values[attribute.name] = _value(attribute, folder)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._found
+        return name in self._values
 
     def get(self, name: str, default: Any = None) -> Any:
         """Its value as ONNX has it: int, float, str, array, graph, or a list of those."""
         self._read.add(name)
-        return self._found.get(name, default)
+        return self._values.get(name, default)
 
     @property
     def given(self) -> dict[str, Any]:
         """All of them; nothing counts as read."""
-        return dict(self._found)
+        return dict(self._values)
 
     def require(self, name: str) -> Any:
         """A value that must be there."""
-        if name not in self._found:
+        if name not in self._values:
             raise PlanishError(
                 f"node {self.node.name!r} ({self.node.op_type}) has no attribute {name!r}",
                 op=self.node.op_type,
@@ -57,8 +57,8 @@ class Attributes:
 
     def default(self, name: str, value: Any) -> None:
         """What an attribute is if the node does not have it; nobody has to ask for that."""
-        if name not in self._found:
-            self._found[name] = value
+        if name not in self._values:
+            self._values[name] = value
             self._read.add(name)
 
     def said(self) -> NodeProto:
@@ -69,15 +69,15 @@ class Attributes:
         node.CopyFrom(self.node)
         del node.attribute[:]
         node.attribute.extend(
-            _attribute(attribute.name, self._found[attribute.name]) if attribute.ref_attr_name else attribute
+            _attribute(attribute.name, self._values[attribute.name]) if attribute.ref_attr_name else attribute
             for attribute in self.node.attribute
-            if attribute.name in self._found
+            if attribute.name in self._values
         )
         return node
 
     def unread(self) -> list[str]:
         """Attributes that nobody asked for."""
-        return sorted(set(self._found) - self._read)
+        return sorted(set(self._values) - self._read)
 
 
 def _attribute(name: str, value: Any) -> AttributeProto:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto
 
 from planish.errors import InternalError
+from planish.onnx import registry
 
 if TYPE_CHECKING:
     from planish.onnx.attributes import Attributes
@@ -34,13 +35,13 @@ class HostCall:
         self._attributes = attributes
         self._inputs = len(node.input)
         self._names = [node.input[place] for place in self.places]
-        self._found: tuple[NodeSite, OpForm] | None = None
+        self._called: tuple[NodeSite, OpForm] | None = None
 
     def __call__(self, *arrays: Array) -> list[Array]:
         """What the op makes of them."""
-        if self._found is None:
-            self._found = self._find()
-        at, entry = self._found
+        if self._called is None:
+            self._called = self._find()
+        at, entry = self._called
         values: list[Array | None] = [None] * self._inputs
         names = at.scope.names
         for place, name, array in zip(self.places, self._names, arrays, strict=True):
@@ -49,7 +50,6 @@ class HostCall:
 
     def _find(self) -> tuple[NodeSite, OpForm]:
         """What calls it: looked for once."""
-        from planish.onnx import registry
         from planish.onnx.importing import site_of
 
         entry = registry.find(self.node.domain, self.node.op_type, self.version)

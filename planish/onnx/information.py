@@ -107,7 +107,7 @@ def checked(info: PortInfo, value: Any, sizes: DimSizes) -> Any:
         return None
     if isinstance(value, list) and info.kind == "sequence":
         return [np.asarray(item) if item is not None else None for item in value]
-    array: Any = value if isinstance(value, np.ndarray | DeviceArray) else _made(info, value)
+    array: Any = value if isinstance(value, np.ndarray | DeviceArray) else _as_array(info, value)
     if array.dtype.kind in "US":
         array = array.astype(object)
     if isinstance(array, np.ndarray) and not array.dtype.isnative:
@@ -140,7 +140,7 @@ def checked(info: PortInfo, value: Any, sizes: DimSizes) -> Any:
     return array
 
 
-def _made(info: PortInfo, value: Any) -> Array:
+def _as_array(info: PortInfo, value: Any) -> Array:
     """An array of what is none: lists and numbers get the dtype of the input."""
     plain = isinstance(value, list | tuple | int | float) and info.dtype not in ("string", "unknown")
     try:

@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
+from planish import dtypes
 from planish.compiler import compilation_cache, plan_json
 from planish.compiler.arguments import Arguments
 from planish.compiler.compilation_cache import disk_cache, key_of
+from planish.errors import PlanishError
 from planish.onnx.host_call import HostCall
 from planish.onnx.tape import Call, End, Tape, TapeStep
 from planish.onnx.weight_layouts import AS_IT_IS, WeightLayouts
@@ -69,7 +71,7 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class KeptTape:
     """A tape that was kept, and the functions that it calls, by the ids of their calls."""
 
     tape: Tape
@@ -216,9 +218,6 @@ class _TapeWriter:
 
 
 def _dtype(array: Any) -> Any:
-    from planish import dtypes
-    from planish.errors import PlanishError
-
     if not isinstance(array, np.ndarray):
         raise Unkept
     try:
@@ -251,7 +250,7 @@ def _read_size(told: Any) -> Hashable:
     return str(name), int(low), int(high)
 
 
-def load(where: str, initial: Mapping[str, Array], layouts: WeightLayouts) -> Found | None:
+def load(where: str, initial: Mapping[str, Array], layouts: WeightLayouts) -> KeptTape | None:
     """A tape that was kept; None if there is none, or a part of it is gone."""
     raw = disk_cache().get(where)
     if raw is None:
@@ -270,7 +269,7 @@ def load(where: str, initial: Mapping[str, Array], layouts: WeightLayouts) -> Fo
                 return None
             functions[id(call)] = function
             calls.append(call)
-        return Found(_TapeReader(nodes, calls, _arrays(values, initial, layouts)).tape(first), functions)
+        return KeptTape(_TapeReader(nodes, calls, _arrays(values, initial, layouts)).tape(first), functions)
     except (plan_json.Malformed, ValueError, KeyError, IndexError, TypeError):
         return None  # an entry of another make: the model is imported again
 

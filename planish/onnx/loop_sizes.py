@@ -34,21 +34,21 @@ class LoopBody:
     def __init__(self, body: GraphProto, carried: Sequence[Any], outer: Callable[[str], Any]) -> None:
         self.number, self.flag, *self.names = [each.name for each in body.input]
         self.outputs = [each.name for each in body.output]
-        self.made: dict[str, NodeProto] = {name: node for node in body.node for name in node.output}
+        self.makers: dict[str, NodeProto] = {name: node for node in body.node for name in node.output}
         self.constants = {each.name: numpy_helper.to_array(each) for each in body.initializer}
         self.carried = dict(zip(self.names, carried, strict=True))
         self.outer = outer
 
     def origin(self, name: str) -> str:
         """The name that a name repeats."""
-        while name in self.made and self.made[name].op_type == "Identity":
-            name = self.made[name].input[0]
+        while name in self.makers and self.makers[name].op_type == "Identity":
+            name = self.makers[name].input[0]
         return name
 
     def number_of(self, name: str) -> str:
         """The whole number that a name repeats, maybe as a float: what is compared stays the same."""
-        while (before := self.origin(name)) in self.made and self.made[before].op_type == "Cast":
-            name = self.made[before].input[0]
+        while (before := self.origin(name)) in self.makers and self.makers[before].op_type == "Cast":
+            name = self.makers[before].input[0]
         return before
 
     def next(self, name: str) -> str:
@@ -64,7 +64,7 @@ class LoopBody:
             return None
         if name in self.constants:
             return self.constants[name]
-        node = self.made.get(name)
+        node = self.makers.get(name)
         if node is None:
             return self.outer(name)
         held = next((each.t for each in node.attribute if each.name == "value"), None)
@@ -78,7 +78,7 @@ class LoopBody:
 
     def counter(self, name: str) -> Any:
         """Where a counter begins that is one more in every step, of which a name is the next value; None if it is no such."""
-        node = self.made.get(self.number_of(name))
+        node = self.makers.get(self.number_of(name))
         if node is None or node.op_type != "Add":
             return None
         for one, other in (node.input, node.input[::-1]):
@@ -107,7 +107,7 @@ def named_steps(
     if most is not None:
         found = _size(named(most)) if inside.goes_on() else None
     else:
-        test = inside.made.get(inside.origin(inside.outputs[0]))
+        test = inside.makers.get(inside.origin(inside.outputs[0]))
         if test is None or test.op_type not in ("Less", "Greater"):
             return None
         below, limit = test.input if test.op_type == "Less" else test.input[::-1]

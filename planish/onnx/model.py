@@ -30,6 +30,7 @@ from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import kept_tapes, wire
 from planish.onnx.any_size import AnySize
 from planish.onnx.checking import domain_of
+from planish.onnx.gpu_calls import on_gpu
 from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
 from planish.onnx.lengths import Lengths
 from planish.onnx.maps import take_map_inputs, take_maps, zipped
@@ -102,7 +103,7 @@ class Model:
         self._right: dict[tuple[object, ...], tuple[str, ...]] = {}
         """The order of inputs whose dtypes and shapes were found right."""
         self._compiled: dict[str, Call] = {}
-        self._made: dict[int, kept_tapes.Signature] = {}
+        self._signatures: dict[int, kept_tapes.Signature] = {}
         """The functions that were compiled, by the ids of their calls."""
         self.prepared = Prepared()
         """Work on weights that was done already."""
@@ -118,11 +119,9 @@ class Model:
 
     def to_device(self, device: str) -> None:
         """From now on it runs there: `cpu`, or a GPU such as `cuda:0`."""
-        from planish.onnx.gpu_calls import on_gpu
-
         with self.lock:
             self.make = compile if device == "cpu" else on_gpu(device)
-            for known in (self._tapes, self._compiled, self._made):
+            for known in (self._tapes, self._compiled, self._signatures):
                 known.clear()
             self.prepared = Prepared()
             self.prepared.packed = device != "cpu"
@@ -221,7 +220,7 @@ class Model:
             self.compilations += 1
             call = self._compiled[text] = self.make(function)
             if self.make is compile:
-                self._made[id(call)] = kept_tapes.Signature.of(function, text)
+                self._signatures[id(call)] = kept_tapes.Signature.of(function, text)
         return call
 
     # -- what earlier processes have found out -----------------------------------------------------------------------
@@ -235,13 +234,13 @@ class Model:
         if found is None:
             return None
         self.compilations += len(found.functions)
-        self._made |= found.functions
+        self._signatures |= found.functions
         return found.tape
 
     def keep(self, *said: object, tape: Tape) -> None:
         if self._digest is not None and self.make is compile and tape.first:
             where = kept_tapes.key_for(self._digest, self.dims, said)
-            kept_tapes.save(where, tape, self._made, self.initial, self.prepared.layouts)
+            kept_tapes.save(where, tape, self._signatures, self.initial, self.prepared.layouts)
 
     @cached_property
     def _digest(self) -> str | None:

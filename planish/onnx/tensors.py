@@ -76,7 +76,7 @@ def _from_bytes(tensor: TensorProto, dims: tuple[int, ...], raw: _Buffer) -> Arr
 
 def _external(tensor: TensorProto, dims: tuple[int, ...], folder: str | None) -> Array:
     told = {entry.key: entry.value for entry in tensor.external_data}
-    path = inside(folder, told.get("location", ""), tensor.name)
+    path = file_in_folder(folder, told.get("location", ""), tensor.name)
     size = path.stat().st_size
     offset = int(told.get("offset", 0))
     length = int(told.get("length", size - offset))
@@ -92,7 +92,7 @@ def _external(tensor: TensorProto, dims: tuple[int, ...], folder: str | None) ->
     return _from_bytes(tensor, dims, memoryview(mapped)[offset - begin :])
 
 
-def inside(folder: str | None, location: str, name: str) -> Path:
+def file_in_folder(folder: str | None, location: str, name: str) -> Path:
     """A file in the model's folder: no path out of it, and no link that leads out of it."""
     if folder is None:
         raise PlanishError(
@@ -148,4 +148,4 @@ def letters_of(name: str) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
 
 
-__all__ = ["Array", "dense", "inside", "letters_of", "on_device", "to_array"]
+__all__ = ["Array", "dense", "file_in_folder", "letters_of", "on_device", "to_array"]

@@ -22,17 +22,17 @@ class WeightLayouts:
     """The weights of a model in other layouts, each made once."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[int, str], Array] = {}
+        self._arrays: dict[tuple[int, str], Array] = {}
         self._sources: dict[int, tuple[Array, str]] = {}
         self._parts: dict[tuple[Any, ...], Array] = {}
 
     def of(self, source: Array, layout: str) -> Array:
         """A weight in a layout."""
         key = id(source), layout
-        if key not in self._made:
-            array = self._made[key] = laid_out(source, layout)
+        if key not in self._arrays:
+            array = self._arrays[key] = laid_out(source, layout)
             self._sources[id(array)] = source, layout
-        return self._made[key]
+        return self._arrays[key]
 
     def part(self, view: Array) -> Array:
         """A part of a weight: the same array whoever asks."""

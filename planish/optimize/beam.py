@@ -124,11 +124,11 @@ class Beam(Generic[C]):
     """The vector registers that compiled code wants."""
     progress: Callable[[Progress], None] | None = None
     clock: Callable[[], float] = time.monotonic
-    found: Search = field(default_factory=Search)
+    result: Search = field(default_factory=Search)
     _times: dict[UOp, float] = field(default_factory=dict)
     _seen: set[UOp] = field(default_factory=set)
     _expanded: set[UOp] = field(default_factory=set)
-    _made: set[C] = field(default_factory=set)
+    _codes: set[C] = field(default_factory=set)
     """The code that was measured: different schedules may become the same."""
     _alike: Counter[tuple[int, ...]] = field(default_factory=Counter)
     """How many schedules were measured that the model cannot tell apart."""
@@ -143,7 +143,7 @@ class Beam(Generic[C]):
     def search(self, heuristic: Sequence[Action], others: Iterable[Sequence[Action]] = ()) -> Search:
         """Look for something better than the heuristic's schedule; `others` are schedules that are worth a try."""
         self._started = self.clock()
-        found = self.found
+        found = self.result
         first = self._replay(tuple(heuristic))
         empty = self._replay(())
         if first is None or empty is None:
@@ -188,13 +188,13 @@ class Beam(Generic[C]):
         return self._state(actions, sink)
 
     def _state(self, actions: Schedule, sink: UOp) -> _Visited:
-        self.found.considered += 1
+        self.result.considered += 1
         return _Visited(actions, sink, estimate(sink, self.target, threads=self.cores))
 
     def _try(self, sink: UOp, action: Action, before: Schedule) -> UOp | None:
         after = self.attempt(sink, action, before)
         if isinstance(after, str):
-            self.found.refusals[reason_of(after)] += 1
+            self.result.refusals[reason_of(after)] += 1
             return None
         return after
 
@@ -204,10 +204,10 @@ class Beam(Generic[C]):
         for action in candidates(state.sink, self.target):
             reason = obstacle(axes, action)
             if reason is not None:
-                self.found.refusals[reason] += 1
+                self.result.refusals[reason] += 1
                 continue
             if isinstance(action, TensorCore) and state.actions:
-                self.found.refusals["tensor_core: comes first"] += 1
+                self.result.refusals["tensor_core: comes first"] += 1
                 continue
             after = self._try(state.sink, action, state.actions)
             if after is not None and after is not state.sink:
@@ -269,7 +269,7 @@ class Beam(Generic[C]):
             return False
         self._seen.add(sink)
         if overfull(sink, self.target):
-            self.found.refusals["more than registers or shared memory could hold"] += 1
+            self.result.refusals["more than registers or shared memory could hold"] += 1
             return False
         return True
 
@@ -277,7 +277,7 @@ class Beam(Generic[C]):
         """Whether the model expects it to be so much slower than the first that it is not measured."""
         if state.expected.cycles <= _PROMISING * first.expected.cycles:
             return False
-        self.found.refusals["the model expects it to be much slower"] += 1
+        self.result.refusals["the model expects it to be much slower"] += 1
         return True
 
     def _relatives(self) -> list[_Visited]:
@@ -346,9 +346,9 @@ class Beam(Generic[C]):
         ordered = [(0, state.guess, state) for state in self._aside]
         for state in fresh:
             if state.expected.pieces < self._pieces:
-                self.found.refusals["fewer pieces than there are cores"] += 1
+                self.result.refusals["fewer pieces than there are cores"] += 1
             elif state.guess > most:
-                self.found.refusals["the model expects it to be much slower"] += 1
+                self.result.refusals["the model expects it to be much slower"] += 1
             else:
                 ordered.append((counted[state.move] // 2, state.guess, state))
                 counted[state.move] += 1
@@ -358,7 +358,7 @@ class Beam(Generic[C]):
             signature = _signature(state.expected)
             alike = self._alike[signature] >= self._most_alike
             if alike:
-                self.found.refusals["the model sees no difference to what was measured"] += 1
+                self.result.refusals["the model sees no difference to what was measured"] += 1
             if alike or len(chosen) == _PER_STATE * self.width:
                 self._aside.append(state)
                 continue
@@ -386,10 +386,10 @@ class Beam(Generic[C]):
                 except PlanishError as error:
                     self._note(state, Measured(Outcome.FAILED, detail=str(error).partition("\n")[0]))
                     continue
-                if made in self._made:
-                    self.found.refusals["its code is that of another"] += 1
+                if made in self._codes:
+                    self.result.refusals["its code is that of another"] += 1
                 elif not self._spills(state, made):
-                    self._made.add(made)
+                    self._codes.add(made)
                     ready.append((state, made))
             results = self.measure([each for _, each in ready], self._fastest())
             for (state, _), measured in zip(ready, results, strict=True):
@@ -413,17 +413,17 @@ class Beam(Generic[C]):
         told = estimate(state.sink, self.target, threads=self.cores, pressure=self.target.registers + more)
         if told.cycles <= _PROMISING * self._best_expected:
             return False
-        self.found.refusals["its code spills too many registers"] += 1
+        self.result.refusals["its code spills too many registers"] += 1
         return True
 
     def _note(self, state: _Visited, measured: Measured) -> None:
         self._seen.add(state.sink)
-        self.found.trials.append(Attempted(state.actions, measured, state.expected.cycles))
+        self.result.trials.append(Attempted(state.actions, measured, state.expected.cycles))
         right = measured.outcome is Outcome.RIGHT
         self._times[state.sink] = measured.seconds if right else float("inf")
 
     def _measured_states(self) -> list[_Visited]:
-        right = [trial.actions for trial in self.found.trials if trial.measured.outcome is Outcome.RIGHT]
+        right = [trial.actions for trial in self.result.trials if trial.measured.outcome is Outcome.RIGHT]
         return [state for actions in right if (state := self._replay(actions)) is not None]
 
     def _fastest(self) -> float:
@@ -436,7 +436,7 @@ class Beam(Generic[C]):
 
     def _decide(self, first: _Visited, kept: Sequence[_Visited]) -> None:
         """Let the fastest and the heuristic's run in turn: the answer is what is ahead in most rounds, by more than noise."""
-        found = self.found
+        found = self.result
         rivals = [state for state in kept if state.sink is not first.sink][:_FINALISTS]
         rivals = [state for state in rivals if self._times[state.sink] < found.baseline * (1 - GAIN)]
         if not rivals:
@@ -459,7 +459,7 @@ class Beam(Generic[C]):
 
     def _tell(self) -> None:
         if self.progress is not None:
-            found = self.found
+            found = self.result
             self.progress(
                 Progress(
                     found.rounds, len(found.trials), found.considered, self._fastest(), found.baseline,

@@ -94,7 +94,7 @@ def broadcast_axis(view: Nest, lanes: UOp, reductions: Sequence[UOp]) -> UOp | N
     for axis in reversed(view.outputs):
         if axis is lanes or not size_of(axis) or not all(axis in r.ranges for r in reductions):
             continue
-        if any(axis not in place.ranges for r in reductions for place in view.inside(r)):
+        if any(axis not in place.ranges for r in reductions for place in view.reads_of(r)):
             return axis
     return None
 
@@ -133,7 +133,7 @@ def find_product(view: Nest, target: Target, *, gathered: bool = False) -> Matri
     (total,), places = view.reductions, view.writes
     if total.arg is not Ops.ADD or len(total.src) != 2 or total.src[1].op is not Ops.RANGE:
         return None
-    along, reads = total.src[1], view.inside(total)
+    along, reads = total.src[1], view.reads_of(total)
     columns = next((r for r in reversed(view.outputs) if all(view.stride(p, r) == 1 for p in places)), None)
     if columns is None or len(reads) != 2 or kind_of(along) is not AxisType.REDUCE:
         return None
@@ -306,7 +306,7 @@ def _part(view: Nest, product: MatrixProduct, part: str) -> MatrixProduct:
 
     rows, columns, along = map(own, (product.rows, product.columns, product.along))
     (total,) = (node for node in view.reductions if along in node.src[1:])
-    left, right = sorted(view.inside(total), key=lambda place: columns in place.ranges)
+    left, right = sorted(view.reads_of(total), key=lambda place: columns in place.ranges)
     return replace(product, rows=rows, columns=columns, along=along, left=left, right=right)
 
 

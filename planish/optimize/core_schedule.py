@@ -133,7 +133,7 @@ class CoreSchedule(ABC):
         """Do something to the innermost loop that is left of an axis."""
         return self.draft.take(kind, axis, amount, reason, inner=True)
 
-    def inside(self) -> list[UOp]:
+    def innermost(self) -> list[UOp]:
         """The innermost loops over rows and columns, outermost first."""
         found = [loop for axis in (self.m, self.n) if (loop := self.draft.innermost(axis)) is not None]
         return sorted(found, key=lambda r: r.order)

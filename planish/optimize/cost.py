@@ -121,7 +121,7 @@ class _Model:
     def __init__(self, nest: Nest, target: Target) -> None:
         self.nest = nest
         self.target = target
-        self.inside: dict[UOp | None, int] = {}
+        self.touched: dict[UOp | None, int] = {}
         self.across = {r for access in nest.accesses for r in access.lanes if access.steps.get(r) == 1}
         """Lanes that are neighbours in some memory: those that vectors lie along."""
         self.bodies: dict[tuple[UOp, ...], Body] = {}
@@ -350,7 +350,7 @@ class _Model:
         total = 0
         for access in self.nest.accesses:
             loops = access.loops
-            first = next((n for n, r in enumerate(loops) if self._inside(r) <= size), len(loops))
+            first = next((n for n, r in enumerate(loops) if self._touched_once(r) <= size), len(loops))
             if size == self.target.caches[0] and access.collides(size // PAGE):
                 first = len(loops)  # nothing of it is there any more in the next iteration
             fetched = access.footprint((*loops[first:], *access.lanes)) * count(loops[:first])
@@ -358,10 +358,10 @@ class _Model:
             total += fetched * (2 if access.is_store and not access.nontemporal else 1)
         return total
 
-    def _inside(self, loop: UOp | None) -> int:
-        found = self.inside.get(loop)
+    def _touched_once(self, loop: UOp | None) -> int:
+        found = self.touched.get(loop)
         if found is None:
-            found = self.inside[loop] = self._touched(loop)
+            found = self.touched[loop] = self._touched(loop)
         return found
 
     def _touched(self, loop: UOp | None) -> int:
@@ -384,7 +384,7 @@ class _Model:
 
     def _memory(self, moved: tuple[int, ...]) -> dict[str, float]:
         """Cycles for the bytes between levels. What fits into a cache as a whole is still there from the last call."""
-        whole = self._inside(None)
+        whole = self._touched_once(None)
         names = [f"L{number}" for number in range(2, len(moved) + 1)] + ["memory"]
         rates = self.target.bytes_per_cycle
         found = {}

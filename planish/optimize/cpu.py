@@ -75,7 +75,7 @@ class _LaneChoice(NamedTuple):
         if self.outputs:
             return vector_axes(nest, every=True) != list(vectors)
         if not self.columns:
-            return any(columns_of(nest, axis, _inside(nest, axis)) for axis in vectors)
+            return any(columns_of(nest, axis, _reductions_of(nest, axis)) for axis in vectors)
         if not self.squares:
             return any(contiguous_elsewhere(nest, axis) is not None for axis in _free(nest, vectors))
         return True
@@ -92,14 +92,14 @@ _WAYS: Final = (
 )
 
 
-def _inside(nest: Nest, axis: UOp) -> list[UOp]:
+def _reductions_of(nest: Nest, axis: UOp) -> list[UOp]:
     """The reductions that are made for each element of an axis."""
     return [r for r in nest.reductions if axis in r.ranges]
 
 
 def _free(nest: Nest, vectors: Sequence[UOp]) -> list[UOp]:
     """Those along which nothing is reduced or scanned."""
-    return [axis for axis in vectors if not _inside(nest, axis) and not nest.scans]
+    return [axis for axis in vectors if not _reductions_of(nest, axis) and not nest.scans]
 
 
 def axis_by_axis(draft: Draft, nest: Nest) -> Iterator[Candidate]:
@@ -121,7 +121,7 @@ def _in_lanes(draft: Draft, nest: Nest, way: _LaneChoice) -> bool:
         and (way.padded or not fills_none(draft.target, nest, axis))
     ]
     for axis in vectors:
-        if inner := _inside(nest, axis):
+        if inner := _reductions_of(nest, axis):
             if not (way.columns and reduce_in_columns(draft, nest, axis, inner)):
                 contract(draft, nest, axis, inner)
         elif way.together and (rows := following_rows(draft.target, nest, axis)) is not None:

@@ -75,10 +75,10 @@ class _Vectors(CoreSchedule):
             return False
         self.share(pieces)
         blocked = self.block(shape)
-        inside = self.inside()
+        inside = self.innermost()
         if len(inside) == 2 and inside[0] is self.draft.innermost(self.m):
             self.draft.swap(inside[0], inside[1], "all rows read a panel")
-            inside = self.inside()
+            inside = self.innermost()
         panel = "a panel of pairs that all rows read"
         if len(inside) == 2 and not blocked and not self.batches and self.rows_stay():
             return self.stage(inside[0], None, (panel, "rows, converted once for all panels"))

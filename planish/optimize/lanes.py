@@ -78,7 +78,7 @@ def vector_axes(view: Nest, *, every: bool = False) -> list[UOp]:
 def _prefers_reduction(view: Nest, axis: UOp) -> bool:
     """Whether reads jump along an output axis but run along a reduced one."""
     for reduction in view.reductions:
-        reads = [place for place in view.inside(reduction) if axis in place.ranges]
+        reads = [place for place in view.reads_of(reduction) if axis in place.ranges]
         steps = {view.stride(place, axis) for place in reads}
         if steps == {1}:
             continue
@@ -93,7 +93,7 @@ def contiguous_reduced(view: Nest, reduction: UOp) -> UOp | None:
     for axis in reversed(reduction.src[1:]):
         if axis.op is not Ops.RANGE or kind_of(axis) is not AxisType.REDUCE:
             continue
-        steps = {view.stride(place, axis) for place in view.inside(reduction)}
+        steps = {view.stride(place, axis) for place in view.reads_of(reduction)}
         if 1 in steps and steps <= {0, 1}:
             return axis
     return None
@@ -274,7 +274,7 @@ def reduce_in_columns(draft: Draft, view: Nest, axis: UOp, reductions: Sequence[
         return False
     lanes = lanes_along(draft.target, view, axis)
     take_lanes(draft, axis, Upcast, lanes, _COLUMNS, least=1)
-    alone = len(view.writes) == 1 and set(view.inside(reductions[0])) == set(view.reads)
+    alone = len(view.writes) == 1 and set(view.reads_of(reductions[0])) == set(view.reads)
     if alone and len(view.outputs) == 1 and draft.left(axis) > 1:
         _by_rows(draft, axis, rows[0])
     return True
@@ -285,7 +285,7 @@ def columns_of(view: Nest, axis: UOp, reductions: Sequence[UOp]) -> list[UOp]:
     if view.rows or len(view.reductions) != 1 or list(reductions) != view.reductions:
         return []
     (reduction,) = reductions
-    reads = view.inside(reduction)
+    reads = view.reads_of(reduction)
     along = [r for r in reduction.src[1:] if r.op is Ops.RANGE and kind_of(r) is AxisType.REDUCE]
     if len(along) != len(reduction.src) - 1 or any(axis in r.src[0].ranges for r in along):
         return []

@@ -64,7 +64,7 @@ def summed_square(nest: Nest, reduction: UOp) -> tuple[UOp, UOp] | None:
     """
     reduced = [r for r in reduction.src[1:] if r.op is Ops.RANGE and kind_of(r) is AxisType.REDUCE]
     written = [r for r in nest.outputs if all(nest.stride(place, r) == 1 for place in nest.writes)]
-    reads = nest.inside(reduction)
+    reads = nest.reads_of(reduction)
     for lanes in (*reversed(written), *sorted(reduced, key=lambda r: r.order, reverse=True)):
         for other in reduced:
             if other is lanes or not all({lanes, other} <= place.ranges for place in reads):

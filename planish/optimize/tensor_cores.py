@@ -154,11 +154,11 @@ class _TileRegisters(CoreSchedule):
         if 1 < block < rows:
             reason = "a block of rows stays in the second cache"
             self.do(Split, self.m, block, reason)
-        outer, inner = self.inside()
+        outer, inner = self.innermost()
         if outer is self.draft.innermost(self.m):
             self.draft.swap(outer, inner, "a panel of the right operand serves all rows of a block")
 
     def feed(self) -> bool:
         """Both operands, where the outer of both loops runs: what does not depend on it is copied further out."""
-        at, why = next(iter(self.inside()), None), "in tiles, as the core reads them"
+        at, why = next(iter(self.innermost()), None), "in tiles, as the core reads them"
         return self.stage(at, at, (why, why))

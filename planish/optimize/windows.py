@@ -58,7 +58,7 @@ def window_of(view: Nest) -> Window | None:
     if len(view.reductions) != 1 or place is None or view.rows:
         return None
     (reduction,) = view.reductions
-    reads = view.inside(reduction)
+    reads = view.reads_of(reduction)
     reduced = tuple(r for r in reduction.src[1:] if r.op is Ops.RANGE)
     outputs = [r for r in view.outputs if r in reduction.ranges]
     if (
@@ -93,7 +93,7 @@ def sums_of(view: Nest, target: Target) -> list[Window]:
     if len(view.reductions) != 1 or place is None or view.rows:
         return []
     (reduction,) = view.reductions
-    reads, reduced = view.inside(reduction), reduction.src[1:]
+    reads, reduced = view.reads_of(reduction), reduction.src[1:]
     if len(reads) != 2 or any(p.src[0].op is not Ops.DEFINE_GLOBAL for p in reads):
         return []
     if any(r.op is not Ops.RANGE or not view.stride(p, r) for r in reduced for p in reads):

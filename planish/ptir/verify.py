@@ -125,7 +125,7 @@ class _FunctionVerifier:
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.found: list[BrokenInvariant] = []
+        self.broken: list[BrokenInvariant] = []
         self.about: Inst | None = None
         """The instruction that problems are found with."""
         self.visible: set[Value] = set()
@@ -143,7 +143,7 @@ class _FunctionVerifier:
         """Types looked at already."""
 
     def add(self, rule: str, message: str) -> None:
-        self.found.append(BrokenInvariant(rule, message, self.function, self.about))
+        self.broken.append(BrokenInvariant(rule, message, self.function, self.about))
 
     def run(self) -> list[BrokenInvariant]:
         stack = [self.enter(self.function.body, None)]
@@ -170,7 +170,7 @@ class _FunctionVerifier:
                 scope.current = inst
                 scope.next_region = 0
         self.check_uses()
-        return self.found
+        return self.broken
 
     # --- regions ---
 
@@ -299,7 +299,7 @@ class _FunctionVerifier:
     def check_shape(self, inst: Inst) -> bool:
         """Numbers of operands, regions and results."""
         op = inst.op
-        before = len(self.found)
+        before = len(self.broken)
         count = len(inst.operands)
         if count < op.min_operands or (op.max_operands is not None and count > op.max_operands):
             self.add("arity", f"{op.name} takes {arity_text(op)}, not {count}")
@@ -307,7 +307,7 @@ class _FunctionVerifier:
             self.add("arity", f"{op.name} takes {op.num_regions} regions, not {len(inst.regions)}")
         if op.num_results is not None and len(inst.results) != op.num_results:
             self.add("arity", f"{op.name} gives {op.num_results} results, not {len(inst.results)}")
-        return len(self.found) == before
+        return len(self.broken) == before
 
     def check_attributes(self, inst: Inst) -> bool:
         kind = inst.op.attrs_type

@@ -74,7 +74,7 @@ class Fusion:
         """Those of them that are sums or scans: what runs over loops of its own."""
         self.waiting: list[tuple[int, UOp]] = []
         self.recipes: dict[Key, Recipe] = {}
-        self.made: dict[Key, UOp] = {}
+        self.values: dict[Key, UOp] = {}
         self.needs: dict[UOp, Reason] = {}
         """Tensors that have to be in memory before this kernel can be, and why."""
         self.elsewhere: set[UOp] = set()
@@ -478,16 +478,17 @@ class Fusion:
             for place in self.asked[node]:
                 key = Key(node, place)
                 needs, make = self.recipes[key]
-                self.made[key] = make([self.made[need] for need in needs])
+                self.values[key] = make([self.values[need] for need in needs])
 
     def value(self, node: UOp, place: ElementPlace | None = None) -> UOp:
         """The element of a result."""
-        return self.made[Key(node, self.whole(node) if place is None else place)]
+        return self.values[Key(node, self.whole(node) if place is None else place)]
 
     def known(self, sink: UOp) -> UOp:
         """The graph with the values of indices where nodes stood for them."""
         values = {
-            stand_in: simplify(self.made[key].cast(stand_in.dtype)) for stand_in, key in self.unknown.items()
+            stand_in: simplify(self.values[key].cast(stand_in.dtype))
+            for stand_in, key in self.unknown.items()
         }
         while any(node in values for node in sink.toposort()):
             sink = substitute(sink, values)

@@ -22,7 +22,7 @@ from planish.schedule.elements import COMPUTED, InMemory, element
 from planish.schedule.fusion import Fusion
 from planish.schedule.graph import THROUGH, TensorGraph
 from planish.schedule.lowering import to_tensors
-from planish.schedule.order import Made
+from planish.schedule.order import KernelEffects
 from planish.schedule.order import in_order as in_running_order
 from planish.schedule.parameters import buffer_of, size_text, with_parameters
 from planish.schedule.plan import Kernel
@@ -116,7 +116,7 @@ class _Cut:
 
     tensors: Tensors
     pending: dict[UOp, None] = field(default_factory=dict)
-    made: list[Made[Kernel]] = field(default_factory=list)
+    kernels: list[KernelEffects[Kernel]] = field(default_factory=list)
     reads: dict[UOp, tuple[UOp, ...]] = field(default_factory=dict)
     """What the kernel of a tensor that was made reads."""
     below: dict[UOp, tuple[UOp, ...]] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class _Cut:
                 self._kernel(node)
         for node in new:
             realised[node] = reshape(realised[whole[node]], shape(node))
-        return in_running_order(self.made)
+        return in_running_order(self.kernels)
 
     def _stored(self, wanted: UOp, node: UOp) -> UOp:
         """What is stored of a result: of another view, what has the same elements and other results are perhaps made of."""
@@ -208,7 +208,7 @@ class _Cut:
                 backwards = None
                 continue
             if not fusion.needs and not self._waits_for(fusion.reads, [*group, *fusion.on_the_way]):
-                crowding = fusion.rows.crowding(fusion.made.values())
+                crowding = fusion.rows.crowding(fusion.values.values())
                 if crowding is None:
                     break
                 made_again.add(crowding)
@@ -420,7 +420,7 @@ class _Cut:
             for other in self.walks:
                 both = walked_together(other.sink, sink)
                 if both is not None and not self._waits_for((*reads, *other.reads), (*makes, *other.makes)):
-                    self.made = [each for each in self.made if each.kernel is not other.kernel]
+                    self.kernels = [each for each in self.kernels if each.kernel is not other.kernel]
                     self.walks.remove(other)
                     sink, makes = both, (*other.makes, *makes)
                     reads = tuple(dict.fromkeys((*other.reads, *reads)))
@@ -432,8 +432,8 @@ class _Cut:
         }
         kernel = with_parameters(sink, self.tensors.buffers, size, reasons)
         if self.tensors.origins is not None:
-            self.tensors.origins.made(kernel, makes, frozenset(reads))
-        self.made.append(Made(kernel, reads, tuple(makes), tuple(replaces)))
+            self.tensors.origins.computed(kernel, makes, frozenset(reads))
+        self.kernels.append(KernelEffects(kernel, reads, tuple(makes), tuple(replaces)))
         if walks_here:
             self.walks.append(_WalkKernel(sink, kernel, reads, tuple(makes)))
         self.reads.update((node, reads) for node in makes)

@@ -242,7 +242,7 @@ class Liveness:
         for buffer, end in live.items():
             self.add(buffer, 2 * begin, end)
 
-    def inside(self, steps: Sequence[Timed], begin: int, last: int, live: Iterable[int]) -> set[int]:
+    def live_before(self, steps: Sequence[Timed], begin: int, last: int, live: Iterable[int]) -> set[int]:
         """A block from its first to its last time: what is live at its beginning, from what is at its end."""
         found = self.block(steps, dict.fromkeys(live, 2 * last + 1))
         self.leave(found, begin)
@@ -252,14 +252,14 @@ class Liveness:
         self.leave(live, timed.ends[-1] + 1)
         begin, before = timed.time + 1, set(timed.reads)
         for steps, end in zip(timed.blocks, timed.ends, strict=True):
-            before |= self.inside(steps, begin, end, live)
+            before |= self.live_before(steps, begin, end, live)
             begin = end + 1
         return dict.fromkeys(before, 2 * timed.time + 1)
 
     def for_(self, timed: Timed, live: Live) -> Live:
         ((body,), (end,)) = timed.blocks, timed.ends
         self.leave(live, end + 1)
-        head = self._fixpoint(lambda h: self.inside(body, timed.time + 1, end, h), set(live))
+        head = self._fixpoint(lambda h: self.live_before(body, timed.time + 1, end, h), set(live))
         return dict.fromkeys(head - timed.fills, 2 * timed.time + 1)
 
     def while_(self, timed: Timed, flag: int, live: Live) -> Live:
@@ -267,8 +267,8 @@ class Liveness:
         self.leave(live, end + 1)
 
         def once(head: set[int]) -> set[int]:
-            before = self.inside(body, asked + 1, end, head)
-            return self.inside(condition, timed.time + 1, asked, before | live.keys() | {flag})
+            before = self.live_before(body, asked + 1, end, head)
+            return self.live_before(condition, timed.time + 1, asked, before | live.keys() | {flag})
 
         return dict.fromkeys(self._fixpoint(once, set()), 2 * timed.time + 1)
 

@@ -29,17 +29,17 @@ class LoopOrder:
 
     def __init__(self, table: Table, dims: Sequence[Dim], level: int, ordered: bool = False) -> None:
         self.table = table
-        self.made: list[UOp] = []
+        self.ranges: list[UOp] = []
         self.level: dict[UOp, int] = {}
         self.around: dict[UOp, Ranges] = {}
         self.shared: dict[tuple[int, Ranges, tuple[Dim, ...]], tuple[UOp, ...]] = {}
         self.indices = self._indices(dims, AxisType.LOOP, level, frozenset())
         """Per axis of what is stored: its range, or 0 where there is but one element."""
-        self.outputs: Ranges = frozenset(self.made)
+        self.outputs: Ranges = frozenset(self.ranges)
         self.leading: list[Ranges] = [self.outputs]
         if ordered:  # the loops run as they are written
-            for count in range(len(self.made)):
-                self.leading.append(frozenset(self.made[:count]))
+            for count in range(len(self.ranges)):
+                self.leading.append(frozenset(self.ranges[:count]))
 
     def _indices(self, dims: Sequence[Dim], kind: AxisType, level: int, around: Ranges) -> tuple[UOp, ...]:
         found = []
@@ -47,8 +47,8 @@ class LoopOrder:
             if isinstance(dim, int) and dim == 1:
                 found.append(self.table.const(0))
                 continue
-            r = self.table.range(dim, _FIRST + len(self.made), kind)
-            self.made.append(r)
+            r = self.table.range(dim, _FIRST + len(self.ranges), kind)
+            self.ranges.append(r)
             self.level[r] = level
             self.around[r] = around
             found.append(r)
@@ -96,7 +96,7 @@ class LoopOrder:
 
     def ordered(self, ranges: Iterable[UOp]) -> list[UOp]:
         """Output ranges, those that lead first."""
-        places = {r: number for number, r in enumerate(self.made)}
+        places = {r: number for number, r in enumerate(self.ranges)}
 
         def place(r: UOp) -> tuple[int, int]:
             return sum(r not in each for each in self.leading), places[r]
@@ -105,7 +105,7 @@ class LoopOrder:
 
     def numbered(self, used: Ranges) -> dict[UOp, UOp]:
         """The ranges under their final numbers: those of the stores from the outermost to the innermost, then the others."""
-        order = self.ordered(self.outputs) + [r for r in self.made if r not in self.outputs and r in used]
+        order = self.ordered(self.outputs) + [r for r in self.ranges if r not in self.outputs and r in used]
         return {
             r: self.table.make(r.op, r.dtype, r.src, Axis((number,), cast("Axis", r.arg).kind))
             for number, r in enumerate(order)

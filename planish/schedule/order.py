@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Made(Generic[T]):
+class KernelEffects(Generic[T]):
     """A kernel, the tensors it reads and makes, and those whose memory it writes over."""
 
     kernel: T
@@ -33,7 +33,7 @@ class Made(Generic[T]):
     replaces: tuple[UOp, ...] = ()
 
 
-def in_order(made: Sequence[Made[T]]) -> list[T]:
+def in_order(made: Sequence[KernelEffects[T]]) -> list[T]:
     """The kernels in an order in which they can run."""
     maker = {state: number for number, each in enumerate(made) for state in each.makes}
     readers: dict[UOp, list[int]] = {}

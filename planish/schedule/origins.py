@@ -42,7 +42,7 @@ class Origins:
                 if below.src and below.op is not Ops.INDEX:  # what is computed, not a parameter
                     self._makers.setdefault(below, inst)
 
-    def made(self, kernel: Kernel, makes: Sequence[UOp], reads: Collection[UOp]) -> None:
+    def computed(self, kernel: Kernel, makes: Sequence[UOp], reads: Collection[UOp]) -> None:
         """A kernel computes nodes from others that are in memory."""
         found: dict[Inst, None] = {}
         stack, seen = list(makes), set(makes)

@@ -47,7 +47,7 @@ class PlannedMemory:
         self.own: set[int] = set()
         """Buffers of the arena that this block has made, and may still make into something else."""
         self.kernels: dict[UOp, int] = {}
-        self.made: list[Kernel] = []
+        self.distinct: list[Kernel] = []
         self.counters = 0
         self.sizes = counted.names_of_sizes(function)
         """Sizes that have a name."""
@@ -118,9 +118,9 @@ class PlannedMemory:
         if not wanted:
             return
         for kernel in cut(self.tensors, wanted, reason):
-            number = self.kernels.setdefault(kernel.sink, len(self.made))
-            if number == len(self.made):
-                self.made.append(kernel)
+            number = self.kernels.setdefault(kernel.sink, len(self.distinct))
+            if number == len(self.distinct):
+                self.distinct.append(kernel)
             self.block.append(Launch(number, kernel.buffers))
             if self.tensors.origins is not None:
                 self.tensors.origins.launched(kernel)

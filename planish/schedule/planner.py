@@ -359,7 +359,7 @@ class _Planner(PlannedMemory):
 
     def finish(self, results: Sequence[int]) -> Plan:
         """The plan, its buffers numbered in the order of their appearance."""
-        steps, kernels = tuple(self.block), self.made
+        steps, kernels = tuple(self.block), self.distinct
         if not self.tensors.target.is_gpu:
             steps, kernels = with_tables(steps, kernels, self.tensors.table, self.constant)
         steps = renamed(steps, self.resolve)

@@ -130,16 +130,16 @@ def _split_scan(tensors: Tensors, node: UOp, stored: DType | None = None) -> UOp
         length = -(-length // _LINE) * _LINE
         parts = -(-size // length)
 
-    def made(kind: Ops, x: UOp, along: int) -> UOp:
+    def along_axis(kind: Ops, x: UOp, along: int) -> UOp:
         return table.make(kind, x.dtype, (x,), ReduceAxes(op, (along,)))
 
     short = (*dims[:axis], parts, *dims[axis + 1 :])
     split = (*dims[:axis], parts, length, *dims[axis + 1 :])
     x = reshape(_filled(tensors, source, axis, parts * length - size, nothing), split)
-    sums = table.make(Ops.CONTIGUOUS, x.dtype, (reshape(made(Ops.REDUCE_AXIS, x, axis + 1), short),))
+    sums = table.make(Ops.CONTIGUOUS, x.dtype, (reshape(along_axis(Ops.REDUCE_AXIS, x, axis + 1), short),))
     in_front = [(1 if each == axis else 0, 0) for each in range(len(dims))]
     longer = tuple(parts + 1 if each == axis else dim for each, dim in enumerate(dims))
-    scanned = made(Ops.SCAN_AXIS, sums, axis)
+    scanned = along_axis(Ops.SCAN_AXIS, sums, axis)
     running = _split_scan(tensors, scanned) if tensors.target.is_gpu else scanned
     if running is scanned:
         running = table.make(Ops.CONTIGUOUS, x.dtype, (scanned,))
@@ -148,7 +148,7 @@ def _split_scan(tensors: Tensors, node: UOp, stored: DType | None = None) -> UOp
         first = tensors.position(short, axis).eq(0)
         before = first.where(full(table.const(nothing, x.dtype), short), before)
     start = expand(reshape(before, (*dims[:axis], parts, 1, *dims[axis + 1 :])), split)
-    whole = start.alu(op, made(Ops.SCAN_AXIS, x, axis + 1))
+    whole = start.alu(op, along_axis(Ops.SCAN_AXIS, x, axis + 1))
     whole = whole if stored is None else whole.cast(stored)
     whole = table.make(Ops.CONTIGUOUS, whole.dtype, (whole,))
     longer = (*dims[:axis], parts * length, *dims[axis + 1 :])

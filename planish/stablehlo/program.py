@@ -55,7 +55,7 @@ class StableHLOProgram:
         self._params = [self._parameter(n) for n in range(len(self._function.block.args))]
         self._bounds = dict(dims or {})
         self._symbolic = shapes
-        self._made: dict[Any, ptir.Function] = {}
+        self._functions: dict[Any, ptir.Function] = {}
         self._checks: dict[Any, list[Operation]] = {}
         self._compiled: dict[Any, Any] = {}
         self.is_static = all(d is not None for t in self._params for d in t.dims)
@@ -152,11 +152,11 @@ class StableHLOProgram:
         return tuple(TensorType(_dtype(t), shape) for t, shape in zip(self._params, shapes, strict=True))
 
     def _imported(self, types: tuple[TensorType, ...]) -> ptir.Function:
-        if types not in self._made:
+        if types not in self._functions:
             made, importer = import_function(self.module, self.entry, types, self.argument_names)
-            self._made[types] = made
+            self._functions[types] = made
             self._checks[types] = [op for op, _ in importer.checks]
-        return self._made[types]
+        return self._functions[types]
 
     # --- calls ---
 

@@ -158,7 +158,7 @@ class WithViews:
         computed: Sequence[fx.Node],
         ways: Mapping[fx.Node, list[fx.Node]],
     ) -> None:
-        self.made, self.computed = made, list(computed)
+        self.compute, self.computed = made, list(computed)
         self.inputs, self.outputs = segment.inputs, segment.outputs
         # views that several results are made of are made once; how is known before they are
         views = dict.fromkeys(node for way in ways.values() for node in way)
@@ -166,7 +166,7 @@ class WithViews:
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> Tensors:
         values: dict[fx.Node, Any] = dict(zip(self.inputs, tensors, strict=True))
-        values |= zip(self.computed, self.made(tensors), strict=True)
+        values |= zip(self.computed, self.compute(tensors), strict=True)
         for node, source, look in self.views:
             values[node] = look(values[source])  # type: ignore[misc]  # a way is made of such nodes alone
         return [values[node] for node in self.outputs]

@@ -8,17 +8,15 @@ both. A SCAN runs along none of them: a core's threads have elements of a tile i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, cast
+from typing import NamedTuple
 
 from planish.dtypes import DType
-from planish.uop.nest import size_of
+from planish.uop.nest import OF_MANY_ELEMENTS, OUTPUT, size_of
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.ops import AxisType, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.symbolic.conditions import conjuncts
 from planish.uop.tensor_cores import Core
-
-_OUTPUTS: Final = frozenset({AxisType.LOOP, AxisType.GLOBAL})
-_HEAVY: Final = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.WMMA})
 
 
 class Product(NamedTuple):
@@ -39,10 +37,6 @@ class _Operands(NamedTuple):
     a: UOp
     b: UOp
     offset: UOp | None
-
-
-def _kind(axis: UOp) -> AxisType:
-    return cast("Axis", axis.arg).kind
 
 
 def _is_zero(x: UOp) -> bool:
@@ -135,7 +129,7 @@ def _operands(reduce: UOp, core: Core) -> tuple[list[_Operands], str]:
         if shifted is None or b is None:
             continue
         a, offset = shifted
-        if any(node.op in _HEAVY for factor in (a, b) for node in factor.toposort()):
+        if any(node.op in OF_MANY_ELEMENTS for factor in (a, b) for node in factor.toposort()):
             return [], "a factor is itself a reduction or staged"
         if clauses:
             # 0 for the whole product is 0 for both factors; for one of them only where the other is no infinity.
@@ -176,7 +170,7 @@ def _axes(found: list[_Operands], scanned: frozenset[UOp]) -> Iterator[Product]:
     """The ways to read a reduction as a product of matrices of any size, last axes first."""
     reduce = found[0].reduce
     ranges = sorted(reduce.ranges, key=lambda r: r.order, reverse=True)
-    outputs = [r for r in ranges if _kind(r) in _OUTPUTS and r not in scanned]
+    outputs = [r for r in ranges if kind_of(r) in OUTPUT and r not in scanned]
     reduced = sorted((r for r in reduce.src[1:] if r.op is Ops.RANGE), key=lambda r: r.order, reverse=True)
     for n in outputs:
         for _, a, b, offset in found:
@@ -186,7 +180,7 @@ def _axes(found: list[_Operands], scanned: frozenset[UOp]) -> Iterator[Product]:
                 if m not in a.ranges or m in b.ranges:
                     continue
                 for k in reduced:
-                    if _kind(k) is not AxisType.REDUCE or k not in a.ranges or k not in b.ranges:
+                    if kind_of(k) is not AxisType.REDUCE or k not in a.ranges or k not in b.ranges:
                         continue
                     yield Product(reduce, a, b, m, n, k, offset)
 

@@ -75,7 +75,10 @@ class Reader(LineCursor):
             letters = ", ".join(f"{k.letter} {k.name}" for k in AxisType)
             self.position = start
             self.fail(
-                self.found(), "an axis such as i:g or k.outer:R", offset=start, remedy=f"letters: {letters}"
+                self.what_is_here(),
+                "an axis such as i:g or k.outer:R",
+                offset=start,
+                remedy=f"letters: {letters}",
             )
         path = axis_path(found.group(1))
         return (
@@ -155,7 +158,9 @@ class Reader(LineCursor):
         if word is not None and word.group() in _WORDS:
             return _WORDS[word.group()]
         self.position = start
-        return self.fail(self.found(), "a number", "a string", "true", "false", "none", "%n", "a tuple")
+        return self.fail(
+            self.what_is_here(), "a number", "a string", "true", "false", "none", "%n", "a tuple"
+        )
 
     def number(self, found: re.Match[str]) -> int | float:
         text = found.group()
@@ -194,7 +199,7 @@ class Reader(LineCursor):
             case _:
                 self.position = start
                 return self.fail(
-                    self.found(), "%n", "a number", "true", "false", "complex(re, im)", "invalid"
+                    self.what_is_here(), "%n", "a number", "true", "false", "complex(re, im)", "invalid"
                 )
 
     def plain_number(self) -> Number:

@@ -237,7 +237,7 @@ class _Lines(Reader):
         given = {**dict(form.usual), **given}
         for key_name, _ in form.keys:
             if key_name not in given:
-                self.fail(f"{op.name.lower()} lacks an attribute: {self.found()}", f"{key_name}=")
+                self.fail(f"{op.name.lower()} lacks an attribute: {self.what_is_here()}", f"{key_name}=")
         return form.join(tuple(given[key_name] for key_name, _ in form.keys))
 
     def make(

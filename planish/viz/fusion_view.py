@@ -48,9 +48,9 @@ class Flows:
     @cached_property
     def all(self) -> list[Flow]:
         """Kernels, inputs and results, and why what lies between them is in memory."""
-        return list(dict.fromkeys(self._found()))
+        return list(dict.fromkeys(self._flows()))
 
-    def _found(self) -> Iterator[Flow]:
+    def _flows(self) -> Iterator[Flow]:
         plan = self.plan
         writers: dict[int, tuple[str, str]] = {}
         for launch in plan.launches:

@@ -74,7 +74,7 @@ class KernelView:
         self._journey = journey
         self.cycle_us = cycle_us
         self._rule_of = rule_of
-        self._made = made
+        self._program = made
 
     @cached_property
     def journey(self) -> Journey | None:
@@ -89,12 +89,12 @@ class KernelView:
     @cached_property
     def program(self) -> Program:
         """It in LLIR."""
-        return parse_llir(self.facts.llir) if self._made is None else self._made
+        return parse_llir(self.facts.llir) if self._program is None else self._program
 
     @property
     def llir(self) -> str:
         """That as text."""
-        return self.facts.llir if self._made is None else print_program(self._made)
+        return self.facts.llir if self._program is None else print_program(self._program)
 
     @cached_property
     def actions(self) -> tuple[Action, ...]:
@@ -226,7 +226,7 @@ class KernelView:
     @property
     def levels(self) -> tuple[str, ...]:
         """At which it can be read."""
-        if not self.facts.llir and self._made is None:
+        if not self.facts.llir and self._program is None:
             return ()
         return ("schedule", "llir", *KINDS[self.target.device].levels)
 

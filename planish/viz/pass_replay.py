@@ -43,7 +43,7 @@ class PassStep:
     before: str
     after: str
     at: list[int]
-    made: list[int]
+    new: list[int]
     us: float
     changes: list[LineChange] = field(default_factory=list)
 
@@ -59,12 +59,12 @@ class PassReplay:
         """The program before and after a step."""
         if not 0 <= number < len(self.steps):
             return None
-        made = self.steps[number]
-        before, after = made.before, made.after
+        taken = self.steps[number]
+        before, after = taken.before, taken.after
         if self.start is not None:
             before, after = (replayed(self.start, self.steps[:last]) or "" for last in (number, number + 1))
         return SingleStep(
-            number, len(self.steps), made.rule, before, after, made.at, made.made, self.start is not None, made.us
+            number, len(self.steps), taken.rule, before, after, taken.at, taken.new, self.start is not None, taken.us
         )  # fmt: skip
 
 

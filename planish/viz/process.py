@@ -14,6 +14,7 @@ from planish.compiler.progress import ProgressLine
 from planish.config import current, default_folder
 from planish.filenames import file_name
 from planish.viz.recorder import Recorder
+from planish.viz.recording import Recording
 
 _KEPT: Final = 8
 """Recordings that stay in the cache folder; older ones go."""
@@ -39,8 +40,6 @@ def _finish(recorder: Recorder, wanted: str) -> None:
         return
     path = _place() if wanted.lower() in {"1", "true", "yes", "on"} else Path(wanted)
     try:
-        from planish.viz.recording import Recording
-
         with ProgressLine(f"writing {path.name}"):
             recording = Recording(recorder, program_name(), " ".join(sys.argv))
             recording.save(path)

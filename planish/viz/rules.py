@@ -40,16 +40,16 @@ class _KnownRules:
     """The rules of this process by what is told of them."""
 
     def __init__(self) -> None:
-        self._found: dict[KnownRule, Rule] = {}
+        self._by_description: dict[KnownRule, Rule] = {}
         self._seen = 0
 
     def __call__(self, told: KnownRule) -> Rule | None:
         for made in RULES[self._seen :]:  # those that were made since
             rule = made()
             if rule is not None:
-                self._found.setdefault(described(rule), rule)
+                self._by_description.setdefault(described(rule), rule)
         self._seen = len(RULES)
-        return self._found.get(told)
+        return self._by_description.get(told)
 
 
 rule_told: Final = _KnownRules()

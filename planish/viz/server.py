@@ -176,9 +176,9 @@ class _Handler(BaseHTTPRequestHandler):
                 raise RequestError(HTTPStatus.NOT_FOUND, f"there is no {name}")
             self._send(data, kind)
         elif name == "api/search":
-            self._send_json(self._made(lambda: search(self.server.recording, query.get("q", [""])[0])))
+            self._send_json(self._locked(lambda: search(self.server.recording, query.get("q", [""])[0])))
         elif name == "api/export":
-            text = self._made(lambda: exported(self.server.recording))
+            text = self._locked(lambda: exported(self.server.recording))
             self._send(
                 text.encode(),
                 "text/html; charset=utf-8",
@@ -190,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise RequestError(HTTPStatus.NOT_FOUND, f"there is no {path}")
 
     def _document(self, path: str) -> None:
-        document = self._made(lambda: self.server.recording.document(path))
+        document = self._locked(lambda: self.server.recording.document(path))
         if document is None:
             raise RequestError(HTTPStatus.NOT_FOUND, f"there is no document {path}")
         made = plain(document)
@@ -199,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
             made["machine"]["rooflines"] |= plain(self.server.rooflines)
         self._send_json(made)
 
-    def _made(self, make: Callable[[], Any]) -> Any:
+    def _locked(self, make: Callable[[], Any]) -> Any:
         with self.server.lock:
             return make()
 

@@ -10,7 +10,7 @@ from planish.compiler.tuning import checked
 from planish.optimize.cost import estimate
 from planish.optimize.heuristic import rivals
 from planish.optimize.space import candidates, obstacle
-from planish.optimize.why import explain
+from planish.optimize.why import Rival, explain
 from planish.runtime.pool import available_cores
 from planish.stages.rangeify.attempts import attempts
 from planish.target import Target
@@ -125,8 +125,6 @@ def _weighed(
 
 
 def _rivals(view: KernelView, others: Sequence[object]) -> list[schema.CandidateWhy]:
-    from planish.optimize.why import Rival
-
     return [
         schema.CandidateWhy(each.name, "; ".join(map(str, each.actions)), _us(view, each.cost.cycles), None)
         for each in others
@@ -260,14 +258,14 @@ def loops(sink: UOp) -> list[schema.LoopEntry]:
         parent = max(outer, key=lambda o: sum(nest.is_inside(o, x) for x in axes if x is not o), default=None)
         (tops if parent is None else inner.setdefault(parent, [])).append(axis)
 
-    def made(axis: UOp, depth: int) -> schema.LoopEntry:
+    def entry(axis: UOp, depth: int) -> schema.LoopEntry:
         kind = kind_of(axis)
         return schema.LoopEntry(
             name_of(axis),
             size_of(axis),
             kind.name.lower(),
             depth,
-            [made(each, depth + 1) for each in inner.get(axis, ())],
+            [entry(each, depth + 1) for each in inner.get(axis, ())],
         )
 
-    return [made(axis, 0) for axis in tops]
+    return [entry(axis, 0) for axis in tops]

@@ -136,7 +136,7 @@ def test_weights_that_lie_in_the_model_are_not_copied(folder: Path):
     loaded = load(model.SerializeToString())
     loaded.run(None, {"x": X})
     (tape,) = loaded._tapes.values()
-    data = kept_tapes._TapeWriter(loaded._made, loaded.initial, loaded.prepared.layouts).pack(tape)
+    data = kept_tapes._TapeWriter(loaded._signatures, loaded.initial, loaded.prepared.layouts).pack(tape)
     assert len(data) < 96 * 80
 
 

@@ -205,8 +205,8 @@ def test_random_placements_compute_the_same(gpus: EmulatedDriver, seed: int) -> 
     for step in placement.steps:
         if isinstance(step, Part):
             assert known.issuperset(step.given)
-            assert {placement.devices[v] for v in (*step.given, *step.made)} <= {step.device}
-            known.update(step.made)
+            assert {placement.devices[v] for v in (*step.given, *step.results)} <= {step.device}
+            known.update(step.results)
         else:
             assert step.source in known
             known.add(step.value)

@@ -15,7 +15,7 @@ from planish.ptir.dims import Dim
 from planish.schedule import split
 from planish.schedule.kernels import cut, schedule
 from planish.schedule.lowering import to_tensors
-from planish.schedule.order import Made, in_order
+from planish.schedule.order import KernelEffects, in_order
 from planish.schedule.parameters import buffer_of
 from planish.schedule.split import split_reductions
 from planish.schedule.tensors import Tensors
@@ -122,12 +122,15 @@ def test_names_do_not_depend_on_what_was_compiled_before() -> None:
 def test_readers_wait_for_writers_and_writers_for_readers() -> None:
     table = Table()
     old, new, copy, sum_ = (table.variable(name, 0, 1, dtypes.int32) for name in ("a", "b", "c", "d"))
-    overwrite = Made("overwrite", (), (new,), (old,))
-    read_old, read_new = Made("read old", (old,), (copy,)), Made("read new", (new,), (sum_,))
-    fill = Made("fill", (), (old,))
+    overwrite = KernelEffects("overwrite", (), (new,), (old,))
+    read_old, read_new = (
+        KernelEffects("read old", (old,), (copy,)),
+        KernelEffects("read new", (new,), (sum_,)),
+    )
+    fill = KernelEffects("fill", (), (old,))
     assert in_order([read_new, overwrite, read_old, fill]) == ["fill", "read old", "overwrite", "read new"]
     with pytest.raises(LoweringError, match="circle"):
-        in_order([Made("x", (old,), (new,)), Made("y", (new,), (old,))])
+        in_order([KernelEffects("x", (old,), (new,)), KernelEffects("y", (new,), (old,))])
 
 
 def test_results_that_need_each_other_through_memory_are_not_one_kernel() -> None:

@@ -118,7 +118,7 @@ def _tangents_of(graph: Replay, values: Sequence[Value], tangents: Tangents) -> 
     return [tangents[value] if value in tangents else zeros(graph, value.type) for value in values]
 
 
-def _inside(
+def _pushed_region(
     graph: Replay, region: Region, flags: Sequence[bool], wanted: Sequence[bool], values: Values, tangents: Tangents,
     args: Sequence[GraphValue], own: Sequence[GraphValue],
 ) -> tuple[list[GraphValue], list[GraphValue]]:  # fmt: skip
@@ -143,7 +143,7 @@ def _push_cond(graph: Replay, inst: Inst, values: Values, tangents: Tangents) ->
     wanted = [a or b for a, b in pairs]
 
     def branch(region: Region) -> tuple[GraphValue, ...]:
-        results, own = _inside(graph, region, (), wanted, values, tangents, (), ())
+        results, own = _pushed_region(graph, region, (), wanted, values, tangents, (), ())
         return (*results, *own)
 
     made = graph.cond(values[inst.operands[0]], lambda: branch(first), lambda: branch(second))
@@ -162,7 +162,7 @@ def _push_while(graph: Replay, inst: Inst, values: Values, tangents: Tangents) -
         return replay(graph, condition, values | dict(zip(condition.args, args[:count], strict=True)))[0]
 
     def step(*args: GraphValue) -> tuple[GraphValue, ...]:
-        results, own = _inside(graph, body, flags, flags, values, tangents, args[:count], args[count:])
+        results, own = _pushed_region(graph, body, flags, flags, values, tangents, args[:count], args[count:])
         return (*results, *own)
 
     _store(inst, graph.while_loop(test, step, *init, *moving), flags, values, tangents)
@@ -183,7 +183,7 @@ def _push_scan(graph: Replay, inst: Inst, values: Values, tangents: Tangents) ->
         carries, rest = args[:carried], args[carried:]
         tangents_of_carries, rest = rest[:count], rest[count:]
         slices, tangents_of_slices = rest[:length], rest[length:]
-        results, own = _inside(
+        results, own = _pushed_region(
             graph, body, flags, wanted, values, tangents,
             (*carries, *slices), (*tangents_of_carries, *tangents_of_slices),
         )  # fmt: skip
@@ -212,7 +212,9 @@ def _push_checkpoint(graph: Replay, inst: Inst, values: Values, tangents: Tangen
     count = len(given)
 
     def build(*args: GraphValue) -> tuple[GraphValue, ...]:
-        results, own = _inside(graph, body, flags, wanted, values, tangents, args[:count], args[count:])
+        results, own = _pushed_region(
+            graph, body, flags, wanted, values, tangents, args[:count], args[count:]
+        )
         return (*results, *own)
 
     region = graph.build_region(inst.op, build, [value.type for value in (*given, *moving)])

@@ -41,7 +41,7 @@ class _Scatter:
             wide = self._compared(index)
             own = wide.ge(0).and_(wide.lt(size_along(self.x, axis, index.dims).cast(wide.dtype)))
             inside = own if inside is None else inside.and_(own)
-        self.inside = self._spread(at.graph.full((), True, dtypes.bool_) if inside is None else inside)
+        self.in_bounds = self._spread(at.graph.full((), True, dtypes.bool_) if inside is None else inside)
 
     @staticmethod
     def _compared(index: V) -> V:
@@ -54,7 +54,7 @@ class _Scatter:
 
     def read(self, value: V) -> V:
         """A value of the operand's shape at the indices; 0 for the updates that are dropped."""
-        return where(self.inside, gathered(value, clamped(self.x, self.indices, self.axes), self.axes))
+        return where(self.in_bounds, gathered(value, clamped(self.x, self.indices, self.axes), self.axes))
 
     def write(self, target: V, updates: V, kind: str) -> V:
         return target.scatter(updates, self.indices, self.axes, kind, self.at.attrs.unique_indices)
@@ -62,12 +62,12 @@ class _Scatter:
     def wins(self) -> V:
         """Which updates of a replacing scatter are there in the end."""
         if self.at.attrs.unique_indices:
-            return self.inside
+            return self.in_bounds
         graph, (first, *_) = self.at.graph, self.indices
         number = graph.iota((product(first.dims),), 0).reshape(first.dims)
         numbers = self._spread(number)
         none = graph.full(self.x.dims, -1, dtypes.int64)
-        return self.inside.and_(self.read(none.scatter(numbers, self.indices, self.axes)).eq(numbers))
+        return self.in_bounds.and_(self.read(none.scatter(numbers, self.indices, self.axes)).eq(numbers))
 
     def factors(self) -> tuple[V, V]:
         """∂y/∂x and, per update, ∂y/∂u of a multiplying scatter: the products of everything else at that place."""
@@ -81,16 +81,16 @@ class _Scatter:
         without = u.eq(0).select(
             here.eq(1).select(product_here, 0), here.eq(0).select(product_here.div(u), 0)
         )
-        return of_x, where(self.inside, without)
+        return of_x, where(self.in_bounds, without)
 
     def shares(self) -> tuple[V, V]:
         """1 / n where the old value or an update is one of the n extremes of its place."""
         x, y = self.x, self.at.y[0]
         mine = x.eq(y).or_(x.is_nan()).cast(x.dtype)
         updates = self.updates
-        theirs = where(self.inside, updates.eq(self.read(y)).or_(updates.is_nan()).cast(x.dtype))
+        theirs = where(self.in_bounds, updates.eq(self.read(y)).or_(updates.is_nan()).cast(x.dtype))
         count = self.write(mine, theirs, "add")
-        return mine.div(count), where(self.inside, theirs.div(self._nonzero(self.read(count))))
+        return mine.div(count), where(self.in_bounds, theirs.div(self._nonzero(self.read(count))))
 
     def _nonzero(self, count: V) -> V:
         return count.max(1)

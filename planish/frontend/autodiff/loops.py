@@ -40,9 +40,9 @@ def _scan_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
     outside = sweep.seen(body)
     wanted = [arg for arg, value in zip(body.args[carried:], sequences, strict=True) if value in sweep.live]
     outputs = [
-        (result, pulled.found[outer])
+        (result, pulled.by_value[outer])
         for result, outer in zip(body.results[carried:], inst.results[carried:], strict=True)
-        if outer in pulled.found
+        if outer in pulled.by_value
     ]
     moving = _moving(body.args[:carried])
     ends = [pulled.of(inst.results[arg.index]) for arg in moving]
@@ -91,7 +91,7 @@ def _moving(args: Sequence[Value]) -> list[Value]:
 
 def _added(sums: Sequence[GraphValue], own: Cotangents, values: Sequence[Value]) -> Iterator[GraphValue]:
     for total, value in zip(sums, values, strict=True):
-        yield total.add(own.found[value]) if value in own.found else total
+        yield total.add(own.by_value[value]) if value in own.by_value else total
 
 
 # -- while -----------------------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ class _Windows:
             found.append(value.slice(starts, limits, attrs.strides))
         return found
 
-    def inside(self) -> list[V] | None:
+    def element_masks(self) -> list[V] | None:
         """Where a place holds an element and not padding; None: everywhere."""
         if not self.is_padded:
             return None
@@ -234,7 +234,7 @@ class _Windows:
         identity = lowest(self.x.dtype) if attrs.kind == "max" else highest(self.x.dtype)
         found: V | None = None
         masks = []
-        inside = self.inside()
+        inside = self.element_masks()
         for number, element in enumerate(self.read(self.x, float(identity))):
             hit = element.eq(y).or_(element.is_nan())
             if inside is not None:

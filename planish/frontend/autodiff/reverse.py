@@ -81,7 +81,9 @@ def differentiable_parameters(function: Function, wrt: Sequence[int] | None) -> 
 def _cond_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
     """Each branch is computed again where its gradient is."""
     outside = sweep.seen(*inst.regions)
-    given = [(n, pulled.found[result]) for n, result in enumerate(inst.results) if result in pulled.found]
+    given = [
+        (n, pulled.by_value[result]) for n, result in enumerate(inst.results) if result in pulled.by_value
+    ]
 
     def branch(region: Region) -> list[GraphValue]:
         inner = Sweep(sweep.graph, region, dict(sweep.values), outside)
@@ -103,12 +105,12 @@ def _checkpoint_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
     """The body once more, on values that nobody can know to be the same before the cotangents are there."""
     (body,) = inst.regions
     given = [
-        (result, pulled.found[outer])
+        (result, pulled.by_value[outer])
         for result, outer in zip(body.results, inst.results, strict=True)
-        if outer in pulled.found
+        if outer in pulled.by_value
     ]
     outside = sweep.seen(body)
-    barrier = _Barrier([(sweep.values[r], pulled.found[r]) for r in inst.results if r in pulled.found])
+    barrier = _Barrier([(sweep.values[r], pulled.by_value[r]) for r in inst.results if r in pulled.by_value])
     inner: Values = dict(sweep.values)
     inner |= {value: barrier.behind(sweep.values[value]) for value in captured(body)}
     inner |= {
@@ -123,8 +125,8 @@ def _checkpoint_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
         *((arg, inst.operands[arg.index]) for arg in wanted),
         *zip(outside, outside, strict=True),
     ]:
-        if value in own.found:
-            pulled.add(target, own.found[value])
+        if value in own.by_value:
+            pulled.add(target, own.by_value[value])
 
 
 class _Barrier:
@@ -175,20 +177,20 @@ def _guarded_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
     again = Sweep(sweep.graph, body, inner, (*wanted, *outside))
     again.forward()
     own = again.backward(
-        (result, pulled.found[outer])
+        (result, pulled.by_value[outer])
         for result, outer in zip(body.results, inst.results, strict=True)
-        if outer in pulled.found
+        if outer in pulled.by_value
     )
     for arg in wanted:
-        if arg in own.found:
-            found = own.found[arg]
+        if arg in own.by_value:
+            found = own.by_value[arg]
             pulled.add(
                 inst.operands[arg.index], _over(mask, found).select(found, zeros(sweep.graph, arg.type))
             )
     some = mask.reduce_or()
     for value in outside:
-        if value in own.found:
-            found = own.found[value]
+        if value in own.by_value:
+            found = own.by_value[value]
             pulled.add(value, some.broadcast_to(found.dims).select(found, zeros(sweep.graph, value.type)))
 
 

@@ -20,19 +20,19 @@ from planish.ptir.regions import captured
 class Cotangents:
     """What has come back to each value so far."""
 
-    __slots__ = ("found", "graph")
+    __slots__ = ("by_value", "graph")
 
     def __init__(self, graph: Replay) -> None:
         self.graph = graph
-        self.found: dict[Value, GraphValue] = {}
+        self.by_value: dict[Value, GraphValue] = {}
 
     def add(self, value: Value, cotangent: GraphValue) -> None:
         """More of it."""
-        self.found[value] = added(self.found.get(value), cotangent)
+        self.by_value[value] = added(self.by_value.get(value), cotangent)
 
     def of(self, value: Value) -> GraphValue:
         """All of it."""
-        found = self.found.get(value)
+        found = self.by_value.get(value)
         return zeros(self.graph, value.type) if found is None else found
 
 
@@ -72,7 +72,7 @@ class Sweep:
         for value, cotangent in given:
             pulled.add(value, cotangent)
         for inst in reversed(self.region):
-            if is_flat(inst) or not any(result in pulled.found for result in inst.results):
+            if is_flat(inst) or not any(result in pulled.by_value for result in inst.results):
                 continue
             if not any(value in self.live for value in reads(inst)):
                 continue
@@ -88,7 +88,7 @@ class Sweep:
         inst, name = at.inst, at.inst.op.name
         needs = [operand in self.live for operand in inst.operands]
         if name in RULES:
-            found = RULES[name][1](at, [pulled.found.get(result) for result in inst.results], needs)
+            found = RULES[name][1](at, [pulled.by_value.get(result) for result in inst.results], needs)
             for operand, part, need in zip(inst.operands, found, needs, strict=True):
                 if need and part is not None:
                     pulled.add(operand, part)

@@ -68,7 +68,7 @@ def plan(x: Tensor, key: Index, nonzero: Nonzero) -> tuple[Tensor, IndexSteps]:
         return x, IndexSteps(basic, (), (), 0, whole)
     indices = _broadcast([cast("Tensor", spelt[at]) for at in arrays])
     places, own = _axes_of(spelt)
-    wrapped = tuple(_inside(index, x, own[at]) for index, at in zip(indices, arrays, strict=True))
+    wrapped = tuple(_from_front(index, x, own[at]) for index, at in zip(indices, arrays, strict=True))
     return x, IndexSteps(basic, wrapped, tuple(places[at] for at in arrays), _front(items, spelt), whole)
 
 
@@ -236,7 +236,7 @@ def _widened(index: Tensor) -> Tensor:
     return cast_to(index, dtypes.int64)
 
 
-def _inside(index: Tensor, x: Tensor, axis: int) -> Tensor:
+def _from_front(index: Tensor, x: Tensor, axis: int) -> Tensor:
     """An index array that counts from the front."""
     known = index._known
     if index.dtype.is_unsigned or (known is not None and known.min(initial=0) >= 0):

@@ -6,16 +6,15 @@ arguments; any other function of NumPy gets the elements.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from functools import wraps
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from planish import elsewhere
 from planish.errors import DTypeError, UnknownName
+from planish.frontend.tensor.face import ROOMS, public
 from planish.frontend.tensor.spelling import Call, UnknownOption, binds, respelled, signature
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from planish.frontend.tensor.array import Axis, Scalar, Tensor
     from planish.frontend.tensor.operands import DTypeLike
 
-_PACKAGE: Final = __name__.split(".", maxsplit=1)[0]
 _UPDATES: Final = {"add": "add", "multiply": "multiply", "maximum": "max", "minimum": "min"}
 """NumPy's functions whose `.at` is an update of `x.at[i]`."""
 _REDUCTIONS: Final = {
@@ -38,12 +36,8 @@ _SPELLED: Final = (
     "mean", "min", "nonzero", "prod", "ptp", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take",
     "trace", "var",
 )  # fmt: skip
-_ROOMS: Final = {"numpy": "", "numpy.linalg": ".linalg", "numpy.fft": ".fft"}
+_ROOMS: Final = {"numpy": public, "numpy.linalg": ROOMS["linalg"], "numpy.fft": ROOMS["fft"]}
 """Where the functions of NumPy's modules are found."""
-
-
-def _api() -> ModuleType:
-    return importlib.import_module(_PACKAGE)
 
 
 class ArrayMethods:
@@ -79,7 +73,7 @@ class ArrayMethods:
         if any(target is not None for target in options.get("out", ())):
             return _written_to(ufunc, method, inputs, options)
         given = {key: value for key, value in options.items() if key != "out"}
-        ours: Any = getattr(_api(), name, None) if name else None
+        ours: Any = getattr(public(), name, None) if name else None
         if _taken(ours, None, (inputs, given)) is not None:
             return ours(*inputs, **given)
         plainly = ufunc if method == "outer" else getattr(ufunc, method)
@@ -90,7 +84,7 @@ class ArrayMethods:
     ) -> Any:
         room = _ROOMS.get(function.__module__)
         if room is not None:
-            ours: Any = getattr(importlib.import_module(_PACKAGE + room), function.__name__, None)
+            ours: Any = getattr(room(), function.__name__, None)
             spelled = _taken(ours, function, (args, kwargs))
             if spelled is not None:
                 return ours(*spelled[0], **spelled[1])
@@ -270,10 +264,10 @@ class ArrayMethods:
 
 def _instead_of(name: str) -> str:
     """What to write in place of a method that tensors do not have."""
-    for room in (_PACKAGE, f"{_PACKAGE}.nn", f"{_PACKAGE}.linalg"):
-        module = importlib.import_module(room)
+    for room in (public, ROOMS["nn"], ROOMS["linalg"]):
+        module = room()
         if name not in elsewhere.TENSOR and name in module.__all__ and callable(getattr(module, name)):
-            return f"; there is a function: {room}.{name}(x)"
+            return f"; there is a function: {module.__name__}.{name}(x)"
     methods = [each for each in dir(ArrayMethods.__subclasses__()[0]) if each[0] != "_"]
     return elsewhere.hint_of_object(elsewhere.TENSOR, name, methods)
 
@@ -299,7 +293,7 @@ def _spelled(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _call(name: str, *args: Any, **kwargs: Any) -> Tensor:
-    return cast("Tensor", getattr(_api(), name)(*args, **kwargs))
+    return cast("Tensor", getattr(public(), name)(*args, **kwargs))
 
 
 def _taken(ours: Any, like: Callable[..., Any] | None, call: Call) -> Call | None:

@@ -7,7 +7,6 @@ change.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Final, Protocol, cast
@@ -23,6 +22,7 @@ from planish.frontend.expression import LazyValue
 from planish.frontend.session import evaluate, tensor_type
 from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Nested, Scalar, Tensor
+from planish.frontend.tensor.face import public
 from planish.frontend.tensor.foreign import host_view, is_foreign
 from planish.frontend.tensor.interchange import is_on_gpu, of_gpu
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, tensor
@@ -274,7 +274,7 @@ def array_namespace(api_version: str | None = None) -> ModuleType:
     """planish, if it speaks that version of the standard."""
     if api_version is not None and api_version not in VERSIONS:
         raise ValueError(f"planish has no array API {api_version!r}; it has {', '.join(VERSIONS)}")
-    return importlib.import_module(__name__.split(".", maxsplit=1)[0])
+    return public()
 
 
 __all__ = [

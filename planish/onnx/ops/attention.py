@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from onnx import GraphProto
+
 from planish import dtypes
 from planish.onnx.ops.common import count_of, kind, less, plus, size_of
 from planish.onnx.registry import op
@@ -173,8 +175,6 @@ def flex_attention(at: NodeSite, q: V, k: V, v: V) -> V:
 
 def _through(at: NodeSite, graph: object, x: V) -> V:
     """What a graph attribute makes of a value."""
-    from onnx import GraphProto
-
     if not isinstance(graph, GraphProto) or len(graph.input) != 1 or len(graph.output) != 1:
         raise at.refuse("its graphs must take one tensor and give one")
     (result,) = at.engine.run_graph(graph, NameScope({graph.input[0].name: x}, at.scope))

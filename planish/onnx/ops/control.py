@@ -45,7 +45,7 @@ def _values(at: NodeSite, values: Sequence[Value]) -> list[V]:
     return [at.value(value) for value in values]
 
 
-def _inside(at: NodeSite, graph: GraphProto, names: dict[str, Value]) -> list[V]:
+def _imported(at: NodeSite, graph: GraphProto, names: dict[str, Value]) -> list[V]:
     """A body imported into the region under construction."""
     at.engine.depth += 1
     try:
@@ -62,7 +62,9 @@ def if_(at: NodeSite, condition: Value) -> tuple[Value, ...]:
         try:
             predicate = condition.reshape([])
             return tuple(
-                at.graph.cond(predicate, lambda: _inside(at, then, {}), lambda: _inside(at, otherwise, {}))
+                at.graph.cond(
+                    predicate, lambda: _imported(at, then, {}), lambda: _imported(at, otherwise, {})
+                )
             )
         except PlanishError:
             pass  # the branches differ in their types, or need data: find out which it is
@@ -170,7 +172,7 @@ def _as_while(
     def step(counter: V, going: V, *values: V) -> list[V]:
         carries, stacks = values[: len(names)], values[len(names) :]
         scope = {number: counter, flag: going, **dict(zip(names, carries, strict=True))}
-        goes_on, *rest = _inside(at, body, scope)
+        goes_on, *rest = _imported(at, body, scope)
         zero = at.graph.constant(np.array(0, np.int64))
         written = [
             stack.dynamic_update_slice(row.expand_dims(0), [counter, *[zero] * row.rank])
@@ -191,7 +193,9 @@ def _row_types(at: NodeSite, body: GraphProto, carried: Sequence[V]) -> list[Ten
     def look() -> list[V]:
         counter = at.graph.constant(np.array(0, np.int64)).add(0)
         going = at.graph.constant(np.array(True)).not_()
-        outputs = _inside(at, body, {number: counter, flag: going, **dict(zip(names, carried, strict=True))})
+        outputs = _imported(
+            at, body, {number: counter, flag: going, **dict(zip(names, carried, strict=True))}
+        )
         types.extend(value.type for value in outputs[1 + len(names) :])
         raise _Seen("seen")
 
@@ -400,7 +404,7 @@ def _scanned(at: NodeSite, body: GraphProto, states: Sequence[V], given: Sequenc
     names = [i.name for i in body.input]
 
     def step(*args: V) -> list[V]:
-        return _inside(at, body, dict(zip(names, args, strict=True)))
+        return _imported(at, body, dict(zip(names, args, strict=True)))
 
     try:
         return list(at.graph.scan(step, list(states), list(given)))

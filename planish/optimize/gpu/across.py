@@ -39,7 +39,7 @@ def sum_across(draft: Draft, view: Nest) -> bool:
     if len(summed) != 1 or not size_of(summed[0]):
         return False
     (along,) = summed
-    reads = [place for place in view.inside(reduction) if place.src[0].op is Ops.DEFINE_GLOBAL]
+    reads = [place for place in view.reads_of(reduction) if place.src[0].op is Ops.DEFINE_GLOBAL]
     if not reads:
         return False
     sizes = {place.src[0]: cast("PtrDType", place.src[0].dtype).size for place in reads}

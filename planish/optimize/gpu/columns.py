@@ -66,7 +66,7 @@ def _share(draft: Draft, view: Nest, most: int, rounds: int) -> bool:
         r
         for r in view.outputs
         if size_of(r) >= least
-        and all(any(view.stride(p, r) == 1 for p in view.inside(each)) for each in view.reductions)
+        and all(any(view.stride(p, r) == 1 for p in view.reads_of(each)) for each in view.reductions)
     ]
     if not neighbours:
         return False

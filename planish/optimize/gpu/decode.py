@@ -126,7 +126,7 @@ class _Rows(CoreSchedule):
 
     def __init__(self, draft: Draft, core: Core, fit: Fit, found: Thin, way: _Way) -> None:
         super().__init__(draft, core, fit)
-        self.found, self.way = found, way
+        self.thin, self.way = found, way
 
     def take(self) -> bool:
         run, processors = self.fit.groups, self.draft.target.workers
@@ -163,16 +163,16 @@ class _Rows(CoreSchedule):
     def apart(self, run: int) -> int:
         """How far apart terms are whose bits are where the halves of a register are: as many as half a word stores."""
         held = run * self.core.lanes("b")
-        wanted = _HALF // self.found.matrix.dtype.itemsize * self.found.packed
-        return wanted if self.found.packed > 1 and 2 * wanted <= held else 1
+        wanted = _HALF // self.thin.matrix.dtype.itemsize * self.thin.packed
+        return wanted if self.thin.packed > 1 and 2 * wanted <= held else 1
 
     def fetch(self) -> bool:
         """Tiles of the matrix, and of the rows if they are to be, in the background: what is no box is read straight."""
         how = fetching(self.draft, self.k, 0, (self.way.buffers,))
         if not self.way.buffers or how.buffers != (self.way.buffers,):
             return True
-        matrix, rows = cast("int", self.found.matrix.src[0].arg), slot_of(self.fit.product.b)
-        gap = 0 if self.way.own else _GAP // self.found.matrix.dtype.itemsize
+        matrix, rows = cast("int", self.thin.matrix.src[0].arg), slot_of(self.fit.product.b)
+        gap = 0 if self.way.own else _GAP // self.thin.matrix.dtype.itemsize
         ring = Stage(matrix, how.at, self.way.buffers, pad=gap, own=self.way.own)
         fetched = self.draft.do(ring, "memory brings the next tiles of the matrix while these are used")
         if fetched and self.way.rows_too and rows is not None:

@@ -80,14 +80,14 @@ def is_product(view: Nest, sums: Sequence[UOp] | None = None) -> bool:
     large = frozenset(r for r in view.outputs if size_of(r) >= _LARGE)
     for reduction in view.reductions if sums is None else sums:
         terms = frozenset(reduction.src[1:])
-        read = [place.ranges for place in view.inside(reduction) if not terms.isdisjoint(place.ranges)]
+        read = [place.ranges for place in view.reads_of(reduction) if not terms.isdisjoint(place.ranges)]
         seen = {ranges & large & reduction.ranges for ranges in read}
         if any(one - other and other - one for one, other in combinations(seen, 2)):
             return True
     return False
 
 
-def _found(view: Nest) -> _Product | None:
+def _product_of(view: Nest) -> _Product | None:
     if len(view.reductions) != 1 or view.rows or view.scans or not is_product(view):
         return None
     (reduction,) = view.reductions
@@ -95,7 +95,7 @@ def _found(view: Nest) -> _Product | None:
     column = next(
         (r for r in reversed(view.outputs) if all(view.stride(p, r) == 1 for p in view.writes)), None
     )
-    reads = [place for place in view.inside(reduction) if place.src[0].op is Ops.DEFINE_GLOBAL]
+    reads = [place for place in view.reads_of(reduction) if place.src[0].op is Ops.DEFINE_GLOBAL]
     right = [place for place in reads if column is not None and column in place.ranges]
     if column is None or len(reads) != 2 or len(right) != 1 or not summed:
         return None
@@ -111,7 +111,7 @@ def _found(view: Nest) -> _Product | None:
 
 def tile_product(draft: Draft, view: Nest) -> bool:
     """Tiles of a product of matrices, one or several."""
-    product = _found(view)
+    product = _product_of(view)
     if product is None:
         return False
     m, n, k = map(size_of, (product.row, product.column, product.summed))

@@ -149,7 +149,7 @@ def _along(view: Nest, reduction: UOp) -> UOp | None:
     own = [r for r in closed_by(reduction) if r.op is Ops.RANGE]
     if axis is not None or len(own) != 1 or not size_of(own[0]):
         return axis
-    steps = {view.stride(place, own[0]) for place in view.inside(reduction)}
+    steps = {view.stride(place, own[0]) for place in view.reads_of(reduction)}
     return own[0] if steps <= {0} else None
 
 

@@ -57,7 +57,7 @@ def _is_window(reduction: UOp, view: Nest) -> bool:
 def _shared(draft: Draft, view: Nest, reduction: UOp, longest: UOp, team: int) -> bool:
     """The same threads for the longest axis of every sum; neighbours along a short one by one access."""
     for axis in closed_by(reduction) - {longest}:
-        places = [place for place in view.inside(reduction) if view.stride(place, axis) == 1]
+        places = [place for place in view.reads_of(reduction) if view.stride(place, axis) == 1]
         if places and size_of(axis) * places[0].dtype.itemsize <= _ACCESS:
             draft.take(Unroll, axis, size_of(axis), "neighbours by one access")
             break

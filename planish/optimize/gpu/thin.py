@@ -51,13 +51,13 @@ class Thin(NamedTuple):
     column: UOp
     along: UOp
     """The summed axis along which the matrix lies."""
-    inside: tuple[UOp, ...]
+    packed_axes: tuple[UOp, ...]
     """Summed axes inside of one stored element."""
 
     @property
     def packed(self) -> int:
         """Terms of the sum that one stored element holds."""
-        return prod(map(size_of, self.inside))
+        return prod(map(size_of, self.packed_axes))
 
 
 def thin_of(view: Nest) -> Thin | None:
@@ -65,7 +65,7 @@ def thin_of(view: Nest) -> Thin | None:
     if len(view.reductions) != 1 or view.rows or view.scans:
         return None
     (reduction,) = view.reductions
-    reads = [place for place in view.inside(reduction) if place.src[0].op is Ops.DEFINE_GLOBAL]
+    reads = [place for place in view.reads_of(reduction) if place.src[0].op is Ops.DEFINE_GLOBAL]
     if len(reads) < 2:
         return None
     summed = [r for r in reduction.src[1:] if r.op is Ops.RANGE and kind_of(r) is AxisType.REDUCE]
@@ -105,7 +105,7 @@ def thin_product(draft: Draft, view: Nest, *, stored: bool, several: bool = Fals
         return False
     if left in _SHORT_TEAMS and not fitted(draft, found.column, _COLUMNS[0] * _BLOCK // team):
         return False
-    done = all(draft.take(Unroll, r, size_of(r), "what one stored element holds") for r in found.inside)
+    done = all(draft.take(Unroll, r, size_of(r), "what one stored element holds") for r in found.packed_axes)
     done = done and draft.take(Unroll, found.along, wide, "neighbours by one access")
     done = done and all(draft.take(Upcast, r, size_of(r), "rows that share the matrix") for r in found.rows)
     if not done:

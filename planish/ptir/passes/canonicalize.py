@@ -56,7 +56,7 @@ def canonicalization_patterns() -> FrozenPatternSet:
     return patterns.freeze()
 
 
-def _found(given: object) -> BasePattern | type[BasePattern]:
+def _pattern_of(given: object) -> BasePattern | type[BasePattern]:
     """A pattern by its name, or as it is."""
     if not isinstance(given, str):
         if isinstance(given, BasePattern) or (isinstance(given, type) and issubclass(given, BasePattern)):
@@ -118,13 +118,13 @@ class CanonicalizePass:
         """The patterns, with nothing enabled or disabled yet."""
         if self.patterns is None and not self.extra_patterns:
             return canonicalization_patterns()
-        base = None if self.patterns is None else tuple(map(_found, listed(self.patterns)))
-        return _frozen(base, tuple(map(_found, listed(self.extra_patterns))))
+        base = None if self.patterns is None else tuple(map(_pattern_of, listed(self.patterns)))
+        return _frozen(base, tuple(map(_pattern_of, listed(self.extra_patterns))))
 
     def own_parts(self) -> tuple[object, ...]:
         """The patterns and the cost model that do not ship: what the pass does follows from its text without them."""
         chosen = [*listed(self.patterns or ()), *listed(self.extra_patterns)]
-        found = [part if isinstance(part, type) else type(part) for part in map(_found, chosen)]
+        found = [part if isinstance(part, type) else type(part) for part in map(_pattern_of, chosen)]
         own: list[object] = [cls for cls in found if not cls.__module__.startswith("planish.ptir.rules.")]
         return (*own, *(() if self.cost_model is None else (self.cost_model,)))
 

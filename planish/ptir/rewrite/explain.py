@@ -63,18 +63,18 @@ class _ValueNames:
 
 
 class _Reasons(Listener):
-    __slots__ = ("found", "made", "names")
+    __slots__ = ("names", "new", "reasons")
 
     def __init__(self, names: _ValueNames) -> None:
         self.names = names
-        self.found: list[str] = []
-        self.made: list[str] = []
+        self.reasons: list[str] = []
+        self.new: list[str] = []
 
     def reason(self, pattern: str | None, inst: Inst, text: str) -> None:
-        self.found.append(text)
+        self.reasons.append(text)
 
     def inserted(self, inst: Inst) -> None:
-        self.made.append(self.names.shown(inst))
+        self.new.append(self.names.shown(inst))
 
 
 def printed_names(function: Function) -> dict[int, str]:
@@ -112,11 +112,11 @@ def explain(
     view = subject.view_for(target.op)
     shown = target if view is None else view(target)
     if not subject.may_match(shown, rw):
-        return Explanation(subject.label, text, False, (*listener.found, "its may_match says no"))
+        return Explanation(subject.label, text, False, (*listener.reasons, "its may_match says no"))
     if subject.match_and_rewrite(shown, rw):
-        made = f"it makes {'; '.join(listener.made)}" if listener.made else "it makes nothing new"
+        made = f"it makes {'; '.join(listener.new)}" if listener.new else "it makes nothing new"
         return Explanation(subject.label, text, True, (made,))
-    reasons = tuple(reversed(listener.found)) or ("it returned False without a reason",)
+    reasons = tuple(reversed(listener.reasons)) or ("it returned False without a reason",)
     return Explanation(subject.label, text, False, reasons)
 
 

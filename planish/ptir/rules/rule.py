@@ -55,7 +55,7 @@ def rule(
     its first operand again, so that must have no other use and stand in the same region.
     """
 
-    def made(function: Callable[..., Answer]) -> type[BasePattern]:
+    def decorate(function: Callable[..., Answer]) -> type[BasePattern]:
         code = function.__code__
         names = code.co_varnames[: code.co_argcount]
         edits = names[-1] == "rw"
@@ -86,7 +86,7 @@ def rule(
         cls.match_and_rewrite = _match(function, [part for (part,) in inner], edits, alone)
         return enlist(function.__module__, cls)
 
-    return made
+    return decorate
 
 
 def enlist(module: str, pattern: type[BasePattern]) -> type[BasePattern]:

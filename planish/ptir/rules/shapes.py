@@ -10,7 +10,6 @@ from collections.abc import Collection, Sequence
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds
 from planish.ptir.function import Inst, Value
-from planish.ptir.ops.checking import at_most
 from planish.ptir.ops.definition import OpDef
 from planish.ptir.ops.literal import Literal
 from planish.ptir.rules import draft as d
@@ -135,11 +134,6 @@ def moved_alike(values: Sequence[Value], mover: OpDef) -> tuple[Inst, list[d.Ter
 def same_scalar(left: Value, right: Value) -> bool:
     """Whether two values are one, or constants with the same bits."""
     return left is right or (left.literal is not None and left.literal == right.literal)
-
-
-def inside(start: DimLike, limit: DimLike, size: DimLike) -> bool:
-    """Provably 0 <= start <= limit <= size."""
-    return at_most(0, start) and at_most(start, limit) and at_most(limit, size)
 
 
 def constant_start(literal: Literal | None, size: DimLike, window: DimLike) -> int | None:

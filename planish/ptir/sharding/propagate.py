@@ -57,19 +57,19 @@ class Specs:
 
     def __init__(self, mesh: MeshAxes) -> None:
         self.mesh = mesh
-        self.found: dict[Value, list[Names]] = {}
+        self.by_value: dict[Value, list[Names]] = {}
         self.why: dict[Value, str] = {}
         self.pinned: set[Value] = set()
 
     def of(self, value: Value) -> list[Names]:
-        known = self.found.get(value)
+        known = self.by_value.get(value)
         if known is None:
-            known = self.found[value] = [()] * value.type.rank
+            known = self.by_value[value] = [()] * value.type.rank
         return known
 
     def pin(self, value: Value, spec: SpecAxes) -> None:
         if value not in self.pinned:
-            self.found[value] = list(spec)
+            self.by_value[value] = list(spec)
             self.pinned.add(value)
 
     def offer(self, value: Value, axis: int, names: Names) -> bool:

@@ -10,7 +10,7 @@ from planish.ptir.function import Inst
 from planish.ptir.ops.indexing import DynamicSliceAttrs, GatherAttrs, IotaAttrs, ScatterAttrs
 from planish.schedule.lowering.channels_last import unpermuted
 from planish.schedule.lowering.computed_places import read_or_different
-from planish.schedule.lowering.positions import clamped, indices_of, inside, spread, take
+from planish.schedule.lowering.positions import clamped, in_bounds, indices_of, spread, take
 from planish.schedule.lowering.rules import Lowering, accumulator, convert, is_tiny, operands
 from planish.schedule.lowering.scattered_parts import scattered_in_parts
 from planish.schedule.lowering.single_updates import updated_once
@@ -97,7 +97,7 @@ def _scatter(tensors: Tensors, inst: Inst) -> UOp:
     gate: UOp | None = None
     given: dict[int, UOp] = {}
     for axis, index in zip(attrs.axes, indices, strict=True):
-        here = spread(inside(index, have[axis]), lead, dims)
+        here = spread(in_bounds(index, have[axis]), lead, dims)
         gate = here if gate is None else gate & here
         given[axis] = spread(clamped(index, minus(have[axis], 1)), lead, dims)
     value = full(updates, dims).cast(wide)

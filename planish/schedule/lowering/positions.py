@@ -92,7 +92,7 @@ def clamped(index: UOp, most: Dim) -> UOp:
     return wide.min(high).cast(dtypes.index)
 
 
-def inside(index: UOp, size: Dim) -> UOp:
+def in_bounds(index: UOp, size: Dim) -> UOp:
     """Where an index from the program is one."""
     wide = wide_index(index)
     below = wide < (wide.const_like(size) if isinstance(size, int) else size.cast(wide.dtype))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from math import isqrt, prod
 from typing import Final, cast
 
-from planish.schedule.lowering.positions import clamped, indices_of, inside, spread, take
+from planish.schedule.lowering.positions import clamped, in_bounds, indices_of, spread, take
 from planish.schedule.lowering.single_updates import counted_axes
 from planish.schedule.tensors import Dims, Tensors, full, minus, pad, permute, reshape, room
 from planish.uop.node import UOp
@@ -68,7 +68,7 @@ def scattered_in_parts(
     gate: UOp | None = None
     given: dict[int, UOp] = {0: tensors.position(whole, len(kept))}
     for axis, index in indices.items():
-        here = spread(cut(full(inside(index, have[axis]), lead)), heads, whole)
+        here = spread(cut(full(in_bounds(index, have[axis]), lead)), heads, whole)
         gate = here if gate is None else gate & here
         at = clamped(index, minus(have[axis], 1))
         given[axis + 1] = spread(cut(full(at, lead)), heads, whole)

@@ -17,7 +17,7 @@ from typing import Final
 from planish import dtypes
 from planish.schedule.elements import COMPUTED, Elements, InMemory
 from planish.schedule.lowering.computed_places import stands_for
-from planish.schedule.lowering.positions import clamped, inside
+from planish.schedule.lowering.positions import clamped, in_bounds
 from planish.schedule.tensors import (
     ChosenElements,
     Dims,
@@ -78,7 +78,7 @@ def updated_once(
     for axis in sorted(chosen):
         kind = dtypes.int32 if largest(have[axis]) < _NARROW else dtypes.int64
         at = clamped(indices[axis], minus(have[axis], 1)).cast(kind)
-        here = _placed(full(inside(indices[axis], have[axis]), lead), lying[: len(lead)], rows)
+        here = _placed(full(in_bounds(indices[axis], have[axis]), lead), lying[: len(lead)], rows)
         position = _placed(full(at, lead), lying[: len(lead)], rows)
         same = expand(here, have) & tensors.position(have, axis, kind).eq(expand(position, have))
         meant = same if meant is None else meant & same

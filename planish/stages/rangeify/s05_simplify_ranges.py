@@ -35,7 +35,7 @@ from planish.records import dataclass
 from planish.stages.rangeify.cuts import RangePart, cuts_of, parts_of, restricted
 from planish.uop.kernel_algebra import by_nest, does_nothing, kernel_sym, simplified
 from planish.uop.matcher import Matcher, rule
-from planish.uop.nest import constant_size
+from planish.uop.nest import LOOP_VALUES, constant_size
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, Axis, Ops
 from planish.uop.pattern import node
@@ -47,8 +47,6 @@ from planish.uop.symbolic.reduce import identity
 _CLOSING: Final = frozenset({Ops.END, Ops.REDUCE})
 _GATES: Final = frozenset({Ops.AND, Ops.WHERE})
 """What stands around the comparisons of a gated address."""
-_LOOPS: Final = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE})
-"""Ops that stand for a loop, or carry something through one."""
 
 
 @dataclass(slots=True)
@@ -107,7 +105,7 @@ def _addresses(nodes: list[UOp], pair: set[UOp]) -> list[UOp]:
 def _splits_a_reduce(nodes: list[UOp], outer: UOp, inner: UOp) -> bool:
     """Whether something as costly as a loop runs for one of the ranges only, or a loop's length depends on one."""
     return any(
-        (each.op in _LOOPS and (outer in each.ranges) is not (inner in each.ranges))
+        (each.op in LOOP_VALUES and (outer in each.ranges) is not (inner in each.ranges))
         or (each.op is Ops.RANGE and each is not outer and each is not inner and not each.ranges.isdisjoint((outer, inner)))
         for each in nodes
     )  # fmt: skip

@@ -72,14 +72,14 @@ Find = Callable[[FxSite, V, int], tuple[V, V]]
 def _found_along(find: Find) -> Callable[..., tuple[V, V]]:
     """The lowering of such a function: a number is found at place 0, and the axis goes unless it is to stay."""
 
-    def found(at: FxSite, x: V, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
+    def lowered(at: FxSite, x: V, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
         if not x.rank:
             return x, at.full((), 0, dtypes.int64)
         axis = axis_of(dim, x.rank)
         value, place = find(at, x, axis)
         return (value, place) if keepdim else (value.squeeze([axis]), place.squeeze([axis]))
 
-    return found
+    return lowered
 
 
 @lowering("aten.median.dim")

@@ -31,6 +31,10 @@ PARALLEL: Final = frozenset({AxisType.THREAD, AxisType.GLOBAL, AxisType.CLUSTER}
 """Axes that run around everything else."""
 SIDE_BY_SIDE: Final = LANES | THREADS
 """Axes whose values run side by side."""
+LOOP_VALUES: Final = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE})
+"""Ops whose value stands for a loop of its own, or is carried through one; an END has none."""
+OF_MANY_ELEMENTS: Final = LOOP_VALUES | {Ops.WMMA}
+"""Ops whose value is no single element's: loops, and tensor cores."""
 
 
 # -- axes ------------------------------------------------------------------------------------------------------------

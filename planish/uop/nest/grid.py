@@ -7,7 +7,7 @@ from math import prod
 from typing import Final
 
 from planish.uop.laws import memory_of
-from planish.uop.nest import THREADS, closed_by
+from planish.uop.nest import OF_MANY_ELEMENTS, THREADS, closed_by
 from planish.uop.nest.kernel import Nest
 from planish.uop.nest.memory import threads_of
 from planish.uop.node import UOp
@@ -32,8 +32,7 @@ def _is_copy(node: UOp) -> bool:
         return False
     computed = node.src[0].toposort(lambda n: n.op is not Ops.INDEX)
     return not any(
-        n.op in {Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.WMMA}
-        or (n.op is Ops.INDEX and memory_of(n).op is Ops.DEFINE_REG)
+        n.op in OF_MANY_ELEMENTS or (n.op is Ops.INDEX and memory_of(n).op is Ops.DEFINE_REG)
         for n in computed
     )
 

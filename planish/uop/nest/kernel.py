@@ -114,7 +114,7 @@ class Nest:
                 found[source] = found.get(source, 0) + 1
         return found
 
-    def inside(self, reduction: UOp) -> list[UOp]:
+    def reads_of(self, reduction: UOp) -> list[UOp]:
         """What a reduction reads."""
         below = set(reduction.toposort())
         return [place for place in self.reads if place in below]

@@ -36,16 +36,16 @@ def _chosen(a: NodePattern | str, b: NodePattern | str) -> NodePattern:
     return where(p, known(a) if isinstance(a, str) else a, known(b) if isinstance(b, str) else b)
 
 
-def _made(op: Ops, *sources: UOp) -> UOp:
+def _computed(op: Ops, *sources: UOp) -> UOp:
     return sources[0].alu(op, *sources[1:])
 
 
 def _into_unary(root: UOp, p: UOp, a: UOp, b: UOp) -> UOp:
-    return p.where(_made(root.op, a), _made(root.op, b))
+    return p.where(_computed(root.op, a), _computed(root.op, b))
 
 
 def _into_left(root: UOp, p: UOp, a: UOp, b: UOp, c: UOp) -> UOp:
-    return p.where(_made(root.op, a, c), _made(root.op, b, c))
+    return p.where(_computed(root.op, a, c), _computed(root.op, b, c))
 
 
 def _may_divide_by_zero(root: UOp, *divisors: UOp) -> bool:
@@ -58,7 +58,7 @@ def _may_divide_by_zero(root: UOp, *divisors: UOp) -> bool:
 def _into_right(root: UOp, p: UOp, a: UOp, b: UOp, c: UOp) -> UOp | None:
     if _may_divide_by_zero(root, a, b):
         return None
-    return p.where(_made(root.op, c, a), _made(root.op, c, b))
+    return p.where(_computed(root.op, c, a), _computed(root.op, c, b))
 
 
 def _into_both(root: UOp, p: UOp, x: UOp, y: UOp, z: UOp, w: UOp) -> UOp | None:
@@ -66,7 +66,7 @@ def _into_both(root: UOp, p: UOp, x: UOp, y: UOp, z: UOp, w: UOp) -> UOp | None:
     if Ops.INVALID in (x.op, y.op, z.op, w.op) or _may_divide_by_zero(root, z, w):
         return None
     folds = (x.op in CONSTANTS and z.op in CONSTANTS) or (y.op in CONSTANTS and w.op in CONSTANTS)
-    return p.where(_made(root.op, x, z), _made(root.op, y, w)) if folds else None
+    return p.where(_computed(root.op, x, z), _computed(root.op, y, w)) if folds else None
 
 
 def _out_of_right(root: UOp, p: UOp, left: UOp, right: UOp) -> UOp | None:
@@ -77,7 +77,7 @@ def _out_of_right(root: UOp, p: UOp, left: UOp, right: UOp) -> UOp | None:
         or left.src[0].dtype is not right.src[0].dtype
     ):
         return None
-    return _made(left.op, p.where(left.src[0], right.src[0]), left.src[1])
+    return _computed(left.op, p.where(left.src[0], right.src[0]), left.src[1])
 
 
 def _out_of_left(root: UOp, p: UOp, left: UOp, right: UOp) -> UOp | None:
@@ -89,11 +89,11 @@ def _out_of_left(root: UOp, p: UOp, left: UOp, right: UOp) -> UOp | None:
         return None
     if left.op is Ops.MUL and left.src[1].op is Ops.CONST and right.src[1].op is Ops.CONST:
         return None  # constant factors are cheaper than the product they would become
-    return _made(left.op, left.src[0], p.where(left.src[1], right.src[1]))
+    return _computed(left.op, left.src[0], p.where(left.src[1], right.src[1]))
 
 
 def _out_of_unary(root: UOp, p: UOp, left: UOp, right: UOp) -> UOp | None:
-    return _made(left.op, p.where(left.src[0], right.src[0])) if left.op is right.op else None
+    return _computed(left.op, p.where(left.src[0], right.src[0])) if left.op is right.op else None
 
 
 _w = x.named("w")

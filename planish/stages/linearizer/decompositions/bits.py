@@ -18,7 +18,7 @@ _X, _Y, _C = anything("x"), anything("y"), constant("c")
 # -- shifts ---------------------------------------------------------------------------------------------------------
 
 
-def _inside(y: UOp, width: int) -> UOp:
+def _in_width(y: UOp, width: int) -> UOp:
     below = y < width
     return below if y.vmin >= 0 else below & (y >= 0)
 
@@ -29,7 +29,7 @@ def _fits(y: UOp, width: int) -> bool:
 
 def _guard_shl(x: UOp, y: UOp) -> UOp | None:
     width = x.dtype.bits
-    return None if _fits(y, width) else _inside(y, width).where(x << (y & (width - 1)), 0)
+    return None if _fits(y, width) else _in_width(y, width).where(x << (y & (width - 1)), 0)
 
 
 def _guard_shr(x: UOp, y: UOp) -> UOp | None:
@@ -37,7 +37,7 @@ def _guard_shr(x: UOp, y: UOp) -> UOp | None:
     if _fits(y, width):
         return None
     beyond = x >> (width - 1) if x.dtype.is_signed else x.const_like(0)
-    return _inside(y, width).where(x >> (y & (width - 1)), beyond)
+    return _in_width(y, width).where(x >> (y & (width - 1)), beyond)
 
 
 SHIFT_GUARDS: Final[list[Rule]] = [

@@ -1,4 +1,4 @@
-"""A loop that runs on reads nothing that is not there: the three proofs of `inside.py`, held to all values of small sizes."""
+"""A loop that runs on reads nothing that is not there: the three proofs of `bounded_reads.py`, held to all values of small sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planish.actions.inside import is_periodic, reads_nothing_new, stays_inside
+from planish.actions.bounded_reads import is_periodic, reads_nothing_new, stays_inside
 from planish.actions.padding import longer
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops

@@ -1,4 +1,4 @@
-"""`debug="kernels"`: every run of a compiled function tells its kernels, one line each, on standard error.
+"""`debug="kernels"`: every run of a compiled function logs its launches, one line each, on standard error.
 
 What a kernel is called, how long it took, what that is in bytes and arithmetic per second, and the line or node that asked for it. Launches are timed
 one by one, as in a profile, but each call once, as it comes: the first ones are cold.
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
-class ToldRuns:
-    """Runs a compiled function, and tells."""
+class LoggedRuns:
+    """Runs a compiled function, and logs its launches."""
 
     def __init__(self, exe: Executable, function: ptir.Function | None) -> None:
         self.exe = exe
@@ -68,4 +68,4 @@ def shown(seconds: float) -> str:
     return f"{seconds / unit:.1f} {name}"
 
 
-__all__ = ["ToldRuns", "line", "shown"]
+__all__ = ["LoggedRuns", "line", "shown"]

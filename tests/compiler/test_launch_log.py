@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish.compiler.told import shown
+from planish.compiler.launch_log import shown
 
 X: Any = np.arange(40000, dtype=np.float32).reshape(400, 100) % 7
 LINE = re.compile(r"^\S+ +[\d.]+ (s|ms|µs) +[\d.]+ GB/s +[\d.]+ GFLOP/s  ")
