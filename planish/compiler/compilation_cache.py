@@ -301,7 +301,7 @@ def _later(data: bytes, found: Lowered, at: Settings, name: str) -> None:
                 found.__dict__["choices"] = made
         if name not in found.__dict__:
             with settings(**as_they_were(at)):
-                found.__dict__.update(relowered(found, cores)._asdict())
+                relowered(found, cores).tell(found)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise PlanishError(
             f"the kept form of a function cannot be read: {error}",

@@ -140,7 +140,7 @@ def _lower_when_asked(lowered: Lowered, programs: Sequence[Program | None]) -> N
 
 def _rest(lowered: Lowered, at: Settings, cores: int, name: str) -> None:
     with settings(**as_they_were(at)):
-        lowered.__dict__.update(relowered(lowered, cores)._asdict())
+        relowered(lowered, cores).tell(lowered)
 
 
 def _renumbered(
@@ -156,7 +156,7 @@ def _renumbered(
     slots = [
         range(len(kernel.buffers))
         if program is None
-        else [int(b.name.removeprefix("arg")) for b in program.params]
+        else [b.number for b in program.params]
         for program, kernel in zip(programs, kernels, strict=True)
     ]
 
@@ -217,7 +217,11 @@ class Relowered(NamedTuple):
     """The kernels of a function, and the schedules of all that it was cut into."""
 
     programs: tuple[Program, ...]
-    choices: tuple[ScheduleChoice, ...]
+    schedules: tuple[ScheduleChoice, ...]
+
+    def tell(self, lowered: Lowered) -> None:
+        """A function that was compiled without them has them from now on."""
+        lowered.__dict__.update(programs=self.programs, choices=self.schedules)
 
 
 def relowered(lowered: Lowered, cores: int) -> Relowered:
@@ -236,8 +240,8 @@ def relowered(lowered: Lowered, cores: int) -> Relowered:
     _, _, numbers = _renumbered(plan, sharing, rolling, programs)
     if numbers != lowered.origins:
         raise InternalError(f"{lowered.function.name} is cut into other kernels than those that were kept")
-    choices = tuple(each.choice for each in made[: rolling.known])
-    return Relowered(tuple(programs[number] for number in numbers), choices)
+    schedules = tuple(each.choice for each in made[: rolling.known])
+    return Relowered(tuple(programs[number] for number in numbers), schedules)
 
 
 def _make_kernels(
