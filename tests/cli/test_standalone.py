@@ -161,11 +161,24 @@ def chosen(graph: Graph) -> Sequence[Any]:
     return x.pad([1, 0], [2, 0]), (x > 0).cast("i8"), x.cast("f64").reduce_sum([0, 1])
 
 
+def ready(graph: Graph) -> Sequence[Any]:
+    """Products that ready-made code runs, one with something behind it."""
+    x = graph.input("x", tensor("f32", (200, 96)))
+    w = graph.input("w", tensor("f32", (96, 80)))
+    y = (x @ w).tanh()
+    return y, y.transpose([1, 0]) @ y
+
+
 PROGRAMS: dict[str, tuple[Callable[[Graph], Sequence[Any]], Callable[[], dict[str, Array]], list[Array]]] = {
     "products": (
         products,
         lambda: {"x": RNG.standard_normal((int(RNG.integers(1, 65)), 48)).astype(np.float32)},
         [RNG.standard_normal((48, 33)).astype(np.float32)],
+    ),
+    "ready": (
+        ready,
+        lambda: {"x": RNG.standard_normal((200, 96)).astype(np.float32)},
+        [RNG.standard_normal((96, 80)).astype(np.float32)],
     ),
     "ordered": (ordered, lambda: {"x": RNG.standard_normal((3, 5000)).astype(np.float32)}, []),
     "passed_on": (passed_on, lambda: {"x": RNG.integers(-9, 9, (4, 5)).astype(np.int32)}, []),
