@@ -160,7 +160,7 @@ def _never_outside(index: UOp, size: object) -> UOp:
     ("name", "module", "attribute", "broken"),
     [
         ("gather", indexing, "clamped", _not_clamped),
-        ("scatter", indexing, "inside", _never_outside),
+        ("scatter", indexing, "in_bounds", _never_outside),
         ("dynamic_slice", indexing, "clamped", _not_clamped),
         ("reduce_window", positions, "_scaled", lambda x, by: x),
         ("convolution", positions, "_scaled", lambda x, by: x),

@@ -54,7 +54,7 @@ def test_sizes_share_a_layout():
         for rows in (7, 9, 11, 30):
             x = RNG.standard_normal((rows, TERMS)).astype(np.float32)
             np.testing.assert_allclose(packed.run(None, {"x": x})[0], wanted(x), atol=2e-5)
-    assert len(packed.prepared.layouts._made) == 1
+    assert len(packed.prepared.layouts._arrays) == 1
 
 
 def test_small_weights_stay_as_they_are():
@@ -71,7 +71,7 @@ def test_what_is_kept_names_the_weight_and_its_layout(tmp_path: Path):
         first = model("16")
         answer = first.run(None, {"x": x})[0]
         (tape,) = first._tapes.values()
-        data = kept_tapes._TapeWriter(first._made, first.initial, first.prepared.layouts).pack(tape)
+        data = kept_tapes._TapeWriter(first._signatures, first.initial, first.prepared.layouts).pack(tape)
         assert len(data) < WEIGHT.nbytes // 4
         again = model("16")
         np.testing.assert_array_equal(again.run(None, {"x": x})[0], answer)

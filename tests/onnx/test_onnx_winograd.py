@@ -172,7 +172,7 @@ def test_what_is_kept_names_the_weight(tmp_path: Path):
         first = model("1, 96, 16, 16", kernel)
         answer = first.run(None, {"x": x})[0]
         (tape,) = first._tapes.values()
-        data = kept_tapes._TapeWriter(first._made, first.initial, first.prepared.layouts).pack(tape)
+        data = kept_tapes._TapeWriter(first._signatures, first.initial, first.prepared.layouts).pack(tape)
         assert len(data) < kernel.nbytes // 4
         again = model("1, 96, 16, 16", kernel)
         np.testing.assert_array_equal(again.run(None, {"x": x})[0], answer)
