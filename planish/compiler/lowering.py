@@ -154,9 +154,7 @@ def _renumbered(
     aliased = (*sharing.aliased, *(each.aliased for each in rolling.made))
     # what the stages found unused is no parameter any more
     slots = [
-        range(len(kernel.buffers))
-        if program is None
-        else [b.number for b in program.params]
+        range(len(kernel.buffers)) if program is None else [b.number for b in program.params]
         for program, kernel in zip(programs, kernels, strict=True)
     ]
 
