@@ -42,13 +42,15 @@ _LEAST_INNER: Final = 32
 1.8, 2000 × 100 × 3 3.5; 64 × 64 × 64 and all larger ones 0.7 to 1.05."""
 _FILLED: Final = 0.6
 """Of the lanes of a panel, the share that has columns: 64 × 256 × 10 takes 1.0 to 1.3 of its time, a microsecond."""
-_SHARE: Final = 8
-"""So many times longer than asking another core takes what a piece does."""
+_FEWEST: Final = 48
+"""Rows of a piece, where rows are cut for cores: each copies the columns for itself."""
 _CYCLE_NS: Final = 0.3
 """How long a cycle is, about: work is cut by it, and nothing else is decided."""
+_INSTRUCTIONS: Final = 3
+"""In a cycle: two products and sums, and a load. The pool is told of work as `work_of` counts it, two of them in a nanosecond."""
 _EVEN: Final = 12
 """Rows of which pieces have a multiple: of nearly all tiles."""
-_MOST_PIECES: Final = 64
+_MOST_PIECES: Final = 32
 _PANELS: Final = 16
 """Panels that meet the same rows again and again: from so many on, rows that lie across memory are gathered."""
 _BATCHES: Final = 2
@@ -270,10 +272,10 @@ def _called(made: StridedProduct, target: Target) -> ReadyKernel:
     outer, inner = ((_Axis(1, 0, 0, 0),) * _BATCHES + made.batches)[-_BATCHES:]
     batches, panels = outer.size * inner.size, -(-columns // panel)
     work = cycles_of(made, target) * _CYCLE_NS
-    most = min(_MOST_PIECES, max(1, int(work / (_SHARE * target.share_ns))))
+    most = min(_MOST_PIECES, max(1, int(work / target.share_ns)))
     # pieces of rows copy the same columns: there are some where columns are few, or rows do not stay in a cache
     far = -(-rows * made.inner.size * size // (target.caches[-1] // 4))
-    row_pieces = max(1, min(max(-(-most // (batches * panels)), far), rows // ROWS))
+    row_pieces = max(1, min(max(-(-min(most, target.workers) // (batches * panels)), far), rows // _FEWEST))
     if gathered:
         row_pieces = -(-rows // ROWS)
     row_piece = -(-rows // row_pieces // _EVEN) * _EVEN if row_pieces > 1 else rows
@@ -293,7 +295,8 @@ def _called(made: StridedProduct, target: Target) -> ReadyKernel:
     }  # fmt: skip
     name = _name(target, made.dtype, by_columns=made.by_columns)
     given = tuple(numbers[each] for each in NUMBERS)
-    return ReadyKernel(name, made.slots, given, around * column_pieces, int(work))
+    told = int(cycles_of(made, target) * _INSTRUCTIONS / 2)
+    return ReadyKernel(name, made.slots, given, around * column_pieces, told)
 
 
 def cycles_of(made: StridedProduct, target: Target) -> float:
