@@ -32,6 +32,7 @@ def test_what_was_measured_are_fields_of_a_target() -> None:
     found = calibrate.numbers({**seconds, "launch": 1e-7})
     assert {*found} == {*calibration.RATES, calibration.LEVELS}
     assert found["launch"] == 100.0  # cycles of a nanosecond
+    assert found["cycle_ns"] == 1.0
     assert found["bytes_per_cycle"] == (1.0, 1.0, 1.0)
 
 

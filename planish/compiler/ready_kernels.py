@@ -44,8 +44,6 @@ _FILLED: Final = 0.6
 """Of the lanes of a panel, the share that has columns: 64 × 256 × 10 takes 1.0 to 1.3 of its time, a microsecond."""
 _FEWEST: Final = 48
 """Rows of a piece, where rows are cut for cores: each copies the columns for itself."""
-_CYCLE_NS: Final = 0.3
-"""How long a cycle is, about: work is cut by it, and nothing else is decided."""
 _INSTRUCTIONS: Final = 3
 """In a cycle: two products and sums, and a load. The pool is told of work as `work_of` counts it, two of them in a nanosecond."""
 _EVEN: Final = 12
@@ -271,7 +269,7 @@ def _called(made: StridedProduct, target: Target) -> ReadyKernel:
     )
     outer, inner = ((_Axis(1, 0, 0, 0),) * _BATCHES + made.batches)[-_BATCHES:]
     batches, panels = outer.size * inner.size, -(-columns // panel)
-    work = cycles_of(made, target) * _CYCLE_NS
+    work = cycles_of(made, target) * target.cycle_ns
     most = min(_MOST_PIECES, max(1, int(work / target.share_ns)))
     # pieces of rows copy the same columns: there are some where columns are few, or rows do not stay in a cache
     far = -(-rows * made.inner.size * size // (target.caches[-1] // 4))

@@ -114,6 +114,7 @@ def numbers(seconds: Mapping[str, float]) -> Numbers:
     found: Numbers = {name: _round(seconds[name] / cycle) for name in _CYCLES if name in seconds}
     for name in ("ports", "multiplies", "loads", "stores", "shuffles"):
         found[name] = _round(cycle / seconds[name])
+    found["cycle_ns"] = _round(cycle * 1e9)
     levels = [name for name in seconds if name.startswith("bytes_per_cycle")]
     found["bytes_per_cycle"] = tuple(_round(cycle / seconds[name]) for name in sorted(levels))
     return found

@@ -128,6 +128,8 @@ class Target:
     """Cycles that a kernel, or a piece of one, costs beside its work."""
     wake: float = 3.5
     """Launches in whose time another core is at work: less is not worth to be shared."""
+    cycle_ns: float = 0.3
+    """Nanoseconds of a cycle: how work that is counted in cycles is told to those who count in time."""
     launch_ns: float = 25.0
     """Nanoseconds that a launch takes on one thread, besides what it does."""
     copy_ns: float = 10.0

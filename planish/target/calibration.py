@@ -20,7 +20,9 @@ from typing import Any, Final
 from planish.filenames import write_whole
 
 FORMAT: Final = 1
-RATES: Final = ("ports", "multiplies", "loads", "stores", "shuffles", "gathers", "latency", "launch")
+RATES: Final = (
+    "ports", "multiplies", "loads", "stores", "shuffles", "gathers", "latency", "launch", "cycle_ns",
+)  # fmt: skip
 """The fields of `Target` that are one number, and are measured."""
 TIMED: Final = (
     "memory_cores", "branches", "spills", "window", "gather_ops", "pack_ops", "masks", "wake", "launch_ns", "copy_ns", "share_ns", "small_elements",
