@@ -100,6 +100,34 @@ def test_padding_on_all_sides(t: Table, golden: Golden) -> None:
     assert iterations(after) == 6 * 64
 
 
+def windowed(t: Table, rows: int, columns: int, reach: int) -> UOp:
+    """Sums of the neighbours of each element along both axes, as far as there are any."""
+    i, j, total = t.range(rows, 0), t.range(columns, 1), t.const(0, i32)
+    for up in range(-reach, reach + 1):
+        for right in range(-reach, reach + 1):
+            y, x = i + up, j + right
+            inside = (y >= 0) & (y < rows) & (x >= 0) & (x < columns)
+            total = total + t.param(1, i32, rows * columns).index(inside.where(y * columns + x, t.invalid()))
+    return prepared(store(t.param(0, i32, rows * columns), total, i, j))
+
+
+@pytest.mark.parametrize(
+    ("reach", "rows", "counts"), [(1, 40, [1, 38, 1]), (2, 40, [2, 36, 2]), (2, 12, [1, 1, 8, 1, 1])]
+)
+def test_a_rim_is_one_loop(t: Table, reach: int, rows: int, counts: list[int]) -> None:
+    kernel = windowed(t, rows, 40, reach)
+    after = split_store(kernel)
+    # rows as told (one of them is no range); columns are never cut, not even in a part of one row
+    assert sorted(counters(after)) == sorted(
+        [
+            *(f"L0_{4 + n}<{count}" for n, count in enumerate(counts) if count > 1),
+            *(f"L1_{4 + n}<40" for n in range(len(counts))),
+        ]
+    )
+    assert iterations(after) == rows * 40
+    assert unchanged_result(kernel, after)
+
+
 def test_a_sum_that_several_parts_need_is_not_computed_twice(t: Table) -> None:
     i, j, r = t.range(4, 0), t.range(40, 1), t.range(8, 2, REDUCE)
     row = t.param(1, i32, 32).index(i * 8 + r).reduce(Ops.ADD, r)
@@ -178,7 +206,7 @@ def test_a_part_that_starts_at_the_wrong_place_would_be_seen(monkeypatch: pytest
 
 
 def test_sharing_ranges_between_parts_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s06_split_store, "_renamed", lambda effect, number: effect)
+    monkeypatch.setattr(s06_split_store, "_own_names", lambda effect, number: {})
     assert some_failure(split_store, range(500, 560), prepared)
 
 

@@ -10,7 +10,10 @@ stored is no loop at all. Without their conditions the ranges of a part may be o
 * No work is done twice. A REDUCE or BUFFERIZE that several parts would need, because it does not depend on the range, forbids
   the cut; and so does a SCAN, whose second part would have to know the end of the first.
 * Around the parts of an inner range the outer ranges run again, and the cache lines at the seams are visited more than
-  once. So an inner range is only cut into parts that are at least a cache line of float32 long, unless it is a long one.
+  once. So an inner range is only cut into parts that are at least a cache line of float32 long, unless it is a long one. (A range
+  stays an inner one where the part around it has but one iteration left.)
+* A rim is one loop: neighbouring parts that are short beside the whole keep their conditions. Windows of five columns would otherwise
+  be five loops along each axis, all but one of them for a row or two.
 
 Before → after::
 
@@ -26,11 +29,12 @@ Holds afterwards: no range can be cut within the limits; every part has its own 
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Final, cast
 
 from planish import dtypes
 from planish.records import dataclass
-from planish.stages.rangeify.cuts import cuts_of, parts_of, restricted
+from planish.stages.rangeify.cuts import RangePart, cuts_of, parts_of, restricted
 from planish.stages.rangeify.s05_simplify_ranges import simplify_ranges
 from planish.uop.kernel_algebra import by_nest, does_nothing, kernel_sym, simplified
 from planish.uop.matcher import Matcher, rule
@@ -46,14 +50,20 @@ SHORTEST_INNER_PART: Final = 16
 LONG_BESIDE_SHORT: Final = 256
 """Elements of an inner range for each part that is shorter than a line: visiting its lines once more is little beside the conditions
 that all the others are spared."""
+RIM: Final = 8
+"""What part of a range its rim may be: so little of the work may go on asking."""
 _LOOPS: Final = frozenset({Ops.REDUCE, Ops.BUFFERIZE})
 
 
 @dataclass(slots=True)
 class Parts:
-    """How many more loops a kernel may get."""
+    """How many more loops a kernel may get, and what stays as it is."""
 
-    left: int = MOST_PARTS
+    left: int
+    outermost: frozenset[int]
+    """The axes of the outermost loops, as the kernel came."""
+    rims: set[UOp] = field(default_factory=set)
+    """Ranges of several parts each."""
 
 
 def _own_ranges(effect: UOp) -> list[UOp]:
@@ -68,10 +78,9 @@ def _own_ranges(effect: UOp) -> list[UOp]:
     return by_nest(closed)
 
 
-def _renamed(effect: UOp, number: int) -> UOp:
-    """The same loops over ranges of their own."""
-    fresh = {r: r.replace(arg=cast("Axis", r.arg).part(NUMBERED + number)) for r in _own_ranges(effect)}
-    return substitute(effect, fresh)
+def _own_names(effect: UOp, number: int) -> dict[UOp, UOp]:
+    """For the ranges of loops, those of the part of this number."""
+    return {r: r.replace(arg=cast("Axis", r.arg).part(NUMBERED + number)) for r in _own_ranges(effect)}
 
 
 def _repeats_a_reduce(bodies: list[UOp]) -> bool:
@@ -85,25 +94,40 @@ def _repeats_a_reduce(bodies: list[UOp]) -> bool:
     return False
 
 
-def _cut(root: UOp, r: UOp, cuts: list[UOp], is_outermost: bool) -> list[UOp] | None:
+def _with_rims(r: UOp, parts: list[RangePart]) -> list[RangePart]:
+    """The parts, where short neighbours are one."""
+    joined: list[RangePart] = []
+    for part in parts:
+        both = RangePart(joined[-1].start, part.stop) if joined else part
+        is_rim = joined and both.size.vmax < SHORTEST_INNER_PART and both.size.vmax * RIM <= trips(r)
+        joined = [*joined[:-1], both] if is_rim else [*joined, part]
+    return joined
+
+
+def _cut(root: UOp, r: UOp, cuts: list[UOp], ctx: Parts) -> list[UOp] | None:
     """The loops for the parts of r."""
     parts = parts_of(r, cuts)
     short = sum(part.size.vmax < SHORTEST_INNER_PART for part in parts)
-    if not is_outermost and short * LONG_BESIDE_SHORT > trips(r):
+    if cast("Axis", r.arg).path[0] not in ctx.outermost and short * LONG_BESIDE_SHORT > trips(r):
         return None
+    kept = _with_rims(r, parts)
     bodies, news = [], []
-    for part in parts:
+    for part in kept:
         new, here = restricted(r, part, cast("Axis", r.arg).path)
         news.append(new)
         bodies.append(simplified(substitute(root.src[0], {r: here})))
     if _repeats_a_reduce(bodies):
         return None
     others = [other for other in root.src[1:] if other is not r]
-    return [
-        _renamed(simplified(body.end(*by_nest({*others, new}))), number)
-        for number, (body, new) in enumerate(zip(bodies, news, strict=True))
-        if not does_nothing(body)
-    ]
+    loops = []
+    for number, (part, body, new) in enumerate(zip(kept, bodies, news, strict=True)):
+        if not does_nothing(body):
+            loop = simplified(body.end(*by_nest({*others, new})))
+            own = _own_names(loop, number)
+            loops.append(substitute(loop, own))
+            if part not in parts:
+                ctx.rims.add(own.get(new, new))
+    return loops
 
 
 def _split(root: UOp, ctx: Parts) -> UOp | None:
@@ -114,11 +138,11 @@ def _split(root: UOp, ctx: Parts) -> UOp | None:
     nest = by_nest(set(root.src[1:]))
     for r in nest:
         places = cuts.get(r)
-        if places is None or cast("Axis", r.arg).kind is not AxisType.LOOP:
+        if places is None or r in ctx.rims or cast("Axis", r.arg).kind is not AxisType.LOOP:
             continue
         if len(places) > ctx.left:
             continue
-        loops = _cut(root, r, places, r is nest[0])
+        loops = _cut(root, r, places, ctx)
         if loops is not None:
             ctx.left -= len(places)
             return root.table.make(Ops.GROUP, dtypes.void, tuple(loops))
@@ -139,5 +163,7 @@ pm_split_store: Final = Matcher(
 
 def split_store(sink: UOp, parts: int = MOST_PARTS) -> UOp:
     """Cut the ranges of stores at conditions; every part stands under the SINK."""
-    cut = rewrite(sink, pm_split_store, Parts(parts))
+    outermost = (by_nest(set(n.src[1:])) for n in sink.toposort() if n.op is Ops.END)
+    axes = frozenset(cast("Axis", nest[0].arg).path[0] for nest in outermost if nest[0].op is Ops.RANGE)
+    cut = rewrite(sink, pm_split_store, Parts(parts, axes))
     return sink if cut is sink else simplify_ranges(rewrite(cut, kernel_sym))
