@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Sequence
 from typing import Final, cast
 
@@ -10,6 +11,7 @@ from planish.dtypes import DType
 from planish.ptir.function import Inst
 from planish.ptir.ops.reduce import ArgReduceAttrs, CumulativeAttrs, ReduceAttrs, ReduceWindowAttrs
 from planish.schedule.lowering.channels_last import inverse, lying, reshaped
+from planish.schedule.lowering.joined_sums import joined_parts
 from planish.schedule.lowering.positions import WindowAxis, elements
 from planish.schedule.lowering.rules import Lowering, accumulator, is_tiny
 from planish.schedule.lowering.single_updates import sum_of_chosen
@@ -75,6 +77,15 @@ def combined(x: UOp, op: Ops, axes: Sequence[int]) -> UOp:
     return result.cast(dtype)
 
 
+def _together(parts: Sequence[UOp], op: Ops, axes: Sequence[int]) -> UOp:
+    """Reductions of several tensors, combined: in the dtype in which reductions run, rounded once."""
+    dtype = parts[0].dtype
+    wide = [part.cast(_wide(op, dtype)) for part in parts]
+    kept = ([axis for axis in axes if not same_dim(shape(part)[axis], 1)] for part in wide)
+    each = (combined(part, op, left) for part, left in zip(wide, kept, strict=True))
+    return functools.reduce(lambda x, y: x.alu(op, y), each).cast(dtype)
+
+
 def _may_be_empty(dim: Dim) -> bool:
     return dim == 0 if isinstance(dim, int) else dim.vmin <= 0
 
@@ -110,6 +121,9 @@ def _reduce(op: Ops) -> Lowering:
         if chosen is not None:
             left = [axis for axis in asked if not same_dim(shape(chosen)[axis], 1)]
             return reshape(combined(chosen, op, left), tensors.dims_of(inst.results[0]))
+        parts = joined_parts(tensors, inst.operands[0], given, asked)
+        if parts:
+            return reshape(_together(parts, op, asked), tensors.dims_of(inst.results[0]))
         x, of = lying(tensors, given)
         axes = tuple(sorted(of[axis] for axis in asked))
         found = None if x is given else _by_channel(x, op, axes, of[1])
