@@ -14,7 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planish import dtypes
-from planish.compiler.ready_kernels import cycles_of, has_counted_loops, is_fast, product_of
+from planish.compiler.ready_kernels import cycles_of, has_counted_loops, is_fast, is_slight, product_of
 from planish.dtypes import PtrDType
 from planish.schedule.parameters import with_parameters
 from planish.schedule.plan import Kernel, Launch, Plan, PlanBuffer, Role, Step, mapped, walk
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from planish.target import Target
 
 _WORTH: Final = 0.08
-"""Of the time of a product: what it may cost to write it and read it once more."""
+"""Of the time of a product: what it may cost to write it and read it once more; or so little that nobody notices."""
 _HEAVY: Final = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.AFTER, Ops.WMMA})
 _PRODUCT: Final = Reason(
     "ready product",
@@ -149,7 +149,8 @@ def _is_worth(product: UOp, nbytes: int, target: Target) -> bool:
         return False
     level = next((n for n, size in enumerate(target.caches) if nbytes <= size), len(target.caches))
     rate = target.bytes_per_cycle[max(level - 1, 0)]
-    return 2 * nbytes / rate <= _WORTH * cycles_of(made, target)
+    again = 2 * nbytes / rate
+    return again <= _WORTH * cycles_of(made, target) or is_slight(again, target)
 
 
 def _outputs(sink: UOp) -> list[UOp]:

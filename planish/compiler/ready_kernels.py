@@ -42,6 +42,12 @@ _LEAST_INNER: Final = 32
 1.8, 2000 × 100 × 3 3.5; 64 × 64 × 64 and all larger ones 0.7 to 1.05."""
 _FILLED: Final = 0.6
 """Of the lanes of a panel, the share that has columns: 64 × 256 × 10 takes 1.0 to 1.3 of its time, a microsecond."""
+_SLIGHT_NS: Final = 300.0
+"""What a product may lose that is smaller or narrower than that: compiling it takes as long as a hundred thousand calls lose."""
+_COPY: Final = 2.5
+"""Cycles in which a vector of the right operand is copied to a panel."""
+_TILE: Final = 10
+"""Cycles around a tile: where it begins and ends. (Both by timing 34 small products: what was lost is between a third of the estimate and all of it.)"""
 _FEWEST: Final = 48
 """Rows of a piece, where rows are cut for cores: each copies the columns for itself."""
 _INSTRUCTIONS: Final = 3
@@ -247,15 +253,32 @@ def _panel(made: StridedProduct, target: Target) -> tuple[int, int]:
 
 
 def is_fast(made: StridedProduct, target: Target) -> bool:
-    """Whether the code for any size is as fast for these as code of their own would be."""
+    """Whether the code for any size is as fast for these as code of their own would be, or nearly."""
     lanes, _ = _panel(made, target)
     columns = made.columns.size
-    return (
+    is_usual = (
         made.rows.size >= _LEAST_ROWS
         and columns >= _LEAST_COLUMNS
         and made.inner.size >= _LEAST_INNER
         and columns >= _FILLED * (-(-columns // lanes) * lanes)
     )
+    return is_usual or is_slight(_lost_cycles(made, target), target)
+
+
+def is_slight(cycles: float, target: Target) -> bool:
+    """Whether a call may take so much longer, for code that need not be compiled."""
+    return cycles * target.cycle_ns <= _SLIGHT_NS
+
+
+def _lost_cycles(made: StridedProduct, target: Target) -> float:
+    """What code of its own would spare a product: a copy of the right operand, lanes that are empty, tiles of another size."""
+    lanes, panel = _panel(made, target)
+    rows, columns, inner = made.rows.size, made.columns.size, made.inner.size
+    vectors = -(-columns // lanes)
+    empty = rows * inner * (vectors * lanes - columns) / (lanes * target.multiplies)
+    tiles = -(-rows // _EVEN) * -(-columns // panel)
+    batches = prod(axis.size for axis in made.batches)
+    return batches * (vectors * inner * _COPY + empty + tiles * _TILE)
 
 
 def _called(made: StridedProduct, target: Target) -> ReadyKernel:

@@ -126,10 +126,20 @@ def test_others_are_none(other: Callable[..., Any]) -> None:
     assert found == [None] or sum(each is not None for each in found) < len(kernels)
 
 
-def test_integers_and_small_products_are_compiled() -> None:
+def test_integers_and_products_of_few_rows_or_columns_are_compiled() -> None:
     assert read((40, 50), (50, 60), of=lambda a, b: a.matmul(b), dtype="i32") is None
-    assert lowered(lambda a, b: a @ b, numbers(4, 64), numbers(64, 64)).ready == ()
-    assert lowered(lambda a, b: a @ b, numbers(64, 64), numbers(64, 3)).ready == ()
+    assert lowered(lambda a, b: a @ b, numbers(4, 256), numbers(256, 256)).ready == ()
+    assert lowered(lambda a, b: a @ b, numbers(64, 256), numbers(256, 3)).ready == ()
+
+
+@pytest.mark.parametrize(("rows", "inner", "columns"), [(4, 64, 64), (64, 8, 48), (20, 40, 30), (16, 16, 16)])
+def test_what_a_small_product_loses_is_not_worth_compiling(rows: int, inner: int, columns: int) -> None:
+    a, b = numbers(rows, inner), numbers(inner, columns)
+    assert len(lowered(lambda a, b: a @ b, a, b).ready) == 1
+    wanted = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(
+        pn.jit(lambda a, b: a @ b)(pn.asarray(a), pn.asarray(b)).numpy(), wanted, rtol=1e-4, atol=1e-5
+    )
 
 
 # -- what they compute -------------------------------------------------------------------------------------------------
