@@ -42,12 +42,16 @@ from planish.optimize.lanes import lanes_along, take_lanes, wants_padding
 from planish.optimize.tiles import MOST_LANES, Division, Shape, best_division, best_sums, dividing_tile
 from planish.records import dataclass
 from planish.target import Target
-from planish.uop.nest import axes_of, name_of, size_of
+from planish.uop.nest import axes_of, name_of, size_of, stores_in
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, AxisType, Ops
 from planish.uop.ranges import kind_of
+from planish.uop.reached import reached
+from planish.uop.weights import weight
 
+_MUCH: Final = 1.0
+"""Operations behind a sum, for each of its terms, that are felt when they are compiled: a function behind few of them."""
 _AGAIN: Final = 6
 """A panel that so many rows of tiles read is worth copying."""
 _ALONE: Final = 24
@@ -83,7 +87,8 @@ def contract(draft: Draft, view: Nest, axis: UOp, reductions: Sequence[UOp]) -> 
     lanes = lanes_along(draft.target, view, axis)
     rows = broadcast_axis(view, axis, reductions)
     columns = 0 if wants_padding(draft, axis, max(lanes, 2)) else draft.left(axis)
-    shape = dividing_tile(draft.target, 1 if rows is None else size_of(rows), columns, max(lanes, 1))
+    after = _follows(view, min((size_of(r) for each in reductions for r in each.src[1:]), default=0))
+    shape = dividing_tile(draft.target, 1 if rows is None else size_of(rows), columns, max(lanes, 1), after)
     take_lanes(draft, axis, Upcast, lanes, shape.vectors, least=1)
     if rows is not None and shape.rows > 1:
         draft.take(Upcast, rows, shape.rows)
@@ -279,7 +284,18 @@ def _divide(target: Target, view: Nest, product: MatrixProduct, *, whole: bool =
     panel = min(columns, MOST_LANES) * along * view.reductions[0].dtype.itemsize
     # (what is summed up is not taken in blocks where the last columns are apart)
     fits = panel <= _panel_bytes(target) and view.stride(product.left, product.along) == 1
-    return best_division(target, rows, columns, along if fits and not whole else 0, product.lanes, pitch)
+    after = _follows(view, along)
+    return best_division(
+        target, rows, columns, along if fits and not whole else 0, product.lanes, pitch, after
+    )
+
+
+def _follows(view: Nest, terms: int) -> float:
+    """The operations that follow each sum, for each of its terms; none where that is little."""
+    values = (store.src[1] for store in stores_in(view.sink))
+    nodes = reached(values, lambda n: () if n.op is Ops.REDUCE or n.dtype.is_index else n.src)
+    after = sum(weight(n.op) for n in nodes if n.op in ALU) / max(terms, 1)
+    return after if after >= _MUCH else 0.0
 
 
 def _peel(draft: Draft, product: MatrixProduct, division: Division) -> list[MatrixProduct]:

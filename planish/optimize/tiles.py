@@ -7,7 +7,7 @@ Of all tiles that fit the registers the cheapest wins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Final, NamedTuple
 
@@ -29,6 +29,8 @@ _EDGE: Final = (1.03, 1.045)
 that cores cannot share evenly."""
 _TWICE: Final = 1.08
 """What code for two kinds of tiles has to be worth."""
+_AS_FAST: Final = 1.08
+"""What a smaller tile may take more, where much follows each sum: that is written out for every one of a tile, and takes long to compile."""
 _LONG: Final = 4
 """Vectors along the reduced axis, from which on sums in lanes are worth their beginning and end."""
 
@@ -65,35 +67,38 @@ def _cost(target: Target, shape: Shape, rows: int, columns: int, lanes: int, pit
     return -(-rows // shape.rows) * -(-columns // width) * shape.cycles(target, pitch) * prod(edges)
 
 
-def best_tile(target: Target, rows: int, columns: int, lanes: int, pitch: int = 4) -> Shape | None:
+def best_tile(
+    target: Target, rows: int, columns: int, lanes: int, pitch: int = 4, after: float = 0.0
+) -> Shape | None:
     """The cheapest tile for an output of so many rows and columns; None if no vector divides it and nothing can be padded.
 
-    `pitch`: the bytes from one row of the left operand to the next.
+    `pitch`: the bytes from one row of the left operand to the next; `after`: operations that follow each sum, per step of the reduced axis.
     """
-    fitting = [
-        shape
+    last = rows * columns * after / (lanes * target.ports)
+    costs = {
+        shape: _cost(target, shape, rows, columns, lanes, pitch) + last
         for shape in _shapes(target, rows, lanes)
         if (shape.vectors - 1) * lanes < columns and (target.masked or columns % (shape.vectors * lanes) == 0)
-    ]
-    return min(
-        fitting,
-        key=lambda shape: (_cost(target, shape, rows, columns, lanes, pitch), -shape.rows * shape.vectors),
-        default=None,
-    )
+    }
+    best = min(costs, key=lambda shape: (costs[shape], -shape.rows * shape.vectors), default=None)
+    return _least_code(costs, best) if best is not None and after else best
 
 
-def dividing_tile(target: Target, rows: int, columns: int, lanes: int) -> Shape:
+def _least_code(costs: Mapping[Shape, float], best: Shape) -> Shape:
+    """The smallest tile that is nearly as fast as the fastest."""
+    as_fast = [shape for shape, cost in costs.items() if cost <= _AS_FAST * costs[best]]
+    return min(as_fast, key=lambda shape: (shape.rows * shape.vectors, costs[shape]))
+
+
+def dividing_tile(target: Target, rows: int, columns: int, lanes: int, after: float = 0.0) -> Shape:
     """The tile that takes least for each of its sums, of those that divide an output (0 columns: any will do, they are padded)."""
-    fitting = [
-        shape
+    costs = {
+        shape: shape.cycles(target, 4) / (shape.rows * shape.vectors) + after / target.ports
         for shape in _shapes(target, rows, lanes)
         if rows % shape.rows == 0 and columns % (shape.vectors * lanes) == 0
-    ]
-    return min(
-        fitting,
-        key=lambda shape: (shape.cycles(target, 4) / (shape.rows * shape.vectors), -shape.rows),
-        default=Shape(1, 1),
-    )
+    }
+    best = min(costs, key=lambda shape: (costs[shape], -shape.rows), default=Shape(1, 1))
+    return _least_code(costs, best) if costs and after else best
 
 
 def _shapes(target: Target, rows: int, lanes: int) -> Iterator[Shape]:
@@ -122,10 +127,10 @@ class Division(NamedTuple):
 
 
 def best_division(
-    target: Target, rows: int, columns: int, along: int, lanes: int, pitch: int = 4
+    target: Target, rows: int, columns: int, along: int, lanes: int, pitch: int = 4, after: float = 0.0
 ) -> Division | None:
     """Whether the last columns are lanes that are partly empty, or sums in lanes along the reduced axis, by what is cheaper."""
-    whole = best_tile(target, rows, columns, lanes, pitch)
+    whole = best_tile(target, rows, columns, lanes, pitch, after)
     found = (
         []
         if whole is None
@@ -133,7 +138,7 @@ def best_division(
     )
     for width in {vectors * lanes for vectors in _VECTORS if vectors * lanes <= MOST_LANES}:
         most = columns // width * width
-        tile = best_tile(target, rows, most, lanes, pitch) if 0 < most < columns else None
+        tile = best_tile(target, rows, most, lanes, pitch, after) if 0 < most < columns else None
         whole_sums = along >= _LONG * lanes and (target.masked or along % lanes == 0)
         if tile is None or not whole_sums or columns - most >= width:
             continue

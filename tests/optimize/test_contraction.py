@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -343,6 +344,27 @@ def test_tiles_are_wide_and_waste_little() -> None:
         8, 1
     )  # more rows would drive each other out of the cache
     assert best_tile(TARGETS["aarch64"], 64, 30, 4) is None  # nothing divides, and lanes cannot be left out
+
+
+def test_a_tile_is_small_where_much_follows_each_of_few_terms() -> None:
+    """Functions are written out for every sum of a tile; beside them, what a large tile spares is little."""
+    assert best_tile(V4, 100, 120, 16, after=5.0) == Shape(4, 2)
+    assert best_tile(V4, 100, 120, 16) == Shape(5, 4)
+
+
+@pytest.mark.parametrize(("terms", "tile"), [(5, (32, 4)), (64, (64, 5))])
+def test_what_follows_is_counted_by_term(terms: int, tile: tuple[int, int]) -> None:
+    """Distances to many points: a function for each, of few terms or of many."""
+    g = ptir.Graph("f")
+    x, y = g.input("x", ptir.tensor("f32", (100, terms))), g.input("y", ptir.tensor("f32", (120, terms)))
+    points = (
+        each.reshape(dims).broadcast_to([100, 120, terms])
+        for each, dims in ((x, [100, 1, terms]), (y, [1, 120, terms]))
+    )
+    apart = next(points).sub(next(points))
+    lowered = compiler.lower(g.build(apart.mul(apart).reduce_sum([2]).sqrt().exp()), "x86-64-v4")
+    chosen = re.findall(r"upcast\(\w+, (\d+)\)", lowered.as_text("schedule"))
+    assert tuple(map(int, chosen)) == tile
 
 
 def test_columns_that_fill_no_vector_are_sums_in_lanes_where_that_is_cheaper() -> None:
