@@ -140,21 +140,21 @@ def law(
     once: bool = False,
 ) -> Law:
     """A row of the table."""
-    made = Law(says, on, pattern, uop, when, once)
-    _unread.append(made)
-    return made
+    row = Law(says, on, pattern, uop, when, once)
+    _unread.append(row)
+    return row
 
 
 def walk(expression: Expression) -> list[Expression]:
     """An expression and all in it, each before its parts."""
-    found: list[Expression] = []
+    parts: list[Expression] = []
     left = [expression]
     while left:
         part = left.pop()
-        found.append(part)
+        parts.append(part)
         if isinstance(part, Apply):
             left.extend(part.of[::-1])
-    return found
+    return parts
 
 
 def normal(expression: Expression) -> Expression:
@@ -202,8 +202,8 @@ def _read(text: str) -> Expression:
 def _logic(text: str) -> tuple[str, str, str] | None:
     """Logic of comparisons, which needs no parentheses here, unlike in Python: its op and sides."""
     for symbol, op in (("|", "or"), ("&", "and")):
-        left, found, right = text.partition(f" {symbol} ")
-        if found and "(" not in text and any(sign in left and sign in right for sign in ("<", "=")):
+        left, separator, right = text.partition(f" {symbol} ")
+        if separator and "(" not in text and any(sign in left and sign in right for sign in ("<", "=")):
             return op, left, right
     return None
 
@@ -216,7 +216,7 @@ def _tree(text: str) -> ast.expr:
     """What Python reads in an expression. The laws that are there by now are read at once: one by one they take five times as long."""
     text = text.strip()
     if text not in _trees:
-        wanted = [text, *(side for made in _unread for side in made.texts)]
+        wanted = [text, *(side for row in _unread for side in row.texts)]
         _unread.clear()
         for each in wanted:  # grows
             parts = _logic(each)
