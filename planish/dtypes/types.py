@@ -200,9 +200,9 @@ class DType:
         key = (self, size, space)
         known = _POINTERS.get(key)
         if known is None:
-            made = PtrDType(self, size, space)
+            pointer = PtrDType(self, size, space)
             with _POINTERS_LOCK:
-                known = _POINTERS.setdefault(key, made)
+                known = _POINTERS.setdefault(key, pointer)
         return known
 
     def const(self, value: Scalar | np.generic) -> Scalar:
