@@ -89,7 +89,7 @@ def load(path: PathLike, like: T, *, step: int | None = None, strict: bool = Tru
     place = whole.place_of(Path(path), step)
     old, structure = tree.flatten(like)
     names = index.names_of(structure, "load")
-    found, _ = whole.read(place)
+    saved, _ = whole.read(place)
     wanted = {name: leaf for name, leaf in zip(names, old, strict=True) if is_sharded(leaf)}
     plain = {
         name: asarray(np.empty(0, leaf.dtype.numpy)) if name in wanted else leaf
@@ -97,41 +97,41 @@ def load(path: PathLike, like: T, *, step: int | None = None, strict: bool = Tru
     }
     given = {
         name: plain[name] if name in wanted else leaf.whole() if isinstance(leaf, parts.Parted) else leaf
-        for name, leaf in found.items()
+        for name, leaf in saved.items()
     }
     new = fitted(place, plain, given, strict)
     for name, leaf in wanted.items():
-        if name in found:
-            new[name] = _cut(place, name, leaf, found[name])
+        if name in saved:
+            new[name] = _cut(place, name, leaf, saved[name])
         else:
             new[name] = leaf
-    made: T = tree.unflatten(structure, [new[name] for name in names])
-    return made
+    result: T = tree.unflatten(structure, [new[name] for name in names])
+    return result
 
 
-def _cut(place: Path, name: str, leaf: Sharded, found: Any) -> Sharded:
+def _cut(place: Path, name: str, leaf: Sharded, tensor: Any) -> Sharded:
     """What this process has of a tensor in a file, cut as `leaf` is."""
-    if tuple(found.shape) != leaf.shape or found.dtype is not leaf.dtype:
+    if tuple(tensor.shape) != leaf.shape or tensor.dtype is not leaf.dtype:
         raise PlanishError(
             f"load: {place} does not fit: {name} is {leaf.dtype.name}{list(leaf.shape)} in the tree, "
-            f"{found.dtype.name}{list(found.shape)} in the checkpoint",
+            f"{tensor.dtype.name}{list(tensor.shape)} in the checkpoint",
             remedy="give a tree of these shapes and dtypes",
         )
     own = {}
     for rank in leaf.parts:
         region = _region(leaf, rank)
-        own[rank] = asarray(np.ascontiguousarray(parts.region_of(found, region)))
+        own[rank] = asarray(np.ascontiguousarray(parts.region_of(tensor, region)))
     return type(leaf)(leaf.mesh, leaf.spec, leaf.shape, leaf.dtype, own)
 
 
 def _region(leaf: Sharded, rank: int) -> tuple[slice, ...]:
     """Where the part of a rank lies."""
-    found = []
+    slices = []
     for size, names in zip(leaf.shape, leaf.spec, strict=True):
         part = size // group_size(leaf.mesh.axes, names)
         start = part * place_of(leaf.mesh.axes, names, rank)
-        found.append(slice(start, start + part))
-    return tuple(found)
+        slices.append(slice(start, start + part))
+    return tuple(slices)
 
 
 def _writers(leaf: Sharded) -> list[int]:

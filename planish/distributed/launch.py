@@ -45,9 +45,9 @@ def launcher() -> Path:
     """The mpirun to use."""
     beside = Path(sys.executable).parent
     for name in ("mpiexec", "mpirun"):
-        found = shutil.which(name, path=str(beside)) or shutil.which(name)
-        if found is not None:
-            return Path(found)
+        path = shutil.which(name, path=str(beside)) or shutil.which(name)
+        if path is not None:
+            return Path(path)
     raise PlanishError(
         "there is no mpirun here", remedy="pip install 'planish[mpi]', or install MPICH or Open MPI"
     )
@@ -144,8 +144,8 @@ def _relay(stream: IO[bytes] | None, to: int, banner: list[str]) -> None:
 
 def _ended(banner: str, folder: Path) -> tuple[str, int] | None:
     """Which rank ended all, by what mpirun says of processes, and with which status; None if none was, or it has said so itself."""
-    found, by, code = (pattern.search(banner) for pattern in (_KILLED, _SIGNAL, _STATUS))
-    if found is None or (by is None and code is None) or ENDED in banner:
+    killed, by, code = (pattern.search(banner) for pattern in (_KILLED, _SIGNAL, _STATUS))
+    if killed is None or (by is None and code is None) or ENDED in banner:
         return None
     number = int(by[1] or by[2]) if by is not None else int(code[1]) if code is not None else 0
     how = f"was killed by {signal.Signals(number).name}" if by is not None else f"ended with status {number}"
@@ -154,5 +154,5 @@ def _ended(banner: str, folder: Path) -> tuple[str, int] | None:
         if folder.is_dir()
         else {}
     )
-    who = f"rank {pids[found[1]]}" if found[1] in pids else f"a rank (process {found[1]} on {found[2]})"
+    who = f"rank {pids[killed[1]]}" if killed[1] in pids else f"a rank (process {killed[1]} on {killed[2]})"
     return f"{who} {how}, and all ranks ended", number + (128 if by is not None else 0)

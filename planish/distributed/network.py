@@ -119,7 +119,7 @@ def _around(network: Network, group: GroupPlacement, nbytes: float, rounds: int,
     return min((flat, Transfer(steps, within, across)), key=lambda each: each.seconds)
 
 
-def _all_to_all(network: Network, group: GroupPlacement, given: float, made: float) -> Transfer:
+def _all_to_all(network: Network, group: GroupPlacement, given: float, taken: float) -> Transfer:
     if group.members == 1:
         return Transfer(0.0)
     near = given * (group.per_node - 1) / group.members
@@ -131,7 +131,7 @@ def _all_to_all(network: Network, group: GroupPlacement, given: float, made: flo
     return Transfer(seconds, near, far)
 
 
-def _permute(network: Network, group: GroupPlacement, given: float, made: float) -> Transfer:
+def _permute(network: Network, group: GroupPlacement, given: float, taken: float) -> Transfer:
     if group.members == 1:
         return Transfer(0.0)
     if group.nodes == 1:
@@ -145,7 +145,7 @@ def _permute(network: Network, group: GroupPlacement, given: float, made: float)
     )
 
 
-def _broadcast(network: Network, group: GroupPlacement, given: float, made: float) -> Transfer:
+def _broadcast(network: Network, group: GroupPlacement, given: float, taken: float) -> Transfer:
     if group.members == 1:
         return Transfer(0.0)
     link, share = (
@@ -157,9 +157,9 @@ def _broadcast(network: Network, group: GroupPlacement, given: float, made: floa
 
 
 COSTS: Final[dict[str, Callable[[Network, GroupPlacement, float, float], Transfer]]] = {
-    "all_reduce": lambda network, group, given, made: _around(network, group, given, 2, tree=True),
-    "all_gather": lambda network, group, given, made: _around(network, group, made, 1, tree=False),
-    "reduce_scatter": lambda network, group, given, made: _around(network, group, given, 1, tree=False),
+    "all_reduce": lambda network, group, given, taken: _around(network, group, given, 2, tree=True),
+    "all_gather": lambda network, group, given, taken: _around(network, group, taken, 1, tree=False),
+    "reduce_scatter": lambda network, group, given, taken: _around(network, group, given, 1, tree=False),
     "all_to_all": _all_to_all,
     "permute": _permute,
     "broadcast": _broadcast,

@@ -128,13 +128,13 @@ def _product(dims: Iterable[object]) -> float:
 def flops_of(inst: Inst) -> float:
     """Arithmetic of a product; 0 of anything else, whose bytes take longer."""
     attrs = inst.attrs
-    made = _product(inst.results[0].type.dims) if inst.results else 0.0
+    elements = _product(inst.results[0].type.dims) if inst.results else 0.0
     if isinstance(attrs, DotGeneralAttrs):
         left = inst.operands[0].type.dims
-        return 2 * made * _product(left[axis] for axis in attrs.lhs_contract)
+        return 2 * elements * _product(left[axis] for axis in attrs.lhs_contract)
     if isinstance(attrs, ConvolutionAttrs):
         kernel, features = inst.operands[1].type.dims, attrs.rhs_layout.index("O")
-        return 2 * made * _product(dim for axis, dim in enumerate(kernel) if axis != features)
+        return 2 * elements * _product(dim for axis, dim in enumerate(kernel) if axis != features)
     return 0.0
 
 
@@ -202,19 +202,19 @@ class _RankRun:
             # every group is like the first, but for where it begins
             ranks = _first_group(self.mesh, attrs.over)
             group = self._groups[attrs.over] = group_on(self.network, ranks, self.ranks)
-        given, made = (_bytes([value.type for value in values]) for values in (inst.operands, inst.results))
-        return COSTS[inst.op.name](self.network, group, given, made)
+        given, taken = (_bytes([value.type for value in values]) for values in (inst.operands, inst.results))
+        return COSTS[inst.op.name](self.network, group, given, taken)
 
 
 def _first_group(mesh: ops.MeshAxes, over: tuple[str, ...]) -> list[int]:
     """The ranks that are first along all other axes."""
-    found = [0]
+    ranks = [0]
     stride = 1
     for name, size in reversed(mesh):
         if name in over:
-            found = [rank + place * stride for rank in found for place in range(size)]
+            ranks = [rank + place * stride for rank in ranks for place in range(size)]
         stride *= size
-    return found
+    return ranks
 
 
 def simulate(
