@@ -113,9 +113,9 @@ class Compiled:
         """The results; other arguments than those it was lowered for are an error that says what differs."""
         entry = self._entry
         if current_scope() is None:
-            made = entry.attempt(args, kwargs, current())
-            if made is not MISSED:
-                return made
+            result = entry.attempt(args, kwargs, current())
+            if result is not MISSED:
+                return result
         call = self._checked(args, kwargs)
         arrays = self._data(call)
         return entry.run([*arrays, *(call.leaves[number] for number in entry.donated)])

@@ -177,7 +177,7 @@ class CallSignature:
         self, what: str, numbers: int | Sequence[int], names: str | Sequence[str]
     ) -> frozenset[int | str]:
         """Positions and names, each of them both ways as far as the function tells."""
-        found: set[int | str] = set()
+        arguments: set[int | str] = set()
         for number in (numbers,) if isinstance(numbers, int) else tuple(numbers):
             at = number + len(self.positional) if number < 0 else number
             if at < 0 or (not self.open_positions and at >= len(self.positional)):
@@ -185,9 +185,9 @@ class CallSignature:
                     f"{what}_argnums: {self.name} has no positional argument {number}",
                     f"it has {', '.join(self.positional) or 'none'}",
                 )
-            found.add(at)
+            arguments.add(at)
             if at < len(self.positional):
-                found.add(self.positional[at])
+                arguments.add(self.positional[at])
         known = [p.name for p in self.parameters]
         for name in (names,) if isinstance(names, str) else tuple(names):
             if name not in known and not self.open_names:
@@ -197,10 +197,10 @@ class CallSignature:
                     f"{what}: {self.name} has no argument {name!r}",
                     f"{hint}it has {', '.join(known) or 'none'}",
                 )
-            found.add(name)
+            arguments.add(name)
             if name in self.positional:
-                found.add(self.positional.index(name))
-        return frozenset(found)
+                arguments.add(self.positional.index(name))
+        return frozenset(arguments)
 
     # -- taking a call apart ---------------------------------------------------------------------------------
 
@@ -249,13 +249,13 @@ class CallSignature:
         positions = [p for p in range(call.count) if p not in self.static]
         names = named.about if isinstance(named.about, tuple) else ()
         parts = zip([*positions, *names], [*given.children, *named.children], strict=True)
-        found: list[int] = []
+        lent: list[int] = []
         number = 0
         for which, part in parts:
             if which in self.donated:
-                found += [n for n in range(number, number + part.leaves) if call.key.leaves[n].python is None]
+                lent += [n for n in range(number, number + part.leaves) if call.key.leaves[n].python is None]
             number += part.leaves
-        return found
+        return lent
 
     def together(self, structure: Structure, leaves: Sequence[Any], static: Mapping[int | str, Any]) -> tuple[list[Any], dict[str, Any]]:  # fmt: skip
         """The arguments of a call with other leaves."""
@@ -280,25 +280,25 @@ class CallSignature:
                 )
                 + ", or make it a dynamic argument",
             ) from None
-        found: Hashable = value
-        return found
+        hashable: Hashable = value
+        return hashable
 
     def _leaf(self, x: Any, name: str, axes: Axes | None) -> LeafType:
         if isinstance(x, Tensor):
-            found = LeafType(x._type, None, x._device)
+            leaf = LeafType(x._type, None, x._device)
         elif isinstance(x, TensorSpec):
-            found = LeafType(x.type)
+            leaf = LeafType(x.type)
         elif type(x) in _WEAK:
             return LeafType(tensor_type(_WEAK[type(x)], ()), type(x))
         elif isinstance(x, np.ndarray | np.generic):
             native = x.dtype if x.dtype.isnative else x.dtype.newbyteorder("=")
-            found = LeafType(tensor_type(dtypes.from_numpy(native), x.shape))
+            leaf = LeafType(tensor_type(dtypes.from_numpy(native), x.shape))
         else:
             raise DTypeError.at_caller(
                 f"{self.name}: argument {name} is neither a tensor nor a number: {x!r}",
                 f"convert it with planish.asarray, or make it static: static_argnames={name.split('[', maxsplit=1)[0].split('.', maxsplit=1)[0]!r}",
             )
-        return found if axes is None else LeafType(self._named(found.type, name, axes), None, found.device)
+        return leaf if axes is None else LeafType(self._named(leaf.type, name, axes), None, leaf.device)
 
     def _named(self, type: TensorType, name: str, axes: Axes) -> TensorType:
         """A type whose sizes have the names that the axes give them."""
@@ -375,25 +375,25 @@ def paths(part: Structure, prefix: str) -> Iterator[str]:
 
 def difference(old: CallParts, new: CallParts, label: Callable[[int | str], str]) -> list[str]:
     """What changed between two calls, in words."""
-    found: list[str] = []
+    changes: list[str] = []
     before, now = old.key, new.key
     if before.structure != now.structure:
-        found.append(_structures(old, new))
+        changes.append(_structures(old, new))
     else:
         for name, was, leaf in zip(new.names, before.leaves, now.leaves, strict=True):
             if was != leaf:
-                found.append(f"argument {name}: {leaf}, was {was}")
+                changes.append(f"argument {name}: {leaf}, was {was}")
     was_static = {which: value for which, _, value in before.static}
     for which, _, value in now.static:
         if which not in was_static:
-            found.append(f"static argument {label(which)}: given, was not")
+            changes.append(f"static argument {label(which)}: given, was not")
         elif (type(value), value) != (type(was_static[which]), was_static[which]):
-            found.append(f"static argument {label(which)}: {value!r}, was {was_static[which]!r}")
+            changes.append(f"static argument {label(which)}: {value!r}, was {was_static[which]!r}")
     if len(before.static) > len(now.static):
-        found.append("a static argument: not given, was")
+        changes.append("a static argument: not given, was")
     if before.settings != now.settings:
-        found.append("settings: changed")
-    return found
+        changes.append("settings: changed")
+    return changes
 
 
 def _structures(old: CallParts, new: CallParts) -> str:
@@ -453,9 +453,9 @@ def _at_once() -> Callable[[Any], Any]:
 def storage_of(leaf: Any) -> Storage:
     """The elements of an array of another library, in place."""
     if getattr(leaf, "is_cuda", False):
-        found: Storage | None = _at_once()(leaf)
-        if found is not None:
-            return found
+        storage: Storage | None = _at_once()(leaf)
+        if storage is not None:
+            return storage
     return cast("Storage", _taken_over(leaf)._value.storage)
 
 

@@ -40,11 +40,11 @@ def associative_scan(
         return [part(x, along, piece) for x, along in zip(lines, axes, strict=True)]
 
     def combined(left: Sequence[Tensor], right: Sequence[Tensor]) -> list[Tensor]:
-        made = function(tree.unflatten(structure, list(left)), tree.unflatten(structure, list(right)))
-        found, shape = tree.flatten(made)
+        returned = function(tree.unflatten(structure, list(left)), tree.unflatten(structure, list(right)))
+        outputs, shape = tree.flatten(returned)
         if shape != structure:
             raise ShapeError.of("associative_scan", f"the function makes {shape} of {structure}")
-        return [tensor("associative_scan", x) for x in found]
+        return [tensor("associative_scan", x) for x in outputs]
 
     def scanned(lines: Sequence[Tensor]) -> list[Tensor]:
         size = lines[0].shape[axes[0]]
@@ -62,10 +62,10 @@ def associative_scan(
 
     if reverse:
         leaves = [flip(x, axis=along) for x, along in zip(leaves, axes, strict=True)]
-    made = scanned(leaves)
+    running = scanned(leaves)
     if reverse:
-        made = [flip(x, axis=along) for x, along in zip(made, axes, strict=True)]
-    return tree.unflatten(structure, made)
+        running = [flip(x, axis=along) for x, along in zip(running, axes, strict=True)]
+    return tree.unflatten(structure, running)
 
 
 def _interleaved(even: Tensor, odd: Tensor, axis: int) -> Tensor:

@@ -191,16 +191,16 @@ def _convolution(b: Batch) -> Sequence[V]:
     groups = attrs.groups
     if not b.batched[1]:
         _, examples, *rest = lhs.dims
-        made = b.emit([lhs.reshape([b.size * examples, *rest]), rhs], plain)
-        made = made.reshape([b.size, examples, *made.dims[1:]])
+        result = b.emit([lhs.reshape([b.size * examples, *rest]), rhs], plain)
+        result = result.reshape([b.size, examples, *result.dims[1:]])
     elif not b.batched[0]:
         _, outputs, *rest = rhs.dims
         kernel = rhs.reshape([b.size, groups, outputs // groups, *rest])
         kernel = moved_axis(kernel, 0, 1).reshape([b.size * outputs, *rest])
-        made = b.emit([lhs, kernel], plain)
-        examples, _, *rest = made.dims
-        made = made.reshape([examples, groups, b.size, outputs // groups, *rest])
-        made = moved_axis(made, 2, 0).reshape([b.size, examples, outputs, *rest])
+        result = b.emit([lhs, kernel], plain)
+        examples, _, *rest = result.dims
+        result = result.reshape([examples, groups, b.size, outputs // groups, *rest])
+        result = moved_axis(result, 2, 0).reshape([b.size, examples, outputs, *rest])
     else:
         # a group per example: which must be a number
         if not isinstance(b.size, int):
@@ -211,11 +211,11 @@ def _convolution(b: Batch) -> Sequence[V]:
         _, examples, inputs, *rest = lhs.dims
         lhs = moved_axis(lhs, 0, 1).reshape([examples, b.size * inputs, *rest])
         _, outputs, *rest = rhs.dims
-        made = b.emit([lhs, rhs.reshape([b.size * outputs, *rest])], replace(plain, groups=b.size * groups))
-        examples, _, *rest = made.dims
-        made = moved_axis(made.reshape([examples, b.size, outputs, *rest]), 1, 0)
+        result = b.emit([lhs, rhs.reshape([b.size * outputs, *rest])], replace(plain, groups=b.size * groups))
+        examples, _, *rest = result.dims
+        result = moved_axis(result.reshape([examples, b.size, outputs, *rest]), 1, 0)
     back = [out_axes.index(axis) for axis in range(rank)]
-    return [made.transpose([0, *(axis + 1 for axis in back)])]
+    return [result.transpose([0, *(axis + 1 for axis in back)])]
 
 
 def _ordered(x: V, axes: Sequence[int], batched: bool) -> V:
@@ -253,8 +253,8 @@ def _gather(b: Batch) -> Sequence[V]:
     if not b.batched[0]:
         return [b.emit([x, *indices])]
     if not batched:
-        found = b.emit([x, *indices], ops.GatherAttrs(further))
-        return [moved_axis(found, indices[0].rank, 0)]
+        gathered = b.emit([x, *indices], ops.GatherAttrs(further))
+        return [moved_axis(gathered, indices[0].rank, 0)]
     # clamped by hand, as all indices take one dtype and the number of an example may need more than theirs
     wide = clamped(x, indices, further)
     if bounds(b.size)[0] == 0:
@@ -300,10 +300,10 @@ def _dynamic_slice(b: Batch) -> Sequence[V]:
     padded = x
     if lead and bounds(b.size)[0] == 0:
         padded = x.pad([0] * x.rank, [1, *[0] * (x.rank - 1)])
-    found = padded.gather(index, [0, *(axis + 1 for axis in axes)] if lead else axes)
+    gathered = padded.gather(index, [0, *(axis + 1 for axis in axes)] if lead else axes)
     rest = [axis for axis in range(len(sizes)) if axis not in axes]
     order = [*axes, *rest]
-    return [found.transpose([0, *(1 + order.index(axis) for axis in range(len(sizes)))])]
+    return [gathered.transpose([0, *(1 + order.index(axis) for axis in range(len(sizes)))])]
 
 
 def _window(

@@ -67,19 +67,19 @@ class _Results:
         self.types = [_type(op, leaf) for leaf in leaves]
         self.location = Location.caller()
 
-    def checked(self, made: Tree) -> list[Array]:
+    def checked(self, returned: Tree) -> list[Array]:
         """The arrays of what it gave, which has to be that."""
-        leaves: Sequence[Any] | None = tree.aligned(made, self.structure)
+        leaves: Sequence[Any] | None = tree.aligned(returned, self.structure)
         if leaves is None:
-            raise self._wrong(PlanishError, f"gave a tree {tree.flatten(made)[1]}, not {self.structure}")
-        found = []
+            raise self._wrong(PlanishError, f"gave a tree {tree.flatten(returned)[1]}, not {self.structure}")
+        arrays = []
         for leaf, type in zip(leaves, self.types, strict=True):
             array = np.asarray(leaf)
             kept = np.can_cast(array.dtype, type.dtype.numpy, "same_kind") or not array.ndim
             if array.ndim != type.rank or not kept or not _fits(array.shape, type):
                 raise self._wrong(ShapeError, f"gave {array.dtype}{list(array.shape)}, {type} is expected")
-            found.append(np.array(array, type.dtype.numpy, order="C"))
-        return found
+            arrays.append(np.array(array, type.dtype.numpy, order="C"))
+        return arrays
 
     def _wrong(self, kind: type[PlanishError], what: str) -> PlanishError:
         return kind(
@@ -110,11 +110,11 @@ def _type(op: str, spec: Any) -> TensorType:
 def registered(key: Hashable, name: str, function: Callable[[Sequence[Array]], tuple[Array, ...]]) -> str:
     """The name under which programs call a function. What does the same has the same name."""
     with _lock:
-        found = _names.get(key)
-        if found is None:
-            found = _names[key] = f"callback {next(_numbers)}: {name}"
-            register_custom_call(found, lambda arrays, _: function(arrays))
-    return found
+        target = _names.get(key)
+        if target is None:
+            target = _names[key] = f"callback {next(_numbers)}: {name}"
+            register_custom_call(target, lambda arrays, _: function(arrays))
+    return target
 
 
 def pure_callback(
@@ -159,8 +159,8 @@ def _called(
 
     def call(arrays: Sequence[Any]) -> list[Array]:
         positional, named = given.rebuilt(arrays)
-        made = function(*positional, **named)
-        return wanted.checked(made) if has_results else []
+        returned = function(*positional, **named)
+        return wanted.checked(returned) if has_results else []
 
     # under a derivative a pure function stays in the program, which says where it has none; its elements by themselves would have zero
     if all_known() and (effect or current_scope() is None):
@@ -183,8 +183,8 @@ def _called(
     types = tuple(wanted.types)
     target = registered(_hashable(key), wanted.name, run)
     if not effect:
-        made = apply(ops.custom_call, *tensors, attrs=CustomCallAttrs(target, types))
-        return wanted.rebuilt(made)
+        results = apply(ops.custom_call, *tensors, attrs=CustomCallAttrs(target, types))
+        return wanted.rebuilt(results)
     attrs = CustomCallAttrs(target, (*types, TOKEN), config=EFFECT)
     # what an effect sees has no derivative through it
     operands = [stop_gradient(x) for x in tensors]

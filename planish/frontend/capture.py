@@ -44,17 +44,17 @@ def capture(
     `params` says in which order the data comes; constants in `lifted` become parameters after it.
     """
     writer = _FunctionWriter(name)
-    found = leaves(roots) if params is None else list(params)
-    for number, value in enumerate(found):
+    inputs = leaves(roots) if params is None else list(params)
+    for number, value in enumerate(inputs):
         writer.parameter(value, f"x{number}")
     for number, node in enumerate(lifted):
         writer.lift(node, f"c{number}")
-    return writer.finish(roots), found
+    return writer.finish(roots), inputs
 
 
 def leaves(roots: Sequence[LazyValue]) -> list[LazyValue]:
     """The data that values are computed from, in the order in which they need it."""
-    found: dict[LazyValue, None] = {}
+    inputs: dict[LazyValue, None] = {}
     seen: set[LazyValue] = set()
     stack = list(reversed(roots))
     while stack:
@@ -63,12 +63,12 @@ def leaves(roots: Sequence[LazyValue]) -> list[LazyValue]:
             continue
         seen.add(value)
         if value.storage is not None:
-            found[value] = None
+            inputs[value] = None
         elif value.node is not None:
             stack.extend(reversed(list(value.node.needs())))
         else:
             raise unknown(value, None, roots)
-    return list(found)
+    return list(inputs)
 
 
 class _FunctionWriter:

@@ -125,14 +125,14 @@ def _same_structure(op: str, first: str, second: str, a: Structure, b: Structure
 
 
 def _predicate(op: str, value: Tensor | Scalar) -> Tensor:
-    found = as_tensor(op, value)
-    if found.ndim or not found.dtype.is_bool:
+    predicate = as_tensor(op, value)
+    if predicate.ndim or not predicate.dtype.is_bool:
         raise DTypeError.of(
             op,
-            f"the predicate is {_shown(found._type)}, not one bool",
+            f"the predicate is {_shown(predicate._type)}, not one bool",
             "compare (x > 0), or take any() or all() of it; planish.where chooses element by element",
         )
-    return found
+    return predicate
 
 
 def cond(
@@ -168,18 +168,18 @@ def _choice(
         if a != b:
             raise _mismatch(op, *names, path, a, b)
     effects = first.effects or second.effects
-    made = apply(ops.cond, chosen, bodies=(first.body(effects=effects), second.body(effects=effects)))
-    return tree.unflatten(first.structure, _without_token(made, len(first.results), effects))
+    outputs = apply(ops.cond, chosen, bodies=(first.body(effects=effects), second.body(effects=effects)))
+    return tree.unflatten(first.structure, _without_token(outputs, len(first.results), effects))
 
 
-def _without_token(made: Sequence[Tensor], place: int, effects: bool) -> list[Tensor]:
+def _without_token(outputs: Sequence[Tensor], place: int, effects: bool) -> list[Tensor]:
     """The results of control flow; the token among them is that of the scope from now on."""
-    found = list(made)
+    results = list(outputs)
     if effects:
-        token, scope = found.pop(place)._value, current_scope()
+        token, scope = results.pop(place)._value, current_scope()
         if scope is not None:
             scope.token = token
-    return found
+    return results
 
 
 def _token(effects: bool) -> list[Tensor]:
@@ -307,8 +307,8 @@ def while_loop(
     results = [_next(step), *step.results] if counted else step.results
     bodies = _tested(test, tests, last, effects), step.body(results, last, effects)
     start = [constant(0, dtypes.int64)] if counted else []
-    made = apply(ops.while_, *start, *carry.tensors, *_token(effects), bodies=bodies)
-    return carry.rebuilt(_without_token(made, last, effects)[int(counted) :])
+    outputs = apply(ops.while_, *start, *carry.tensors, *_token(effects), bodies=bodies)
+    return carry.rebuilt(_without_token(outputs, last, effects)[int(counted) :])
 
 
 def _tested(test: _TracedRegion, results: Sequence[Tensor], last: int, effects: bool) -> TracedBody:
@@ -353,8 +353,8 @@ def scan(
         kept, outputs = step.structure.children
         if carry.agrees(step, kept, step.results, step.weak):
             break
-    made = _scanned(step, carry.tensors, sequences, reverse)
-    return carry.rebuilt(made[:count]), tree.unflatten(outputs, made[count:])
+    results = _scanned(step, carry.tensors, sequences, reverse)
+    return carry.rebuilt(results[:count]), tree.unflatten(outputs, results[count:])
 
 
 def _scanned(
@@ -363,8 +363,8 @@ def _scanned(
     effects, count = step.effects, len(carried)
     attrs = ops.ScanAttrs(count + effects, sequences.length, reverse)
     body = step.body(None, count, effects)
-    made = apply(ops.scan, *carried, *_token(effects), *sequences.tensors, attrs=attrs, bodies=(body,))
-    return _without_token(made, count, effects)
+    outputs = apply(ops.scan, *carried, *_token(effects), *sequences.tensors, attrs=attrs, bodies=(body,))
+    return _without_token(outputs, count, effects)
 
 
 class _Sequences:
@@ -391,7 +391,7 @@ class _Sequences:
         return steps[::-1] if reverse else steps
 
     def _steps(self, op: str, length: int | Dim | None) -> DimLike:
-        found: DimLike | None = length
+        steps: DimLike | None = length
         whose = "length"
         for x, path in zip(self.tensors, paths(self.structure, "xs"), strict=True):
             if x.ndim == 0:
@@ -399,19 +399,19 @@ class _Sequences:
                     op, f"{path} has no axis to go along", "close over what is the same in every step"
                 )
             size = x._type.dims[0]
-            if found is None:
-                found, whose = size, path
-            elif found != size:
+            if steps is None:
+                steps, whose = size, path
+            elif steps != size:
                 raise ShapeError.of(
                     op,
-                    f"{path} has {size} steps ({_shown(x._type)}), {whose} has {found}",
+                    f"{path} has {size} steps ({_shown(x._type)}), {whose} has {steps}",
                     "all sequences need the same size along their first axis",
                 )
-        if found is None:
+        if steps is None:
             raise PlanishError.of(op, "neither xs nor length says how many steps there are")
-        if isinstance(found, int) and found < 0:
-            raise ShapeError.of(op, f"the length is {found}")
-        return found
+        if isinstance(steps, int) and steps < 0:
+            raise ShapeError.of(op, f"the length is {steps}")
+        return steps
 
 
 def fori_loop(
@@ -436,13 +436,13 @@ def fori_loop(
     start = [first, *carry.tensors, *_token(effects)]
     if isinstance(lower, int) and isinstance(upper, int):
         attrs = ops.ScanAttrs(count + effects, max(0, upper - lower))
-        made = apply(ops.scan, *start, attrs=attrs, bodies=(onward,))
+        outputs = apply(ops.scan, *start, attrs=attrs, bodies=(onward,))
     else:
         test = _TracedRegion(
             op, lambda params: params[0] < last, [_COUNTER, *carry.types], lambda params: [params]
         )
-        made = apply(ops.while_, *start, bodies=(_tested(test, test.results, count, effects), onward))
-    return carry.rebuilt(_without_token(made, count, effects)[1:])
+        outputs = apply(ops.while_, *start, bodies=(_tested(test, test.results, count, effects), onward))
+    return carry.rebuilt(_without_token(outputs, count, effects)[1:])
 
 
 def map(function: Callable[[Any], Tree], xs: Tree) -> Tree:

@@ -50,8 +50,8 @@ def _fixed(leaf: Tree) -> Tree:
 def _called(function: Callable[..., R], args: Sequence[Any], kwargs: dict[str, Any]) -> R:
     """The function itself, with tensors of its own as if it were traced."""
     args, kwargs = own((tuple(args), kwargs))
-    made: R = own(function(*args, **kwargs))
-    return made
+    result: R = own(function(*args, **kwargs))
+    return result
 
 
 def _known(given: Flat) -> list[Tensor] | None:
@@ -78,8 +78,8 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
             return function(*positional, **named)
 
         traced = TracedTree("checkpoint", call, given.types, convert=False, arguments=_known(given))
-        made = apply(CHECKPOINT, *given.tensors, bodies=(traced.body,))
-        result: R = traced.result.rebuilt(made)
+        outputs = apply(CHECKPOINT, *given.tensors, bodies=(traced.body,))
+        result: R = traced.result.rebuilt(outputs)
         return result
 
     return checkpointed
@@ -132,8 +132,8 @@ class _Custom(ABC, Generic[P, R]):
             bodies = (traced.body, *self._rules(given, traced.result))
         finally:
             _DEPTH.reset(token)
-        made = apply(self.op, *given.tensors, attrs=CustomAttrs(self.name), bodies=bodies)
-        result: R = traced.result.rebuilt(made)
+        outputs = apply(self.op, *given.tensors, attrs=CustomAttrs(self.name), bodies=bodies)
+        result: R = traced.result.rebuilt(outputs)
         return result
 
     @abstractmethod
@@ -149,7 +149,7 @@ class _Custom(ABC, Generic[P, R]):
         self, rule: str, parts: Sequence[Tree], model: Sequence[TensorType], of: str
     ) -> list[Tensor]:
         """What a rule gave, for values of these types; None is nothing."""
-        found = []
+        tensors = []
         for part, type in zip(parts, model, strict=True):
             if not is_real_or_complex(type):
                 continue
@@ -158,28 +158,28 @@ class _Custom(ABC, Generic[P, R]):
                 raise ShapeError.of(
                     self.name, f"the rule {rule} gives {shown(x._type)} for {of} {shown(type)}"
                 )
-            found.append(cast_to(x, type.dtype))
-        return found
+            tensors.append(cast_to(x, type.dtype))
+        return tensors
 
-    def _results(self, rule: str, made: Tree, result: Flat) -> list[Tensor]:
+    def _results(self, rule: str, returned: Tree, result: Flat) -> list[Tensor]:
         """The tensors of what a rule gives as the result of the function, which has to be like it."""
-        leaves = tree.aligned(made, result.structure)
+        leaves = tree.aligned(returned, result.structure)
         if leaves is not None:
-            found = [as_tensor(rule, leaves[place]) for place in result.places]
-            if [x._type for x in found] == result.types:
-                return found
-            kinds = ", ".join(shown(x._type) for x in found)
+            tensors = [as_tensor(rule, leaves[place]) for place in result.places]
+            if [x._type for x in tensors] == result.types:
+                return tensors
+            kinds = ", ".join(shown(x._type) for x in tensors)
         else:
-            kinds = f"a tree {tree.flatten(made)[1]}"
+            kinds = f"a tree {tree.flatten(returned)[1]}"
         wanted = ", ".join(map(shown, result.types))
         raise ShapeError.of(self.name, f"the rule {rule} gives {kinds} where the function gives {wanted}")
 
-    def _fitting(self, rule: str, made: Tree, model: Flat, of: str) -> list[Tensor]:
+    def _fitting(self, rule: str, returned: Tree, model: Flat, of: str) -> list[Tensor]:
         """The tensors of a tree that has to be like another one."""
-        leaves = tree.aligned(made, model.structure)
+        leaves = tree.aligned(returned, model.structure)
         if leaves is None:
             raise PlanishError.of(self.name,
-                f"the rule {rule} gives a tree {tree.flatten(made)[1]} for {of}, which are {model.structure}",
+                f"the rule {rule} gives a tree {tree.flatten(returned)[1]} for {of}, which are {model.structure}",
             )  # fmt: skip
         return self._checked(rule, [leaves[place] for place in model.places], model.types, of)
 
@@ -231,11 +231,11 @@ class custom_jvp(_Custom[P, R]):  # noqa: N801 - a decorator
         label = _label(rule)
 
         def call(params: Sequence[Tensor]) -> list[Tensor]:
-            made: Tree = rule(tuple(given.rebuilt(params[:count])), tuple(_spread(given, params[count:])))
-            if not isinstance(made, tuple) or len(made) != 2:
+            returned: Tree = rule(tuple(given.rebuilt(params[:count])), tuple(_spread(given, params[count:])))
+            if not isinstance(returned, tuple) or len(returned) != 2:
                 raise PlanishError.of(self.name, f"the rule {label} has to give a pair (result, tangent)")
-            values = self._results(label, made[0], result)
-            return [*values, *self._fitting(label, made[1], result, "the tangent of")]
+            values = self._results(label, returned[0], result)
+            return [*values, *self._fitting(label, returned[1], result, "the tangent of")]
 
         types = [*given.types, *_moving(given.types)]
         return (TracedTree(self.what, call, types, arguments=_known(given), once=False).body,)
@@ -267,35 +267,35 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
         kept: list[Flat] = []
 
         def there(params: Sequence[Tensor]) -> list[Tensor]:
-            made: Tree = forward(*given.rebuilt(params))
-            if not isinstance(made, tuple) or len(made) != 2:
+            returned: Tree = forward(*given.rebuilt(params))
+            if not isinstance(returned, tuple) or len(returned) != 2:
                 raise PlanishError.of(self.name,
                     f"the rule {_label(forward)} has to give a pair: the result, and what the way back needs",
                 )  # fmt: skip
-            kept.append(Flat(made[1]))
-            return [*self._results(_label(forward), made[0], result), *kept[0].tensors]
+            kept.append(Flat(returned[1]))
+            return [*self._results(_label(forward), returned[0], result), *kept[0].tensors]
 
         first = TracedTree(self.what, there, given.types, arguments=_known(given), once=False)
 
         def back(params: Sequence[Tensor]) -> list[Tensor]:
             count = len(kept[0].places)
-            made = backward(kept[0].rebuilt(params[:count]), _spread(result, params[count:]))
-            if len(given.structure.children) == 1 and not isinstance(made, tuple):
-                made = (made,)
-            if not isinstance(made, tuple) or len(made) != len(given.structure.children):
+            cotangents = backward(kept[0].rebuilt(params[:count]), _spread(result, params[count:]))
+            if len(given.structure.children) == 1 and not isinstance(cotangents, tuple):
+                cotangents = (cotangents,)
+            if not isinstance(cotangents, tuple) or len(cotangents) != len(given.structure.children):
                 raise PlanishError.of(self.name,
                     f"the rule {_label(backward)} has to give a tuple of {len(given.structure.children)} cotangents,"
                     " one per argument",
                 )  # fmt: skip
-            return self._cotangents(_label(backward), made, given)
+            return self._cotangents(_label(backward), cotangents, given)
 
         second = TracedTree(self.what, back, [*kept[0].types, *_moving(result.types)])
         return first.body, second.body
 
-    def _cotangents(self, rule: str, made: tuple[Tree, ...], given: Flat) -> list[Tensor]:
+    def _cotangents(self, rule: str, cotangents: tuple[Tree, ...], given: Flat) -> list[Tensor]:
         """A cotangent for each tensor that can move; None for an argument is nothing for all of it."""
         leaves: list[Tree] = []
-        for part, structure in zip(made, given.structure.children, strict=True):
+        for part, structure in zip(cotangents, given.structure.children, strict=True):
             own = [None] * structure.leaves if part is None else tree.aligned(part, structure)
             if own is None:
                 raise PlanishError.of(self.name,

@@ -125,10 +125,10 @@ def _numbered(kind: str) -> tuple[str, ...]:
 
 def find(name: str) -> Device:
     """A device by its name."""
-    found = DEVICES.get(name)
-    if found is None:
-        found = _accelerated(checked(name))
-    return found
+    device = DEVICES.get(name)
+    if device is None:
+        device = _accelerated(checked(name))
+    return device
 
 
 @cache
@@ -181,12 +181,12 @@ def checked(device: str) -> str:
     raise PlanishError.at_caller(f"there is no device {device!r}{why}", f"{hint}devices: {', '.join(known)}")
 
 
-def common_device(op: str, found: set[str]) -> str | None:
+def common_device(op: str, names: set[str]) -> str | None:
     """The one device of several tensors; None if none of them is tied to one."""
-    if len(found) < 2:
-        return next(iter(found), None)
+    if len(names) < 2:
+        return next(iter(names), None)
     raise PlanishError.of(
         op,
-        f"operands live on different devices, {' and '.join(sorted(found))}",
+        f"operands live on different devices, {' and '.join(sorted(names))}",
         "move one of them with x.to_device(…)",
     )

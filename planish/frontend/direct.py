@@ -46,22 +46,22 @@ class DirectRun:
 
     def arrays(self, given: Sequence[LazyValue]) -> list[Any] | None:
         """What to run with; None if these operands are other ones."""
-        found: list[Any] = [x.storage for x in given]
+        arrays: list[Any] = [x.storage for x in given]
         for place, literal in self.numbers:
             node = given[place].node
             if node is None or node.signature.op is not ops.constant:
                 return None
             now = cast("ConstantAttrs", node.signature.attrs).literal
             if literal is None:
-                found[place] = now.data
+                arrays[place] = now.data
             elif now is not literal and now != literal:
                 return None
         if self.order is not None:
-            found = [found[place] for place in self.order]
-        for array in found:
+            arrays = [arrays[place] for place in self.order]
+        for array in arrays:
             if array.__class__ is not np.ndarray:
                 return None
-        return found
+        return arrays
 
 
 class DirectRuns:
@@ -76,24 +76,24 @@ class DirectRuns:
         if node is None:
             return None
         number, given = node.origin or (node.signature.number, node.inputs)
-        found = self.known.get((number, given[0] is given[-1])) if given else None
+        runner = self.known.get((number, given[0] is given[-1])) if given else None
         if (
-            found is None
-            or found.settings is not settings
+            runner is None
+            or runner.settings is not settings
             or _executions.sink is not None
             or value.device not in _HERE
         ):
             return None
         if len(given) > 2 and len(set(given)) != len(given):
             return None
-        arrays = found.arrays(given)
+        arrays = runner.arrays(given)
         if arrays is None:
             return None
         try:
-            (made,) = found.call(1, *arrays, *found.fixed)
+            (elements,) = runner.call(1, *arrays, *runner.fixed)
         except MemoryError:
             return None  # the long way knows what to say
-        return made
+        return elements
 
     def note(
         self,

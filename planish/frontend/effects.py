@@ -38,11 +38,11 @@ def tied(results: Sequence[Tensor]) -> list[Tensor]:
     from planish.frontend.tensor.elementwise import where
 
     scope = current_scope()
-    found = list(results)
-    if scope is not None and scope.token is not None and found:
+    tensors = list(results)
+    if scope is not None and scope.token is not None and tensors:
         happened = Tensor.apply(ops.eq, Tensor(scope.token), constant(0, dtypes.uint8))
-        found[0] = where(happened, found[0], constant(0, found[0].dtype))
-    return found
+        tensors[0] = where(happened, tensors[0], constant(0, tensors[0].dtype))
+    return tensors
 
 
 def all_known() -> bool:

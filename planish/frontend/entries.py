@@ -71,9 +71,9 @@ def trace_call(signature: CallSignature, function: Callable[..., Any], call: Cal
         ]
         args, kwargs = signature.together(call.key.structure, given, call.static)
         returned = function(*args, **kwargs)
-        found, structure = tree.flatten(returned)
+        outputs, structure = tree.flatten(returned)
         results: dict[LazyValue, int] = {}
-        for leaf, name in zip(found, paths(structure, "result"), strict=True):
+        for leaf, name in zip(outputs, paths(structure, "result"), strict=True):
             value = _returned(leaf, name, signature.name)._value
             order.append(results.setdefault(value, len(results)))
         if scope.token is not None:
@@ -118,18 +118,18 @@ def _returned(leaf: Any, name: str, function: str) -> Tensor:
 
 def _identifier(name: str) -> str:
     """A name as PTIR takes it: `params['w'][0]` is params_w_0."""
-    found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
-    return found if found[:1].isalpha() else f"f{found}"
+    identifier = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+    return identifier if identifier[:1].isalpha() else f"f{identifier}"
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:
     """Such names, all of them different."""
-    found: dict[str, None] = {}
+    identifiers: dict[str, None] = {}
     for name in map(_identifier, names):
         # x0, x1 … are what comes from outside
-        taken = name in found or re.fullmatch(r"x\d+", name)
-        found[f"{name}_{len(found)}" if taken else name] = None
-    return list(found)
+        taken = name in identifiers or re.fullmatch(r"x\d+", name)
+        identifiers[f"{name}_{len(identifiers)}" if taken else name] = None
+    return list(identifiers)
 
 
 def host_among(devices: Iterable[str | None]) -> str | None:
@@ -227,14 +227,14 @@ class CacheEntry:
         if self.donated:
             return self._donating(arrays)
         try:
-            made = self.call(*map(self.moved, arrays), *self.captured)
+            storages = self.call(*map(self.moved, arrays), *self.captured)
         except (MemoryError, PlanishError) as error:
             raise _explained(self.exe, error) from error.__cause__
-        return self._results(made)
+        return self._results(storages)
 
-    def _results(self, made: Sequence[Storage]) -> Any:
+    def _results(self, storages: Sequence[Storage]) -> Any:
         results: list[Tensor] = []
-        for number, storage in enumerate(made):
+        for number, storage in enumerate(storages):
             type = self.types[number]
             told = tensor_type(self.dtypes[number], storage.shape) if type is None else type
             results.append(computed(told, storage, self._device_of(number)))
@@ -242,8 +242,8 @@ class CacheEntry:
 
     def _device_of(self, number: int) -> str | None:
         """Where a result lies; on the host it is tied to it only if something else is."""
-        found = self.device if self.placed is None else self.placed.devices[number]
-        return self.device if found == CPU and self.place.is_host else found
+        device = self.device if self.placed is None else self.placed.devices[number]
+        return self.device if device == CPU and self.place.is_host else device
 
     def _donating(self, given: list[Any]) -> Any:
         arrays, tensors = given[: self.count], given[self.count :]
@@ -251,13 +251,13 @@ class CacheEntry:
         for number, tensor in zip(self.donated, tensors, strict=True):
             arrays[number] = lent(arrays, number, tensor)
         try:
-            made = self.call(*map(self.moved, arrays), *self.captured)
+            storages = self.call(*map(self.moved, arrays), *self.captured)
         except (MemoryError, PlanishError) as error:
             raise _explained(self.exe, error) from error.__cause__
         for tensor in tensors:
             if isinstance(tensor, Tensor):
                 tensor._value = Donated.instead(tensor._value)
-        return self._results(made)
+        return self._results(storages)
 
 
 def _explained(exe: Executable | None, error: MemoryError | PlanishError) -> BaseException:

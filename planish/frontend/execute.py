@@ -36,7 +36,7 @@ def out_of_memory(exe: Executable, error: MemoryError) -> OutOfMemoryError:
     for place in memory.places:
         names = " and ".join(f"b{buffer}" for buffer in place.buffers) or "the scratch memory of a kernel"
         candidates.append((place.nbytes, f"{names} between the kernels", None))
-    most, name, location = max(candidates, key=lambda found: found[0])
+    most, name, location = max(candidates, key=lambda candidate: candidate[0])
     peak = memory.peak + memory.results
     return OutOfMemoryError(
         f"out of memory: the largest buffer is {name}, of {size_text(most)}; the call needs {size_text(peak)}"

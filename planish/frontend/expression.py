@@ -90,14 +90,14 @@ class LazyValue:
         shared: bool = False,
     ) -> Self:
         """Data, or a result of an op."""
-        made = cls()
-        made.type = type
-        made.storage = storage
-        made.node = node
-        made.index = index
-        made.device = device
-        made.shared = shared
-        return made
+        value = cls()
+        value.type = type
+        value.storage = storage
+        value.node = node
+        value.index = index
+        value.device = device
+        value.shared = shared
+        return value
 
     @property
     def scope(self) -> TraceScope | None:
@@ -127,10 +127,10 @@ class Parameter(LazyValue):
     @classmethod
     def new(cls, type: TensorType, scope: TraceScope, name: str = "a parameter") -> Parameter:
         """One of a function that is being traced."""
-        made = cls.of(type)
-        made.traced = scope
-        made.name = name
-        return made
+        parameter = cls.of(type)
+        parameter.traced = scope
+        parameter.name = name
+        return parameter
 
     @property
     def scope(self) -> TraceScope:
@@ -145,10 +145,10 @@ class Donated(LazyValue):
     @classmethod
     def instead(cls, value: LazyValue) -> Donated:
         """In the place of a value."""
-        made = cls()
-        made.type = value.type
-        made.device = value.device
-        return made
+        donated = cls()
+        donated.type = value.type
+        donated.device = value.device
+        return donated
 
     def _refuse(self, *_: Any) -> Any:
         raise GraphError.at_caller(

@@ -28,8 +28,8 @@ Tree: TypeAlias = Any
 
 def name_of(function: object) -> str:
     """What a function is called in errors and programs."""
-    found: str = getattr(function, "__name__", type(function).__name__)
-    return found
+    name: str = getattr(function, "__name__", type(function).__name__)
+    return name
 
 
 def is_data(leaf: object) -> bool:
@@ -65,9 +65,9 @@ class Flat:
 
     __slots__ = ("leaves", "places", "structure", "tensors")
 
-    def __init__(self, made: Tree, what: str | None = None) -> None:
+    def __init__(self, whole: Tree, what: str | None = None) -> None:
         """With `what`, arrays and numbers are made tensors; without, only tensors are."""
-        self.leaves, self.structure = tree.flatten(made)
+        self.leaves, self.structure = tree.flatten(whole)
         if what is not None:
             self.leaves = [as_tensor(what, leaf) if is_data(leaf) else leaf for leaf in self.leaves]
         self.places = [n for n, leaf in enumerate(self.leaves) if isinstance(leaf, Tensor)]
@@ -82,8 +82,8 @@ class Flat:
     def rebuilt(self, tensors: Sequence[object]) -> Tree:
         """The tree with others in their place."""
         leaves = list(self.leaves)
-        for place, made in zip(self.places, tensors, strict=True):
-            leaves[place] = made
+        for place, other in zip(self.places, tensors, strict=True):
+            leaves[place] = other
         return tree.unflatten(self.structure, leaves)
 
 

@@ -31,12 +31,12 @@ class Types:
 
     def of(self, dtype: DType, dims: tuple[DimLike, ...]) -> TensorType:
         """The type of a tensor, made once."""
-        found = self.known.get((dtype, dims))
-        if found is None:
+        type = self.known.get((dtype, dims))
+        if type is None:
             if len(self.known) >= _LARGEST:
                 self.known.clear()
-            found = self.known[dtype, dims] = TensorType(dtype, dims)
-        return found
+            type = self.known[dtype, dims] = TensorType(dtype, dims)
+        return type
 
     def interned(self, type: TensorType) -> TensorType:
         """The object that stands for a type."""
@@ -59,25 +59,25 @@ class Signatures:
         """That of an op without bodies; raises what inference raises."""
         interned = self.types.interned
         canonical = tuple([interned(type) for type in operands])
-        found = self.known.get((op, attrs, canonical))
-        if found is None:
+        signature = self.known.get((op, attrs, canonical))
+        if signature is None:
             types = tuple([interned(type) for type in op.infer(canonical, attrs, ())])
-            found = self._new((op, attrs, canonical), op, attrs, canonical, types)
+            signature = self._new((op, attrs, canonical), op, attrs, canonical, types)
         with self.lock:
             if len(self.fast) >= _LARGEST:
                 self.fast.clear()
                 self.alive.clear()
             self.alive.append(operands)
             # ops without attributes are the most common ones
-            self.fast[(op, *(() if attrs is NO_ATTRS else (attrs,)), *map(id, operands))] = found
-        return found
+            self.fast[(op, *(() if attrs is NO_ATTRS else (attrs,)), *map(id, operands))] = signature
+        return signature
 
     def with_bodies(
         self, op: OpDef, attrs: Attrs, operands: tuple[TensorType, ...], bodies: tuple[TracedBody, ...]
     ) -> OpSignature:
         """That of an op with bodies, which have the types of arguments and results that inference asks regions for."""
-        found = op.infer(operands, attrs, cast("Sequence[Region]", bodies))
-        types = tuple([self.types.interned(type) for type in found])
+        inferred = op.infer(operands, attrs, cast("Sequence[Region]", bodies))
+        types = tuple([self.types.interned(type) for type in inferred])
         key = (op, attrs, operands, types)
         return self.known.get(key) or self._new(key, op, attrs, operands, types)
 
@@ -89,8 +89,8 @@ class Signatures:
             if attrs.quant is None
             else TensorType(literal.dtype, literal.shape, attrs.quant)
         )
-        found = self.known.get((op, type)) or self._new((op, type), op, attrs, (), (type,))
-        return OpSignature(op, attrs, (), found.types, found.number)
+        signature = self.known.get((op, type)) or self._new((op, type), op, attrs, (), (type,))
+        return OpSignature(op, attrs, (), signature.types, signature.number)
 
     def _new(
         self,
@@ -105,5 +105,5 @@ class Signatures:
                 self.known.clear()
                 self.fast.clear()
                 self.alive.clear()
-            made = OpSignature(op, attrs, operands, types, next(self.numbers))
-            return self.known.setdefault(key, made)
+            signature = OpSignature(op, attrs, operands, types, next(self.numbers))
+            return self.known.setdefault(key, signature)

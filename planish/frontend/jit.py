@@ -91,10 +91,10 @@ class CacheInfo:
 
 def _named(module: str, name: str) -> object:
     """What a module calls by a name."""
-    found: object = sys.modules.get(module)
+    value: object = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 # --- the face -----------------------------------------------------------------------------------------------
@@ -148,13 +148,13 @@ class Jitted(Generic[P, R]):
                         if short is None:
                             short = entry.attempt
                         try:
-                            made = short(args, kwargs, settings)
+                            result = short(args, kwargs, settings)
                         except BaseException:
                             self._hits += 1  # it had its code
                             raise
-                        if made is not MISSED:
+                        if result is not MISSED:
                             self._hits += 1
-                            return made  # type: ignore[no-any-return] # what the function returns
+                            return result  # type: ignore[no-any-return] # what the function returns
             return self._long_way(args, kwargs)
         except Exception as error:
             shorten(error, error.__class__ is TypeError and not self._signature.takes(args, kwargs))
@@ -210,16 +210,16 @@ class Jitted(Generic[P, R]):
             from planish.frontend.sharding.jitted import ShardedFunction
 
             self._ranked = ShardedFunction(self._function, self._signature, None, None, None, self._passes)
-        made: R = self._ranked(*args, **kwargs)
-        return made
+        result: R = self._ranked(*args, **kwargs)
+        return result
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """The function itself. As with compiled code, what it assigns to its arguments stays inside, and its results are its own."""
         static = self._signature.static
         given = [arg if number in static else own(arg) for number, arg in enumerate(args)]
         named = {name: arg if name in static else own(arg) for name, arg in kwargs.items()}
-        made: R = own(self._function(*given, **named))
-        return made
+        result: R = own(self._function(*given, **named))
+        return result
 
     def _miss(self, call: CallParts, settings: Settings) -> CacheEntry:
         with ProgressLine(f"compiling {self._signature.name}"), self._steered():
@@ -240,9 +240,9 @@ class Jitted(Generic[P, R]):
         """Write down why the function was traced; warn where that happens too often."""
         nearest: list[str] | None = None
         for entry in reversed(self._entries.values()):
-            found = difference(entry.traced.call, call, self._signature.label)
-            if nearest is None or len(found) < len(nearest):
-                nearest = found
+            changes = difference(entry.traced.call, call, self._signature.label)
+            if nearest is None or len(changes) < len(nearest):
+                nearest = changes
         reason = "the first call" if nearest is None else "; ".join(nearest)
         location = Location.caller()
         self._misses.append(Miss(reason, location))

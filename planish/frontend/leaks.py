@@ -105,9 +105,9 @@ def _leaked(values: Iterable[LazyValue]) -> Iterator[LazyValue]:
 def _told(value: LazyValue) -> str:
     """Where it was made, and who keeps it."""
     node = value.node
-    made = None if node is None else node.location
+    location = None if node is None else node.location
     kept = next(_holders(value), None)
-    return ("" if made is None else f"; it was made at {made}") + (
+    return ("" if location is None else f"; it was made at {location}") + (
         "" if kept is None else f", and is kept in {kept}"
     )
 
@@ -119,8 +119,8 @@ def _holders(value: LazyValue) -> Iterator[str]:
             if isinstance(holder, CellType):
                 yield "a variable that a function closes over"
             elif isinstance(holder, list | set):
-                for found in gc.get_referrers(holder):
-                    yield from (f"a {type(holder).__name__}, {name}" for name in _places(holder, found))
+                for owner in gc.get_referrers(holder):
+                    yield from (f"a {type(holder).__name__}, {name}" for name in _places(holder, owner))
             else:
                 yield from _places(tensor, holder)
 
@@ -128,8 +128,8 @@ def _holders(value: LazyValue) -> Iterator[str]:
 def _names(node: Node | None, value: LazyValue) -> list[Tensor]:
     if node is None:
         return []
-    found = [name() for name in (node.name, *node.others) if name is not None]
-    return [tensor for tensor in found if tensor is not None and tensor._value is value]
+    tensors = [name() for name in (node.name, *node.others) if name is not None]
+    return [tensor for tensor in tensors if tensor is not None and tensor._value is value]
 
 
 def _places(item: object, holder: object) -> Iterator[str]:

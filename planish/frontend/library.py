@@ -126,10 +126,10 @@ def drawn_keys(key: Tensor, purpose: int, numbers: Array | Tensor) -> Tensor:
     if known is not None and isinstance(numbers, np.ndarray):
         changed = known ^ np.array([purpose, 0], np.uint32)
         with np.errstate(over="ignore"):
-            made = reference.threefry2x32(
+            words = reference.threefry2x32(
                 changed, (numbers >> np.uint64(32)).astype(np.uint32), numbers.astype(np.uint32)
             )
-        result = from_data(np.stack(made, axis=-1))
+        result = from_data(np.stack(words, axis=-1))
         result._value.device = key._device
         return result
     if not isinstance(numbers, Tensor):

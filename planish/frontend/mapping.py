@@ -63,11 +63,11 @@ def vmap(function: Function, in_axes: Tree = 0, out_axes: Tree = 0) -> Function:
         primal, free = traced.captured()
         given_flags = [*[True] * len(inputs), *[False] * len(free)]
         batched, flags = batch(primal, given_flags, size, guards=current_scope() is not None)
-        made = inline(batched, [*inputs, *free])
+        outputs = inline(batched, [*inputs, *free])
         wanted = _spread(what, "out_axes", out_axes, traced.result.structure)
         chosen = [wanted[n] for n in traced.result.places]
         return traced.result.rebuilt(
-            [_placed(what, x, flag, axis, size) for x, flag, axis in zip(made, flags, chosen, strict=True)]
+            [_placed(what, x, flag, axis, size) for x, flag, axis in zip(outputs, flags, chosen, strict=True)]
         )
 
     return mapped
@@ -89,12 +89,12 @@ def _in_axes(what: str, in_axes: Tree, args: Sequence[Tree], kwargs: dict[str, T
 
 def _spread(what: str, name: str, axes: Tree, structure: tree.Structure) -> list[int | None]:
     """An axis for each leaf of a tree, from a tree of axes that may end earlier."""
-    found: list[int | None] = []
+    by_leaf: list[int | None] = []
     pending: list[tuple[Tree, tree.Structure]] = [(axes, structure)]
     while pending:
         own, part = pending.pop()
         if own is None or (isinstance(own, int) and not isinstance(own, bool)):
-            found += [own] * part.leaves
+            by_leaf += [own] * part.leaves
             continue
         children = tree.children(own)
         if children is None or part.kind is None or len(children) != len(part.children):
@@ -102,12 +102,12 @@ def _spread(what: str, name: str, axes: Tree, structure: tree.Structure) -> list
                 what, f"{name} {own!r} does not fit a tree {part}", "axes are numbers or None"
             )
         pending += reversed(list(zip(children, part.children, strict=True)))
-    return found
+    return by_leaf
 
 
 def _examples(what: str, given: Sequence[tuple[object, int | None]]) -> tuple[list[Tensor], DimLike]:
     """Tensors with their examples in front, and how many there are."""
-    found: list[Tensor] = []
+    tensors: list[Tensor] = []
     sizes: dict[DimLike, str] = {}
     for leaf, axis in given:
         x = as_tensor(what, leaf)
@@ -116,8 +116,8 @@ def _examples(what: str, given: Sequence[tuple[object, int | None]]) -> tuple[li
             raise ShapeError.of(what, f"{shown(x._type)} has no axis {place} to map over",
                 "give in_axes=None for what is the same for all examples",
             )  # fmt: skip
-        found.append(moved_to(x, place % x.ndim, 0))
-        sizes.setdefault(found[-1]._type.dims[0], f"{shown(x._type)} along axis {place}")
+        tensors.append(moved_to(x, place % x.ndim, 0))
+        sizes.setdefault(tensors[-1]._type.dims[0], f"{shown(x._type)} along axis {place}")
     if not sizes:
         raise PlanishError.of(what, "there is nothing to map over", "some argument needs an axis in in_axes")
     if len(sizes) > 1:
@@ -125,7 +125,7 @@ def _examples(what: str, given: Sequence[tuple[object, int | None]]) -> tuple[li
         raise ShapeError.of(
             what, f"the numbers of examples differ: {listed}", "give in_axes that say where the examples lie"
         )
-    return found, next(iter(sizes))
+    return tensors, next(iter(sizes))
 
 
 def _placed(what: str, x: Tensor, batched: bool, axis: int | None, size: DimLike) -> Tensor:

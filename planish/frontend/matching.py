@@ -94,8 +94,8 @@ def matcher(
     code = _SourceCode()
     arrays, tensors = _matched(code, structure, leaves, kinds, static, place, taken, donated)
     code.lines.append(f"return [{', '.join([*arrays, *tensors])}]")
-    found: Match = code.function("match(args, kwargs)")
-    return found
+    match: Match = code.function("match(args, kwargs)")
+    return match
 
 
 def _matched(
@@ -128,23 +128,23 @@ def _matched(
             return
         if issubclass(kind, np.ndarray):
             code.unless(f"{at}.__class__ is ndarray and {at}.dtype is {code.name(type.dtype.numpy)}")
-            found = at
+            array = at
         elif issubclass(kind, np.generic):
             code.unless(f"{at}.__class__ is {code.name(kind)}")
-            found = f"array({at})"
+            array = f"array({at})"
         elif is_foreign(kind):
             code.unless(f"{at}.__class__ is {code.name(kind)}")
-            found = code.local(f"{code.name(storage_of)}({at})")
+            array = code.local(f"{code.name(storage_of)}({at})")
             held = np.ndarray if described.device is None else place.storage
             code.unless(
-                f"{found}.__class__ is {code.name(held)} and {found}.dtype == {code.name(type.dtype.numpy)}"
+                f"{array}.__class__ is {code.name(held)} and {array}.dtype == {code.name(type.dtype.numpy)}"
             )
         else:
             code.unless(f"{at}.__class__ is Tensor")
             value = code.local(f"{at}._value")
-            found = code.local(f"{value}.storage")
+            array = code.local(f"{value}.storage")
             code.unless(
-                f"{found}.__class__ is {code.name(place.storage)} and {value}.device is {code.name(described.device)}"
+                f"{array}.__class__ is {code.name(place.storage)} and {value}.device is {code.name(described.device)}"
             )
             if type.is_static:
                 code.unless(f"{value}.type is {code.name(type)}")
@@ -152,13 +152,13 @@ def _matched(
                 code.unless(f"{value}.type.dtype is {code.name(type.dtype)}")
         if not (type.is_static and issubclass(kind, Tensor)) and not issubclass(kind, np.generic):
             fixed = [
-                f"{found}.shape[{axis}] == {size}"
+                f"{array}.shape[{axis}] == {size}"
                 if isinstance(size, int)
-                else f"{size.lo} <= {found}.shape[{axis}] <= {size.hi}"
+                else f"{size.lo} <= {array}.shape[{axis}] <= {size.hi}"
                 for axis, size in enumerate(type.dims)
             ]
-            code.unless(" and ".join([f"{found}.ndim == {len(type.dims)}", *fixed]))
-        arrays.append(found if issubclass(kind, Tensor) or described.device is not None else put(found))
+            code.unless(" and ".join([f"{array}.ndim == {len(type.dims)}", *fixed]))
+        arrays.append(array if issubclass(kind, Tensor) or described.device is not None else put(array))
         if number in donated:
             tensors.append(at)
 
@@ -271,33 +271,33 @@ def shortcut(
         several = f"{code.name(pool().threads)}(settings)" if work.exe.is_parallel else "1"
         fast = f"{code.name(work.exe.builtin)}({', '.join([several, *given])})"
         called = f"{fast} if executions.sink is None else {called}"
-    made = [f"a{number}" for number in range(len(work.types))]
+    names = [f"a{number}" for number in range(len(work.types))]
     tail = [
         "try:",
-        f"    {''.join(f'{name}, ' for name in made)}= {called}" if made else f"    {called}",
+        f"    {''.join(f'{name}, ' for name in names)}= {called}" if names else f"    {called}",
         "except (MemoryError, PlanishError) as error:",
         "    raise explained(exe, error) from error.__cause__",
     ]
-    results = [f"r{number}" for number in range(len(made))]
+    results = [f"r{number}" for number in range(len(names))]
     device = code.name(work.device)
-    for name, result, type in zip(made, results, work.types, strict=True):
+    for name, result, type in zip(names, results, work.types, strict=True):
         known = tensor_type(type.dtype, type.dims) if type.is_static else None
         told = f"tensor_type({code.name(type.dtype)}, {name}.shape)" if known is None else code.name(known)
-        if len(made) <= _INLINED:
+        if len(names) <= _INLINED:
             tail += _inline(result, told, name, device)
         else:
             tail.append(f"{result} = computed({told}, {name}, {device})")
     tail.append(f"return {_built(code, work.structure, iter([results[number] for number in work.order]))}")
-    found: Short = code.function("short(args, kwargs, settings)", tail)
-    return found
+    short: Short = code.function("short(args, kwargs, settings)", tail)
+    return short
 
 
 def builder(structure: Structure, order: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
     """For results: leaf `n` of the tree is result `order[n]`."""
     code = _SourceCode()
     source = _built(code, structure, iter([f"r[{number}]" for number in order]))
-    found: Callable[[Sequence[Any]], Any] = eval(f"lambda r: {source}", code.names)  # noqa: S307
-    return found
+    build: Callable[[Sequence[Any]], Any] = eval(f"lambda r: {source}", code.names)  # noqa: S307
+    return build
 
 
 def _built(code: _SourceCode, structure: Structure, rest: Iterator[str]) -> str:
@@ -316,7 +316,7 @@ def _built(code: _SourceCode, structure: Structure, rest: Iterator[str]) -> str:
         if part.kind is dict and isinstance(part.about, tuple):
             pairs = zip(part.about, children, strict=True)
             return "{" + ", ".join(f"{code.name(key)}: {child}" for key, child in pairs) + "}"
-        made = f"{code.name(tree.together)}({code.name(part.kind)}, {code.name(part.about)}"
-        return f"{made}, [{', '.join(children)}])"
+        head = f"{code.name(tree.together)}({code.name(part.kind)}, {code.name(part.about)}"
+        return f"{head}, [{', '.join(children)}])"
 
     return build(structure)

@@ -62,14 +62,14 @@ def _counted(array: Array) -> str:
     return " and ".join(parts)
 
 
-def _look(inst: Inst, given: Sequence[Array], made: Sequence[Array]) -> None:
+def _look(inst: Inst, given: Sequence[Array], results: Sequence[Array]) -> None:
     # What is written into a program is meant; what regions give was looked at inside of them.
     if inst.regions or not inst.operands or inst.op.key is OpKey.BITCAST:
         return
-    for number, array in enumerate(made):
-        _look_at(inst, given, array, number if len(made) > 1 else None, _nan, _nan)
+    for number, array in enumerate(results):
+        _look_at(inst, given, array, number if len(results) > 1 else None, _nan, _nan)
         if inst.op.key in _OVERFLOWING:
-            _look_at(inst, given, array, number if len(made) > 1 else None, _infinite, _not_finite)
+            _look_at(inst, given, array, number if len(results) > 1 else None, _infinite, _not_finite)
 
 
 def _look_at(
@@ -80,8 +80,8 @@ def _look_at(
     kind: Callable[[Array], Mask],
     excuse: Callable[[Array], Mask],
 ) -> None:
-    found = kind(array)
-    if not found.any():
+    mask = kind(array)
+    if not mask.any():
         return
     for x in given:
         had = excuse(x)
@@ -89,11 +89,11 @@ def _look_at(
             continue
         if inst.op.key not in _ELEMENTWISE or x.shape not in (array.shape, ()):
             return
-        found = found & ~had
-    count = int(found.sum())
+        mask = mask & ~had
+    count = int(mask.sum())
     if not count:
         return
-    where = tuple(int(i) for i in np.argwhere(found)[0])
+    where = tuple(int(i) for i in np.argwhere(mask)[0])
     inputs = ", ".join(str(operand.type) for operand in inst.operands)
     values = ", ".join(_shown(x[where]) for x in given if x.shape == array.shape)
     what, remedy = _WORDS[kind]

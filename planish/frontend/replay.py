@@ -93,8 +93,8 @@ def emit(graph: Replay, inst: Inst, values: Values) -> None:
     operands = [values[operand] for operand in inst.operands]
     regions = [copy_region(graph, inst.op, inner, values) for inner in inst.regions]
     graph.loc = inst.loc
-    made = graph.emit_many(inst.op, operands, inst.attrs, regions)
-    values.update(zip(inst.results, made, strict=True))
+    results = graph.emit_many(inst.op, operands, inst.attrs, regions)
+    values.update(zip(inst.results, results, strict=True))
 
 
 def copy_region(graph: Replay, op: OpDef, region: Region, values: Values) -> Region:

@@ -95,10 +95,10 @@ class Session:
         settings = current()
         if len(values) == 1 and settings.device == CPU:
             (value,) = values
-            if value.storage is None and (made := self.plans.direct.run(value, settings)) is not None:
+            if value.storage is None and (elements := self.plans.direct.run(value, settings)) is not None:
                 counters.runs += 1
                 counters.hits += 1
-                value.settle(made)
+                value.settle(elements)
                 return
         while wanted := _to_compute(values, what):
             place = running(_device(wanted) or settings.device, settings)
@@ -173,11 +173,11 @@ def _to_compute(values: Sequence[LazyValue], what: str | None) -> list[LazyValue
 
 def _device(values: Sequence[LazyValue]) -> str | None:
     """The one device they are tied to."""
-    found: str | None = None
+    device: str | None = None
     for value in values:
-        if value.device is not None and value.device != found:
-            found = common_device("realize", {value.device} if found is None else {value.device, found})
-    return found
+        if value.device is not None and value.device != device:
+            device = common_device("realize", {value.device} if device is None else {value.device, device})
+    return device
 
 
 def _settle_constant(value: LazyValue, node: Node) -> None:

@@ -59,17 +59,17 @@ def scan(
     order: Sequence[int],
 ) -> tuple[Tree, Tree]:
     """`order` says which of the `xs` comes next, and is not empty; what is stacked has the order of `xs`."""
-    made: dict[int, Tree] = {}
+    ys: dict[int, Tree] = {}
     for number in order:
-        found = function(own(carried), xs(number))
-        if not isinstance(found, tuple) or len(found) != 2:
+        returned = function(own(carried), xs(number))
+        if not isinstance(returned, tuple) or len(returned) != 2:
             raise PlanishError.of(
                 op,
-                f"the function has to return a pair (carry, y), not {type(found).__name__}",
+                f"the function has to return a pair (carry, y), not {type(returned).__name__}",
                 "return (carry, None) if there is nothing to stack",
             )
-        carried, made[number] = tensors_of(op, found)
-    first, *others = [made[number] for number in sorted(made)]
+        carried, ys[number] = tensors_of(op, returned)
+    first, *others = [ys[number] for number in sorted(ys)]
     return carried, tree.map_tree(lambda *column: _stacked(column), first, *others)
 
 

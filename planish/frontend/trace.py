@@ -62,17 +62,17 @@ def looked_at(value: LazyValue) -> LazyValue | None:
     scope = value.scope
     if scope is None or not scope.open:
         return None
-    found = scope.seen.get(value)
-    if found is None:
+    seen = scope.seen.get(value)
+    if seen is None:
         arguments = scope.arguments or {}
         body = TracedBody(scope, tuple(arguments), [value])
         if body.unbound or not (arguments or body.free):
             return None
         function, free = capture_body(body, scope.what)
         with reopened(scope.parent):
-            made = inline(function, [Tensor(x) for x in (*arguments.values(), *free)])
-        found = scope.seen[value] = made[0]._value
-    return found
+            outputs = inline(function, [Tensor(x) for x in (*arguments.values(), *free)])
+        seen = scope.seen[value] = outputs[0]._value
+    return seen
 
 
 def inline(function: ptir.Function, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -93,11 +93,11 @@ def inline(function: ptir.Function, tensors: Sequence[Tensor]) -> tuple[Tensor, 
 def own_names(results: Sequence[Tensor], taken: Iterable[Tensor]) -> tuple[Tensor, ...]:
     """Tensors for a program to keep: each a name of its own, also where it is one of the `taken` or comes twice."""
     seen = {x._value for x in taken}
-    found = []
+    names = []
     for result in results:
-        found.append(result.snapshot() if result._value in seen else result)
+        names.append(result.snapshot() if result._value in seen else result)
         seen.add(result._value)
-    return tuple(found)
+    return tuple(names)
 
 
 def inline_known(function: ptir.Function, known: Known) -> None:

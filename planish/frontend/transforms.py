@@ -39,16 +39,16 @@ Argnums = int | Sequence[int]
 def _numbers(what: str, argnums: Argnums, count: int) -> list[int]:
     """Which arguments to differentiate by, counted from the front."""
     given = [argnums] if isinstance(argnums, int) else list(argnums)
-    found = []
+    numbers = []
     for number in given:
         if not -count <= number < count:
             raise PlanishError.of(what, f"argnums has {number}, and there are {count} positional arguments",
                 "give the arguments to differentiate by in their place, not by keyword",
             )  # fmt: skip
-        found.append(operator.index(number) % count)
-    if len(set(found)) != len(found):
+        numbers.append(operator.index(number) % count)
+    if len(set(numbers)) != len(numbers):
         raise PlanishError.of(what, f"argnums {tuple(given)} names an argument twice")
-    return found
+    return numbers
 
 
 class _Chosen:
@@ -88,28 +88,28 @@ class _Chosen:
             replaced[number] = part
         return function(*replaced, **{name: own(arg) for name, arg in self.kwargs.items()})
 
-    def result(self, made: Sequence[Tensor]) -> Tree:
+    def result(self, gradients: Sequence[Tensor]) -> Tree:
         """Gradients as the user sees them: a tree like the argument, or one for each; None for what has none."""
         leaves: list[Tensor | None] = [None] * len(self.flat.leaves)
-        for place, gradient in zip(self.moving, made, strict=True):
+        for place, gradient in zip(self.moving, gradients, strict=True):
             leaves[self.flat.places[place]] = gradient
         parts = tree.unflatten(self.flat.structure, leaves)
         return parts[0] if self.one else tuple(parts)
 
 
-def _with_aux(what: str, made: Tree, has_aux: bool) -> tuple[Tree, Tree]:
+def _with_aux(what: str, returned: Tree, has_aux: bool) -> tuple[Tree, Tree]:
     """What a function returned, and what it returned besides."""
     if not has_aux:
-        return made, None
-    if not isinstance(made, tuple) or len(made) != 2:
+        return returned, None
+    if not isinstance(returned, tuple) or len(returned) != 2:
         raise PlanishError.of(
-            what, f"with has_aux the function has to return a pair (value, aux), not {_kind(made)}"
+            what, f"with has_aux the function has to return a pair (value, aux), not {_kind(returned)}"
         )
-    return made
+    return returned
 
 
-def _kind(made: Tree) -> str:
-    return shown(made._type) if isinstance(made, Tensor) else f"a {type(made).__name__}"
+def _kind(value: Tree) -> str:
+    return shown(value._type) if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
 # -- gradients -------------------------------------------------------------------------------------------------
@@ -141,8 +141,8 @@ def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Fun
 
     @_wraps(function)
     def gradient(*args: Tree, **kwargs: Tree) -> Tree:
-        _, aux, found = _gradient("grad", function, argnums, has_aux, args, kwargs)
-        return (found, aux) if has_aux else found
+        _, aux, gradients = _gradient("grad", function, argnums, has_aux, args, kwargs)
+        return (gradients, aux) if has_aux else gradients
 
     return gradient
 
@@ -155,7 +155,7 @@ def _checked(what: str, function: Function) -> None:
 
 
 def _wraps(function: Function) -> Callable[[Function], Function]:
-    return lambda made: functools.wraps(function, updated=())(short_tracebacks(made))
+    return lambda wrapper: functools.wraps(function, updated=())(short_tracebacks(wrapper))
 
 
 def _gradient(
@@ -188,16 +188,16 @@ def _one_number(what: str, value: Tree) -> Tensor:
         raise DTypeError.of(what, f"the function has to return one real number, not {_kind(value)}",
             "return the loss alone, or (loss, aux) with has_aux=True",
         )  # fmt: skip
-    found = as_tensor(what, value)
-    if found._type.dims:
-        raise ShapeError.of(what, f"the function has to return one number, not {shown(found._type)}",
+    number = as_tensor(what, value)
+    if number._type.dims:
+        raise ShapeError.of(what, f"the function has to return one number, not {shown(number._type)}",
             "reduce it (sum, mean), or use vjp, jacrev or jacfwd",
         )  # fmt: skip
-    if not found.dtype.is_float:
-        raise DTypeError.of(what, f"the function has to return a real number, not {found.dtype.name}",
+    if not number.dtype.is_float:
+        raise DTypeError.of(what, f"the function has to return a real number, not {number.dtype.name}",
             "take the real part, or the absolute value; integers have no derivative",
         )  # fmt: skip
-    return found
+    return number
 
 
 # -- products with Jacobians -----------------------------------------------------------------------------------
@@ -227,9 +227,9 @@ def vjp(function: Function, *args: Tree, has_aux: bool = False) -> tuple[Any, ..
         pulled = values | dict(zip(program.params[len(inputs) :], given_back, strict=True))
         taken = list(pulled.values())
         inline_known(program, pulled)
-        made = [pulled[result] for result in program.results[len(primal.results) :]]
+        gradients = [pulled[result] for result in program.results[len(primal.results) :]]
         leaves: list[Tensor | None] = [None] * len(given.leaves)
-        for number, cotangents in zip(moving, own_names(made, taken), strict=True):
+        for number, cotangents in zip(moving, own_names(gradients, taken), strict=True):
             leaves[given.places[number]] = cotangents
         return tuple(tree.unflatten(given.structure, leaves))
 
@@ -241,15 +241,15 @@ def _both(
     what: str, function: Function, given: Flat, has_aux: bool
 ) -> tuple[Flat, Flat, ptir.Function, tuple[Tensor, ...]]:
     """A function traced: what it returned, what besides, both together as PTIR, and the tensors from outside."""
-    found: list[Flat] = []
+    flats: list[Flat] = []
 
     def call(params: Sequence[Tensor]) -> list[Tensor]:
         result, besides = _with_aux(what, function(*given.rebuilt(params)), has_aux)
-        found[:] = Flat(result, what), Flat(besides)
-        return [x for part in found for x in part.tensors]
+        flats[:] = Flat(result, what), Flat(besides)
+        return [x for part in flats for x in part.tensors]
 
     primal, free = TracedTree(what, call, given.types, arguments=given.tensors).captured()
-    return found[0], found[1], primal, free
+    return flats[0], flats[1], primal, free
 
 
 def _alike(name: str, what: str, given: Tree, model: Flat, types: Sequence[TensorType]) -> list[Tensor]:
@@ -257,15 +257,15 @@ def _alike(name: str, what: str, given: Tree, model: Flat, types: Sequence[Tenso
     leaves = tree.aligned(given, model.structure)
     if leaves is None:
         raise PlanishError.of(what, f"{name} is a tree {tree.flatten(given)[1]}, not {model.structure}")
-    found = []
+    tensors = []
     for place, type in zip(model.places, types, strict=True):
         if not is_real_or_complex(type):
             continue
         x = as_tensor(what, leaves[place])
         if x._type.dims != type.dims or x.dtype.is_complex > type.dtype.is_complex:
             raise ShapeError.of(what, f"{name} is {shown(x._type)}, and belongs to {shown(type)}")
-        found.append(cast_to(x, type.dtype))
-    return found
+        tensors.append(cast_to(x, type.dtype))
+    return tensors
 
 
 def jvp(
@@ -283,13 +283,13 @@ def jvp(
     main, aux, primal, free = _both(what, function, given, has_aux)
     moving = [n for n, type in enumerate(given.types) if is_real_or_complex(type)]
     program = autodiff.jvp(primal, moving)
-    made = inline(program, [*given.tensors, *free, *moved])
+    outputs = inline(program, [*given.tensors, *free, *moved])
     count = len(primal.results)
-    own = iter(made[count:])
+    own = iter(outputs[count:])
     pairs = [next(own) if is_real_or_complex(result.type) else None for result in primal.results]
     first = len(main.places)
-    result, tangent = main.rebuilt(made[:first]), main.rebuilt(pairs[:first])
-    return (result, tangent, aux.rebuilt(made[first:count])) if has_aux else (result, tangent)
+    result, tangent = main.rebuilt(outputs[:first]), main.rebuilt(pairs[:first])
+    return (result, tangent, aux.rebuilt(outputs[first:count])) if has_aux else (result, tangent)
 
 
 def linearize(function: Function, *primals: Tree) -> tuple[Any, Function]:
@@ -306,10 +306,10 @@ def linearize(function: Function, *primals: Tree) -> tuple[Any, Function]:
 
     def linear(*tangents: Tree) -> Tree:
         moved = _alike("a tangent", what, tuple(tangents), given, given.types)
-        made = known | dict(zip(program.params[len(inputs) :], moved, strict=True))
-        inline_known(program, made)
+        values = known | dict(zip(program.params[len(inputs) :], moved, strict=True))
+        inline_known(program, values)
         own = iter(program.results[count:])
-        pairs = [made[next(own)] if is_real_or_complex(result.type) else None for result in primal.results]
+        pairs = [values[next(own)] if is_real_or_complex(result.type) else None for result in primal.results]
         return main.rebuilt([None if x is None else x.snapshot() for x in pairs])
 
     return main.rebuilt([known[result].snapshot() for result in program.results[:count]]), linear
@@ -353,8 +353,8 @@ def jacrev(function: Function, argnums: Argnums = 0) -> Function:
         for number, result in enumerate(primal.results):
             _moves("jacrev", result.type)
             program = autodiff.vjp(primal, range(count), [number])
-            made = _along_basis(program, inputs, result.type)[len(primal.results) :]
-            pairs = zip(made, chosen.types, strict=True)
+            parts = _along_basis(program, inputs, result.type)[len(primal.results) :]
+            pairs = zip(parts, chosen.types, strict=True)
             rows.append(
                 chosen.result([_reshaped(part, (*result.type.dims, *type.dims)) for part, type in pairs])
             )
@@ -374,8 +374,8 @@ def jacfwd(function: Function, argnums: Argnums = 0) -> Function:
         columns = []
         for number, x in enumerate(chosen.inputs):
             program = autodiff.jvp(primal, [number])
-            made = _along_basis(program, inputs, x._type)[len(primal.results) :]
-            columns.append([_last(part, x._type.dims) for part in made])
+            parts = _along_basis(program, inputs, x._type)[len(primal.results) :]
+            columns.append([_last(part, x._type.dims) for part in parts])
         for result in primal.results:
             _moves("jacfwd", result.type)
         rows = [chosen.result([column[n] for column in columns]) for n in range(len(primal.results))]
@@ -413,8 +413,8 @@ def _along_basis(program: ptir.Function, inputs: Sequence[Tensor], type: TensorT
         raise ShapeError.of(program.name, f"the Jacobian of {shown(type)} has no fixed size")
     basis = _reshaped(eye(size, dtype=type.dtype), (size, *type.dims))
     batched, flags = batch(program, [*[False] * len(inputs), True], size, guards=current_scope() is not None)
-    made = inline(batched, [*inputs, basis])
-    return [x if flag else broadcast(x, (size, *x._type.dims)) for x, flag in zip(made, flags, strict=True)]
+    values = inline(batched, [*inputs, basis])
+    return [x if flag else broadcast(x, (size, *x._type.dims)) for x, flag in zip(values, flags, strict=True)]
 
 
 def _reshaped(x: Tensor, dims: Sequence[DimLike]) -> Tensor:

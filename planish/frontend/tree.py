@@ -53,9 +53,9 @@ class DefaultKeys(tuple[Any, ...]):  # noqa: SLOT001 # a tuple has no slots of i
 
     @staticmethod
     def of(tree: defaultdict[Any, Any], keys: Sequence[Any]) -> DefaultKeys:
-        made = DefaultKeys(keys)
-        made.factory = tree.default_factory
-        return made
+        default_keys = DefaultKeys(keys)
+        default_keys.factory = tree.default_factory
+        return default_keys
 
     def __eq__(self, other: object) -> bool:
         same = isinstance(other, DefaultKeys) and self.factory == other.factory
@@ -159,8 +159,8 @@ def together(kind: type, about: Hashable, children: Sequence[Any]) -> object:
     if isinstance(about, DefaultKeys):
         return cast("type[defaultdict[Any, Any]]", kind)(about.factory, zip(about, children, strict=True))
     keys: Iterable[Any] = about  # type: ignore[assignment] # what `apart` wrote down
-    made: object = cast("type[dict[Any, Any]]", kind)(zip(keys, children, strict=True))
-    return made
+    container: object = cast("type[dict[Any, Any]]", kind)(zip(keys, children, strict=True))
+    return container
 
 
 def flatten(tree: object) -> tuple[list[Any], Structure]:
@@ -200,12 +200,12 @@ def children(tree: object) -> Sequence[Any] | None:
 
 def aligned(tree: object, structure: Structure) -> list[Any] | None:
     """What a tree has for each leaf of a structure, where None may stand for a leaf; None if it does not fit."""
-    found: list[Any] = []
+    by_leaf: list[Any] = []
     pending: list[tuple[object, Structure]] = [(tree, structure)]
     while pending:
         node, part = pending.pop()
         if part.kind is None:
-            found.append(node)
+            by_leaf.append(node)
             continue
         parts = apart(node)
         if (
@@ -216,7 +216,7 @@ def aligned(tree: object, structure: Structure) -> list[Any] | None:
         ):
             return None
         pending += reversed(list(zip(parts[0], part.children, strict=True)))
-    return found
+    return by_leaf
 
 
 def leaves(tree: object) -> list[Any]:
@@ -229,12 +229,12 @@ def map_tree(function: Callable[..., Any], tree: T, *others: object) -> T:
     first, structure = flatten(tree)
     rest = []
     for other in others:
-        found, shape = flatten(other)
+        values, shape = flatten(other)
         if shape != structure:
             raise PlanishError.at_caller(
                 f"tree.map: trees differ: {structure} and {shape}",
                 "all trees have the containers, keys and static fields of the first",
             )
-        rest.append(found)
+        rest.append(values)
     result: T = unflatten(structure, [function(*row) for row in zip(first, *rest, strict=True)])
     return result

@@ -72,17 +72,17 @@ class Mapped:
             inside.put(param, arg, flag)
         return inside
 
-    def put(self, value: Value, made: GraphValue, flag: bool) -> None:
+    def put(self, value: Value, new: GraphValue, flag: bool) -> None:
         """Say what a value has become."""
-        self.values[value] = made
+        self.values[value] = new
         if flag:
             self.batched.add(value)
         else:
             self.batched.discard(value)
 
-    def put_all(self, inst: Inst, made: Sequence[GraphValue], flags: Sequence[bool]) -> None:
+    def put_all(self, inst: Inst, results: Sequence[GraphValue], flags: Sequence[bool]) -> None:
         """Say what the results of an instruction have become."""
-        for result, own, flag in zip(inst.results, made, flags, strict=True):
+        for result, own, flag in zip(inst.results, results, flags, strict=True):
             self.put(result, own, flag)
 
     def flags(self, values: Sequence[Value]) -> list[bool]:
@@ -117,11 +117,11 @@ class Mapped:
         if rule is None:
             raise GraphError(f"{inst.op.name} cannot be batched", op=inst.op.name, location=inst.loc)
         operands = tuple(self.values[operand] for operand in inst.operands)
-        made = rule(Batch(self.graph, inst, self.size, operands, tuple(self.flags(inst.operands))))
+        results = rule(Batch(self.graph, inst, self.size, operands, tuple(self.flags(inst.operands))))
         if inst.op.name in UNBATCHED:
-            self.values.update(zip(inst.results, made, strict=True))
+            self.values.update(zip(inst.results, results, strict=True))
         else:
-            self.put_all(inst, made, [True] * len(made))
+            self.put_all(inst, results, [True] * len(results))
 
     def results(self, region: Region, wanted: Sequence[bool]) -> list[GraphValue]:
         """Run a region; its results, batched where that is wanted."""
@@ -171,12 +171,12 @@ def _cond(mapped: Mapped, inst: Inst) -> None:
         return
     pairs = zip(_result_flags(mapped, first, ()), _result_flags(mapped, second, ()), strict=True)
     wanted = [a or b for a, b in pairs]
-    made = mapped.graph.cond(
+    results = mapped.graph.cond(
         predicate,
         lambda: mapped.inner(first, (), ()).results(first, wanted),
         lambda: mapped.inner(second, (), ()).results(second, wanted),
     )
-    mapped.put_all(inst, made, wanted)
+    mapped.put_all(inst, results, wanted)
 
 
 def _guarded(
@@ -212,12 +212,12 @@ def _while(mapped: Mapped, inst: Inst) -> None:
     graph = mapped.graph
     if not any(_result_flags(mapped, condition, flags)):
         init = mapped.all(inst.operands, flags)
-        made = graph.while_loop(
+        results = graph.while_loop(
             lambda *args: mapped.inner(condition, args, flags).results(condition, [False])[0],
             lambda *args: mapped.inner(body, args, flags).results(body, flags),
             *init,
         )
-        mapped.put_all(inst, made, flags)
+        mapped.put_all(inst, results, flags)
         return
     # each example stops by itself: carry which still run, and change nothing in the others
     every = [True] * count
@@ -258,7 +258,7 @@ def _scan(mapped: Mapped, inst: Inst) -> None:
         moved_axis(x, 0, 1) if flag else x
         for x, flag in zip(operands[carried:], flags[carried:], strict=True)
     ]
-    made = mapped.graph.scan(
+    results = mapped.graph.scan(
         lambda *args: mapped.inner(body, args, flags).results(body, wanted),
         operands[:carried],
         sequences,
@@ -266,9 +266,10 @@ def _scan(mapped: Mapped, inst: Inst) -> None:
         attrs.reverse,
     )
     outputs = [
-        moved_axis(y, 1, 0) if flag else y for y, flag in zip(made[carried:], wanted[carried:], strict=True)
+        moved_axis(y, 1, 0) if flag else y
+        for y, flag in zip(results[carried:], wanted[carried:], strict=True)
     ]
-    mapped.put_all(inst, [*made[:carried], *outputs], wanted)
+    mapped.put_all(inst, [*results[:carried], *outputs], wanted)
 
 
 def _marked(mapped: Mapped, inst: Inst) -> None:
@@ -285,8 +286,8 @@ def _marked(mapped: Mapped, inst: Inst) -> None:
         )
 
     regions = [built(region) for region in inst.regions]
-    made = graph.emit_many(inst.op, mapped.all(inst.operands, every), inst.attrs, regions)
-    mapped.put_all(inst, made, [True] * len(made))
+    results = graph.emit_many(inst.op, mapped.all(inst.operands, every), inst.attrs, regions)
+    mapped.put_all(inst, results, [True] * len(results))
 
 
 def _batched_types(types: Sequence[TensorType], size: DimLike) -> list[TensorType]:

@@ -49,9 +49,9 @@ def transposed_convolution(at: RuleSite, c: V, n: int) -> V:
     if x.dtype.is_complex:
         x, kernel = x.conj(), kernel.conj()
     x, kernel, back = _as(x, own), _as(kernel, own), _as(back, own)
-    found = _operand(at, attrs, x, kernel, back) if n == 0 else _kernel(at, attrs, x, kernel, back)
+    gradient = _operand(at, attrs, x, kernel, back) if n == 0 else _kernel(at, attrs, x, kernel, back)
     axes = lhs_axes if n == 0 else rhs_axes
-    return found.transpose([axes.index(axis) for axis in range(own.rank)])
+    return gradient.transpose([axes.index(axis) for axis in range(own.rank)])
 
 
 def _convolved(
@@ -97,8 +97,8 @@ def _kernel(at: RuleSite, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
         reach = (c.dims[2 + k] - 1) * attrs.strides[k] + 1
         wanted = (window[k] - 1) * attrs.rhs_dilation[k] + 1
         padding.append((attrs.low[k], _known(at, wanted + reach - 1 - spread - attrs.low[k])))
-    made = _convolved(at, attrs, lhs, rhs, padding, attrs.rhs_dilation, attrs.lhs_dilation, attrs.strides)
-    return made.transpose([1, 0, *range(2, made.rank)])
+    gradient = _convolved(at, attrs, lhs, rhs, padding, attrs.rhs_dilation, attrs.lhs_dilation, attrs.strides)
+    return gradient.transpose([1, 0, *range(2, gradient.rank)])
 
 
 def _kernel_of_holes(at: RuleSite, attrs: ConvolutionAttrs, x: V, kernel: V, c: V) -> V:
@@ -115,9 +115,9 @@ def _kernel_of_holes(at: RuleSite, attrs: ConvolutionAttrs, x: V, kernel: V, c: 
         spread = (x.dims[2 + k] - 1) * attrs.lhs_dilation[k] + 1
         low = reach - attrs.low[k]
         padding.append((_known(at, low), _known(at, reach + spread - c.dims[2 + k] - low)))
-    made = _convolved(at, attrs, lhs, rhs, padding, attrs.rhs_dilation, attrs.strides, attrs.lhs_dilation)
-    made = made.reverse(range(2, made.rank)).reshape([outputs // groups, groups, inputs, *window])
-    return made.transpose([1, 0, *range(2, made.rank)]).reshape([outputs, inputs, *window])
+    gradient = _convolved(at, attrs, lhs, rhs, padding, attrs.rhs_dilation, attrs.strides, attrs.lhs_dilation)
+    gradient = gradient.reverse(range(2, gradient.rank)).reshape([outputs // groups, groups, inputs, *window])
+    return gradient.transpose([1, 0, *range(2, gradient.rank)]).reshape([outputs, inputs, *window])
 
 
 def _known(at: RuleSite, size: object) -> int:

@@ -130,11 +130,11 @@ def _pushed_region(
 
 
 def _store(
-    inst: Inst, made: Sequence[GraphValue], wanted: Sequence[bool], values: Values, tangents: Tangents
+    inst: Inst, both: Sequence[GraphValue], wanted: Sequence[bool], values: Values, tangents: Tangents
 ) -> None:
     count = len(inst.results)
-    values.update(zip(inst.results, made[:count], strict=True))
-    tangents.update(zip(_flagged(inst.results, wanted), made[count:], strict=True))
+    values.update(zip(inst.results, both[:count], strict=True))
+    tangents.update(zip(_flagged(inst.results, wanted), both[count:], strict=True))
 
 
 def _push_cond(graph: Replay, inst: Inst, values: Values, tangents: Tangents) -> None:
@@ -146,8 +146,8 @@ def _push_cond(graph: Replay, inst: Inst, values: Values, tangents: Tangents) ->
         results, own = _pushed_region(graph, region, (), wanted, values, tangents, (), ())
         return (*results, *own)
 
-    made = graph.cond(values[inst.operands[0]], lambda: branch(first), lambda: branch(second))
-    _store(inst, made, wanted, values, tangents)
+    both = graph.cond(values[inst.operands[0]], lambda: branch(first), lambda: branch(second))
+    _store(inst, both, wanted, values, tangents)
 
 
 def _push_while(graph: Replay, inst: Inst, values: Values, tangents: Tangents) -> None:
@@ -189,7 +189,7 @@ def _push_scan(graph: Replay, inst: Inst, values: Values, tangents: Tangents) ->
         )  # fmt: skip
         return (*results[:carried], *own[:count], *results[carried:], *own[count:])
 
-    made = graph.scan(
+    both = graph.scan(
         step,
         [*(values[v] for v in init), *moving],
         [*(values[v] for v in sequences), *moving_slices],
@@ -197,8 +197,8 @@ def _push_scan(graph: Replay, inst: Inst, values: Values, tangents: Tangents) ->
         attrs.reverse,
     )
     outputs = len(inst.results) - carried
-    order = [*made[:carried], *made[carried + count : carried + count + outputs]]
-    own = [*made[carried : carried + count], *made[carried + count + outputs :]]
+    order = [*both[:carried], *both[carried + count : carried + count + outputs]]
+    own = [*both[carried : carried + count], *both[carried + count + outputs :]]
     _store(inst, [*order, *own], wanted, values, tangents)
 
 
@@ -218,25 +218,25 @@ def _push_checkpoint(graph: Replay, inst: Inst, values: Values, tangents: Tangen
         return (*results, *own)
 
     region = graph.build_region(inst.op, build, [value.type for value in (*given, *moving)])
-    made = graph.emit_many(inst.op, (*given, *moving), inst.attrs, (region,))
-    _store(inst, made, wanted, values, tangents)
+    both = graph.emit_many(inst.op, (*given, *moving), inst.attrs, (region,))
+    _store(inst, both, wanted, values, tangents)
 
 
 def _push_custom_jvp(graph: Replay, inst: Inst, values: Values, tangents: Tangents) -> None:
     rule = inst.regions[1]
     moving = _tangents_of(graph, [v for v in inst.operands if is_differentiable(v.type)], tangents)
     args = [*(values[operand] for operand in inst.operands), *moving]
-    made = replay(graph, rule, values | dict(zip(rule.args, args, strict=True)))
-    _store(inst, made, [is_differentiable(result.type) for result in inst.results], values, tangents)
+    both = replay(graph, rule, values | dict(zip(rule.args, args, strict=True)))
+    _store(inst, both, [is_differentiable(result.type) for result in inst.results], values, tangents)
 
 
 def _push_custom_vjp(graph: Replay, inst: Inst, values: Values, tangents: Tangents) -> None:
     """The rule says how cotangents go back; how tangents go is the transpose of that."""
     _, forward, backward = inst.regions
     given = [values[operand] for operand in inst.operands]
-    made = replay(graph, forward, values | dict(zip(forward.args, given, strict=True)))
+    outputs = replay(graph, forward, values | dict(zip(forward.args, given, strict=True)))
     count = len(inst.results)
-    results, kept = made[:count], made[count:]
+    results, kept = outputs[:count], outputs[count:]
     moving = _tangents_of(graph, [v for v in inst.operands if is_differentiable(v.type)], tangents)
     own = transposed(graph, backward, values, kept, backward.results, moving)
     wanted = [is_differentiable(result.type) for result in inst.results]

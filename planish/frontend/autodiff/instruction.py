@@ -95,9 +95,9 @@ def no_rule(inst: Inst, why: str, remedy: str) -> GraphError:
     return GraphError(why, op=inst.op.name, location=inst.loc, remedy=remedy)
 
 
-def the_only(found: Sequence[GraphValue | None]) -> GraphValue:
+def the_only(given: Sequence[GraphValue | None]) -> GraphValue:
     """What a rule of an op with one result is given: there would be no question if it were not there."""
-    first = found[0]
+    first = given[0]
     if first is None:
         raise InternalError("a rule is asked about a value that does not move")
     return first

@@ -92,8 +92,8 @@ def _left(x: V, count: DimLike) -> V:
 
 
 def _given(at: RuleSite, c: Sequence[V | None], number: int) -> V:
-    found = c[number]
-    return zeros(at.graph, at.y[number].type) if found is None else found
+    cotangent = c[number]
+    return zeros(at.graph, at.y[number].type) if cotangent is None else cotangent
 
 
 # -- cholesky --------------------------------------------------------------------------------------------------

@@ -27,9 +27,9 @@ def _scan_there(sweep: Sweep, inst: Inst) -> tuple[Sequence[GraphValue], Sequenc
         return [*results, *args[:carried]]
 
     operands = [sweep.values[operand] for operand in inst.operands]
-    made = sweep.graph.scan(step, operands[:carried], operands[carried:], attrs.length, attrs.reverse)
+    outputs = sweep.graph.scan(step, operands[:carried], operands[carried:], attrs.length, attrs.reverse)
     count = len(inst.results)
-    return made[:count], made[count:]
+    return outputs[:count], outputs[count:]
 
 
 def _scan_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
@@ -68,7 +68,7 @@ def _scan_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
             *(own.of(arg) for arg in wanted),
         ]
 
-    made = sweep.graph.scan(
+    cotangents = sweep.graph.scan(
         step,
         [*ends, *totals],
         [*sweep.saved[inst], *(sweep.values[v] for v in sequences), *(c for _, c in outputs)],
@@ -80,7 +80,7 @@ def _scan_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
         *outside,
         *(inst.operands[a.index] for a in wanted),
     ]
-    for value, cotangent in zip(targets, made, strict=True):
+    for value, cotangent in zip(targets, cotangents, strict=True):
         if value in sweep.live:
             pulled.add(value, cotangent)
 
@@ -100,7 +100,7 @@ def _added(sums: Sequence[GraphValue], own: Cotangents, values: Sequence[Value])
 def bound(inst: Inst) -> int | None:
     """How many steps a `while` can take at most, where its condition asks a counter to stay below (above) a constant."""
     condition, body = inst.regions
-    found: list[int] = []
+    limits: list[int] = []
     pending = [condition.results[0]]
     while pending:
         test = pending.pop()
@@ -111,8 +111,8 @@ def bound(inst: Inst) -> int | None:
             continue
         steps = _steps_until(test.def_inst, condition, body, inst.operands)
         if steps is not None:
-            found.append(steps)
-    return min(found, default=None)
+            limits.append(steps)
+    return min(limits, default=None)
 
 
 _MIRRORED = {ops.lt: ops.gt, ops.gt: ops.lt, ops.le: ops.ge, ops.ge: ops.le}
@@ -180,9 +180,9 @@ def _while_there(sweep: Sweep, inst: Inst) -> tuple[Sequence[GraphValue], Sequen
         )
         return [*after, active, *args]
 
-    made = graph.scan(step, [values[operand] for operand in inst.operands], (), most)
+    outputs = graph.scan(step, [values[operand] for operand in inst.operands], (), most)
     count = len(inst.results)
-    return made[:count], made[count:]
+    return outputs[:count], outputs[count:]
 
 
 def _while_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
@@ -203,13 +203,15 @@ def _while_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
             own = Sweep(graph, body, inner, (*moving, *outside))
             own.forward()
             seeds = zip((body.results[arg.index] for arg in moving), coming, strict=True)
-            found = own.backward(seeds)
-            return [*(found.of(arg) for arg in moving), *_added(sums, found, outside)]
+            gradients = own.backward(seeds)
+            return [*(gradients.of(arg) for arg in moving), *_added(sums, gradients, outside)]
 
         return graph.cond(runs, pull, lambda: (*coming, *sums))
 
-    made = graph.scan(step, [*ends, *totals], [active, *before], active.dims[0], True)
-    for value, cotangent in zip((*(inst.operands[arg.index] for arg in moving), *outside), made, strict=True):
+    cotangents = graph.scan(step, [*ends, *totals], [active, *before], active.dims[0], True)
+    for value, cotangent in zip(
+        (*(inst.operands[arg.index] for arg in moving), *outside), cotangents, strict=True
+    ):
         if value in sweep.live:
             pulled.add(value, cotangent)
 

@@ -184,15 +184,15 @@ class _Windows:
         attrs = self.attrs
         if self.is_padded:
             value = value.pad(attrs.low, attrs.high, self.gaps, filler)
-        found = []
+        slices = []
         for offsets in _taps(attrs):
             starts, limits = [], []
             for axis, (offset, gap) in enumerate(zip(offsets, attrs.window_dilation, strict=True)):
                 starts.append(offset * gap)
                 # as far as this place of the last window can be
                 limits.append(value.dims[axis] - (attrs.window[axis] - 1 - offset) * gap)
-            found.append(value.slice(starts, limits, attrs.strides))
-        return found
+            slices.append(value.slice(starts, limits, attrs.strides))
+        return slices
 
     def element_masks(self) -> list[V] | None:
         """Where a place holds an element and not padding; None: everywhere."""
@@ -232,15 +232,15 @@ class _Windows:
                 after.append(after[-1].mul(last))
             return [b.mul(a) for b, a in zip(before, reversed(after), strict=True)]
         identity = lowest(self.x.dtype) if attrs.kind == "max" else highest(self.x.dtype)
-        found: V | None = None
+        earlier: V | None = None
         masks = []
         inside = self.element_masks()
         for number, element in enumerate(self.read(self.x, float(identity))):
             hit = element.eq(y).or_(element.is_nan())
             if inside is not None:
                 hit = hit.and_(inside[number])
-            masks.append(hit if found is None else hit.and_(found.not_()))
-            found = hit if found is None else found.or_(hit)
+            masks.append(hit if earlier is None else hit.and_(earlier.not_()))
+            earlier = hit if earlier is None else earlier.or_(hit)
         return masks
 
 

@@ -93,8 +93,8 @@ def _cond_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
 
     first, second = inst.regions
     predicate = sweep.values[inst.operands[0]]
-    made = sweep.graph.cond(predicate, lambda: branch(first), lambda: branch(second))
-    for value, cotangent in zip(outside, made, strict=True):
+    cotangents = sweep.graph.cond(predicate, lambda: branch(first), lambda: branch(second))
+    for value, cotangent in zip(outside, cotangents, strict=True):
         pulled.add(value, cotangent)
 
 
@@ -183,15 +183,13 @@ def _guarded_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
     )
     for arg in wanted:
         if arg in own.by_value:
-            found = own.by_value[arg]
-            pulled.add(
-                inst.operands[arg.index], _over(mask, found).select(found, zeros(sweep.graph, arg.type))
-            )
+            part = own.by_value[arg]
+            pulled.add(inst.operands[arg.index], _over(mask, part).select(part, zeros(sweep.graph, arg.type)))
     some = mask.reduce_or()
     for value in outside:
         if value in own.by_value:
-            found = own.by_value[value]
-            pulled.add(value, some.broadcast_to(found.dims).select(found, zeros(sweep.graph, value.type)))
+            part = own.by_value[value]
+            pulled.add(value, some.broadcast_to(part.dims).select(part, zeros(sweep.graph, value.type)))
 
 
 def _over(mask: GraphValue, x: GraphValue) -> GraphValue:
@@ -231,9 +229,9 @@ def _custom_jvp_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
 def _custom_vjp_there(sweep: Sweep, inst: Inst) -> tuple[Sequence[GraphValue], Sequence[GraphValue]]:
     forward = inst.regions[1]
     given = [sweep.values[operand] for operand in inst.operands]
-    made = replay(sweep.graph, forward, sweep.values | dict(zip(forward.args, given, strict=True)))
+    outputs = replay(sweep.graph, forward, sweep.values | dict(zip(forward.args, given, strict=True)))
     count = len(inst.results)
-    return made[:count], made[count:]
+    return outputs[:count], outputs[count:]
 
 
 def _custom_vjp_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:

@@ -60,8 +60,8 @@ def emit_moving(graph: Replay, inst: Inst, values: Values) -> None:
         emit(graph, inst, values)
         return
     graph.loc = inst.loc
-    made = along(graph, inst, [values[operand] for operand in inst.operands])
-    values.update(zip(inst.results, made, strict=True))
+    results = along(graph, inst, [values[operand] for operand in inst.operands])
+    values.update(zip(inst.results, results, strict=True))
 
 
 def reads(inst: Inst) -> list[Value]:

@@ -32,8 +32,8 @@ class Cotangents:
 
     def of(self, value: Value) -> GraphValue:
         """All of it."""
-        found = self.by_value.get(value)
-        return zeros(self.graph, value.type) if found is None else found
+        cotangent = self.by_value.get(value)
+        return zeros(self.graph, value.type) if cotangent is None else cotangent
 
 
 class Sweep:
@@ -62,8 +62,8 @@ class Sweep:
             if keep is None:
                 emit_moving(self.graph, inst, self.values)
             else:
-                made, self.saved[inst] = keep(self, inst)
-                self.values.update(zip(inst.results, made, strict=True))
+                results, self.saved[inst] = keep(self, inst)
+                self.values.update(zip(inst.results, results, strict=True))
         return tuple(self.values[result] for result in self.region.results)
 
     def backward(self, given: Iterable[tuple[Value, GraphValue]]) -> Cotangents:
@@ -88,8 +88,8 @@ class Sweep:
         inst, name = at.inst, at.inst.op.name
         needs = [operand in self.live for operand in inst.operands]
         if name in RULES:
-            found = RULES[name][1](at, [pulled.by_value.get(result) for result in inst.results], needs)
-            for operand, part, need in zip(inst.operands, found, needs, strict=True):
+            parts = RULES[name][1](at, [pulled.by_value.get(result) for result in inst.results], needs)
+            for operand, part, need in zip(inst.operands, parts, needs, strict=True):
                 if need and part is not None:
                     pulled.add(operand, part)
             return
@@ -108,8 +108,8 @@ class Sweep:
 
     def seen(self, *regions: Region) -> list[Value]:
         """What regions see from here that gradients are wanted of, each once."""
-        found = (value for region in regions for value in captured(region))
-        return [value for value in dict.fromkeys(found) if value in self.live]
+        values = (value for region in regions for value in captured(region))
+        return [value for value in dict.fromkeys(values) if value in self.live]
 
 
 def _conjugated(scale: Scaled, cotangent: GraphValue, at: RuleSite) -> GraphValue:

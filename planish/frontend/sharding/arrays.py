@@ -64,12 +64,12 @@ class Sharded:
     def whole(self) -> Tensor:
         """All of it, on every rank; ranks must call it together."""
         if len(self.parts) == self.mesh.size:
-            found = {rank: part.numpy() for rank, part in self.parts.items()}
-            return asarray(joined(found, self.mesh, self.spec))
+            arrays = {rank: part.numpy() for rank, part in self.parts.items()}
+            return asarray(joined(arrays, self.mesh, self.spec))
         from planish.frontend.sharding.jitted import moved
 
-        made = moved(self, P())
-        return made.part if isinstance(made, Sharded) else made
+        replicated = moved(self, P())
+        return replicated.part if isinstance(replicated, Sharded) else replicated
 
     def numpy(self) -> Array:
         """All of it as an array of the host; ranks must call it together."""
@@ -139,6 +139,6 @@ def with_sharding(x: Any, spec: P, *, mesh: Mesh | None = None) -> Tensor:
             "planish.shard(x, mesh, spec) cuts an array another way",
         )
     tensor = asarray(x)
-    found = needed_mesh("with_sharding", mesh)
-    axes = fitting_axes("with_sharding", found, spec, tensor._value.type.dims)
-    return Tensor.apply(ops.sharding, tensor, attrs=ops.ShardingAttrs(found.axes, axes))
+    mesh = needed_mesh("with_sharding", mesh)
+    axes = fitting_axes("with_sharding", mesh, spec, tensor._value.type.dims)
+    return Tensor.apply(ops.sharding, tensor, attrs=ops.ShardingAttrs(mesh.axes, axes))

@@ -60,10 +60,10 @@ def spread(given: object, structure: Structure, what: str) -> list[Spec]:
             f"{what}: {given!r} does not fit {'a tensor' if kind is None else f'{count} values of a {kind}'}",
             "give a spec, None, or as many of them as there are values",
         )
-    found: list[Spec] = []
+    specs: list[Spec] = []
     for own, part in zip(parts[0], structure.children, strict=True):
-        found += spread(own, part, what)
-    return found
+        specs += spread(own, part, what)
+    return specs
 
 
 def _count(structure: Structure) -> int:
@@ -130,9 +130,9 @@ class ShardedFunction:
         if current_scope() is not None:
             return self._within(args, kwargs)
         quick = self._quick_key(args, kwargs)
-        found = None if quick is None else self._quick.get(quick[0])
-        if found is not None and quick is not None:
-            code, call, mesh = found
+        prepared = None if quick is None else self._quick.get(quick[0])
+        if prepared is not None and quick is not None:
+            code, call, mesh = prepared
             ranks, leaves = own_ranks(mesh), quick[1]
             if ranks == code.ranks:
                 return self._ran(code, call, leaves, mesh, ranks)
@@ -165,11 +165,11 @@ class ShardedFunction:
         rows, owners = self._inputs(code, call, leaves, mesh, ranks)
         for number, tensor in owners.items():
             rows[0][number] = lent(rows[0], number, tensor)
-        made = _run(code, mesh, ranks, rows)
+        results = _run(code, mesh, ranks, rows)
         for tensor in owners.values():
             if isinstance(tensor, Tensor):
                 tensor._value = Donated.instead(tensor._value)
-        return made
+        return results
 
     def _quick_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[object, list[Any]] | None:
         """What calls that need the same code have in common, without taking arguments apart by name; and the leaves."""
@@ -236,23 +236,23 @@ class ShardedFunction:
                     f"in_shardings of {signature.name} has {len(given)} entries, and it is called with {len(said)} arguments",
                     "give one entry per argument that is not static (None where nothing is said), or one for all",
                 )
-        found: list[Spec] = [None] * sum(map(_count, positional.children[:bound]))
+        specs: list[Spec] = [None] * sum(map(_count, positional.children[:bound]))
         for place, part in zip(places, arguments, strict=True):
-            found += spread(None if place is None else given[place], part, "in_shardings")
-        return found
+            specs += spread(None if place is None else given[place], part, "in_shardings")
+        return specs
 
     def _found_mesh(self, leaves: Sequence[Any], entries: Sequence[Spec]) -> Mesh:
         """The mesh of the call: that of `jit`, of a sharding, of an argument, or the current one."""
         outs = [leaf for leaf in tree.leaves(self._out) if isinstance(leaf, Sharding)]
         meshes = [self._mesh, *[e.mesh for e in (*entries, *outs) if isinstance(e, Sharding)]]
         meshes += [leaf.mesh for leaf in leaves if isinstance(leaf, Sharded)]
-        found = list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
-        if len(found) > 1:
+        distinct = list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
+        if len(distinct) > 1:
             raise GraphError.at_caller(
-                f"{self._signature.name} is called with arrays of two meshes, {found[0]!r} and {found[1]!r}",
+                f"{self._signature.name} is called with arrays of two meshes, {distinct[0]!r} and {distinct[1]!r}",
                 "cut all arguments over one mesh: planish.shard(x, mesh, spec)",
             )
-        mesh = found[0] if found else current_mesh()
+        mesh = distinct[0] if distinct else current_mesh()
         if mesh is None:
             raise GraphError.at_caller(
                 f"{self._signature.name} has shardings and no mesh",
@@ -311,12 +311,12 @@ class ShardedFunction:
             given, named = tree.unflatten(structure, said(leaves, structure))
             rest = iter(given)
             placed = [arg if k in static else next(rest) for k, arg in enumerate(args)]
-            made = self._function(*placed, **{**kwargs, **named})
+            returned = self._function(*placed, **{**kwargs, **named})
             if self._out is None:
-                return made
-            found, shape = tree.flatten(made)
+                return returned
+            outputs, shape = tree.flatten(returned)
             entries = spread(self._out, shape, "out_shardings")
-            each = zip(found, entries, paths(shape, "result"), strict=True)
+            each = zip(outputs, entries, paths(shape, "result"), strict=True)
             return tree.unflatten(shape, [_placed(mesh, *one, axes_of) for one in each])
 
     def _partitioned(
@@ -334,9 +334,9 @@ class ShardedFunction:
         PassManager.parse(f"inline,{DEFAULT_PIPELINE}").run(program)
         whole = program.entry
         write(whole, propagate(whole, mesh.axes))
-        made = Program([partition(whole, mesh.axes, specs)])
-        PassManager.parse(f"{DEFAULT_PIPELINE},combine").run(made)
-        return traced, made.entry
+        rank_program = Program([partition(whole, mesh.axes, specs)])
+        PassManager.parse(f"{DEFAULT_PIPELINE},combine").run(rank_program)
+        return traced, rank_program.entry
 
     def _compiled(
         self, call: CallParts, mesh: Mesh, specs: tuple[SpecAxes | None, ...], ranks: Sequence[int]
@@ -374,9 +374,9 @@ def _run(code: _Code, mesh: Mesh, ranks: Sequence[int], rows: list[list[Any]]) -
     """The results: tensors where every rank has all, sharded arrays where they are cut."""
     try:
         if code.run is not None:
-            made: list[Sequence[Any]] = [code.run(*rows[0])]
+            results: list[Sequence[Any]] = [code.run(*rows[0])]
         else:
-            made = list(interpret_ranks(code.function, rows))
+            results = list(interpret_ranks(code.function, rows))
     except PlanishError as error:
         error.location = error.location or Location.caller()
         raise
@@ -385,7 +385,7 @@ def _run(code: _Code, mesh: Mesh, ranks: Sequence[int], rows: list[list[Any]]) -
         spec = code.layout.results[number]
         parts = {
             rank: asarray(row[number]) if code.virtual else computed(code.types[number], row[number], None)
-            for rank, row in zip(ranks, made, strict=True)
+            for rank, row in zip(ranks, results, strict=True)
         }
         if any(spec):
             own = parts[ranks[0]]

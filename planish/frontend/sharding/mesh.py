@@ -210,10 +210,10 @@ def current_mesh() -> Mesh | None:
 
 def needed_mesh(what: str, mesh: Mesh | None) -> Mesh:
     """A mesh, given or the current one."""
-    found = current_mesh() if mesh is None else need_mesh(what, mesh)
-    if found is None:
+    mesh = current_mesh() if mesh is None else need_mesh(what, mesh)
+    if mesh is None:
         raise PlanishError.at_caller(
             f"{what}: no mesh says what the axes of the spec are",
             "pass mesh=, or call it inside `with mesh:` or a function under jit with shardings",
         )
-    return found
+    return mesh

@@ -37,9 +37,9 @@ def pipeline(
     Every tensor of `params` has the stages as its first axis; a stage gives what it takes, in shape and dtype. With k stages and m batches
     it takes m + k - 1 steps: many small batches keep all stages busy. `axis` of the mesh is what stages are cut along, where there is a mesh that has it.
     """
-    found = mesh or current_mesh()
-    spec = P(axis) if found is not None and axis in found.names else None
-    ranks = 1 if found is None or spec is None else dict(found.axes)[axis]
+    mesh = mesh or current_mesh()
+    spec = P(axis) if mesh is not None and axis in mesh.names else None
+    ranks = 1 if mesh is None or spec is None else dict(mesh.axes)[axis]
     found_leaves, structure = tree.flatten(params)
     tensors, batches = [asarray(leaf) for leaf in found_leaves], asarray(batches)
     params = tree.unflatten(structure, tensors)
@@ -56,22 +56,22 @@ def pipeline(
     def step(hands: Tensor, fed: Tensor) -> tuple[Tensor, Tensor]:
         # a sum, since what moves on leaves 0 at the first place: its derivative is a move back and nothing else
         taken = _moved_on(hands) + fed
-        made = vmap(stage)(params, taken)
-        if (made.shape, made.dtype) != (taken.shape, taken.dtype):
+        outputs = vmap(stage)(params, taken)
+        if (outputs.shape, outputs.dtype) != (taken.shape, taken.dtype):
             raise ShapeError.at_caller(
-                f"pipeline: a stage takes {taken.dtype.name} {shape} and gives {made.dtype.name} {made.shape[1:]}",
+                f"pipeline: a stage takes {taken.dtype.name} {shape} and gives {outputs.dtype.name} {outputs.shape[1:]}",
                 "what one stage gives the next one takes: keep shape and dtype",
             )
-        return made, made
+        return outputs, outputs
 
     start = zeros((count, *shape), dtype=batches.dtype)
     if spec is not None:
-        start = with_sharding(start, spec, mesh=found)
+        start = with_sharding(start, spec, mesh=mesh)
     # batches for the first stage and those of the last, as a sum, outside of the loop: what is cut need not be gathered in every step
     given = concat([batches, idle]) if count > 1 else batches
     _, results = scan(step, start, where(place == 0, expand_dims(given, axis=1), none))
-    made: Tensor = sum_of(where(place == count - 1, results[count - 1 :], none), axis=1)
-    return made
+    final: Tensor = sum_of(where(place == count - 1, results[count - 1 :], none), axis=1)
+    return final
 
 
 def _stages(shapes: Sequence[tuple[int, ...]], axis: str, ranks: int) -> int:

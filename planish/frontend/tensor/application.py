@@ -109,27 +109,27 @@ def resulting(signature: OpSignature, given: tuple[LazyValue, ...]) -> Tensor:
             depth += below if below < SIDE else SIDE
         if x.device is not device:
             device = _joined(signature.op, device, x.device)
-    made = Node()
-    made.signature = signature
-    made.inputs = given
-    made.bodies = made.others = ()
-    made.origin = None
-    made.depth = depth + 1
-    made.scope = scope = current_scope()
-    made.site = call_site()
+    new_node = Node()
+    new_node.signature = signature
+    new_node.inputs = given
+    new_node.bodies = new_node.others = ()
+    new_node.origin = None
+    new_node.depth = depth + 1
+    new_node.scope = scope = current_scope()
+    new_node.site = call_site()
     value = LazyValue()
     value.type = signature.types[0]
     value.storage = None
-    value.node = made
+    value.node = new_node
     value.index = 0
     value.device = device
     value.shared = False
     result = _new(Tensor)
     result._value = value
     result._scope = scope
-    made.name = ref(result)
+    new_node.name = ref(result)
     if depth >= DEEPEST - 1:
-        SESSION.settle_deep((value,), made)
+        SESSION.settle_deep((value,), new_node)
     return result
 
 

@@ -300,15 +300,15 @@ class Tensor(ArrayMethods):
 
     def _call_scalar(self, name: str, *others: Tensor) -> Tensor:
         """A scalar function: what its record calls."""
-        made: Tensor = getattr(functions, name)(self, *others)
-        return made
+        result: Tensor = getattr(functions, name)(self, *others)
+        return result
 
     def snapshot(self) -> Tensor:
         """The same elements under a name of their own, made here: assigning to one leaves the other alone."""
-        made = Tensor(self._value)
+        result = Tensor(self._value)
         self._value.shared = True
-        made._held()
-        return made
+        result._held()
+        return result
 
     def _held(self) -> None:
         """Tell the op that this name stands for a result of it."""

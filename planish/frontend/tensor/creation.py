@@ -251,11 +251,11 @@ def linspace(
     if between and axis:
         place = axis_of("linspace", axis, line.ndim)
         line = permuted(line, [*range(1, place + 1), 0, *range(place + 1, line.ndim)])
-    found = placed(cast_to(line, kind), device)
+    spaced = placed(cast_to(line, kind), device)
     if not retstep:
-        return found
+        return spaced
     certain = bounds(num)[1] > (1 if endpoint else 0)
-    return found, (step if certain else math.nan)
+    return spaced, (step if certain else math.nan)
 
 
 def _spaced_dtype(ends: Sequence[Scalar | Tensor], is_complex: bool) -> DType:

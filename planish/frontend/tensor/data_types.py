@@ -105,10 +105,10 @@ def isdtype(dtype: DTypeLike, kind: KindName | tuple[KindName, ...]) -> bool:
     if isinstance(kind, tuple):
         return any(isdtype(given, one) for one in kind)
     if isinstance(kind, str):
-        found = _KINDS.get(kind)
-        if found is None:
+        test = _KINDS.get(kind)
+        if test is None:
             raise DTypeError.of("isdtype", f"there is no kind {kind!r}", f"one of {', '.join(_KINDS)}")
-        return found(given)
+        return test(given)
     return given is as_dtype(kind)
 
 

@@ -41,20 +41,20 @@ def number(type: TensorType, value: Scalar) -> LazyValue:
     key = (id(type), kind, value or str(value))
     eager = current_scope() is None
     if eager:
-        found = _NUMBERS.get(key)
-        if found is not None:
-            return found
+        known = _NUMBERS.get(key)
+        if known is not None:
+            return known
     try:
         literal = Literal.of_item(type.dtype, type.shape, type.dtype.const(value))
     except PlanishError as error:
         error.location = error.location or Location.caller()
         raise
-    made = apply_one(ops.constant, attrs=ConstantAttrs(literal))._value
-    if eager and made.type is type:
+    constant = apply_one(ops.constant, attrs=ConstantAttrs(literal))._value
+    if eager and constant.type is type:
         if len(_NUMBERS) >= _LARGEST:
             _NUMBERS.clear()
-        _NUMBERS[key] = made
-    return made
+        _NUMBERS[key] = constant
+    return constant
 
 
 def binary(
@@ -69,33 +69,33 @@ def binary(
                 left = x1._value
                 if x2.__class__ is Tensor:
                     right = x2._value
-                    found = pairs.get((id(left.type), id(right.type)))
-                    if found is not None:
-                        if found.steps:
-                            left, right = _ready(left, found.left), _ready(right, found.right)
-                        return resulting(found.signature, (left, right))
+                    pair = pairs.get((id(left.type), id(right.type)))
+                    if pair is not None:
+                        if pair.steps:
+                            left, right = _ready(left, pair.left), _ready(right, pair.right)
+                        return resulting(pair.signature, (left, right))
                 else:
-                    found = pairs.get((id(left.type), x2.__class__))
-                    if found is not None:
-                        right = number(found.types[1], cast("Scalar", x2))
-                        return resulting(found.signature, (_ready(left, found.left), right))
+                    pair = pairs.get((id(left.type), x2.__class__))
+                    if pair is not None:
+                        right = number(pair.types[1], cast("Scalar", x2))
+                        return resulting(pair.signature, (_ready(left, pair.left), right))
             elif x2.__class__ is Tensor:
                 right = x2._value
-                found = pairs.get((x1.__class__, id(right.type)))
-                if found is not None:
-                    left = number(found.types[0], cast("Scalar", x1))
-                    return resulting(found.signature, (left, _ready(right, found.right)))
+                pair = pairs.get((x1.__class__, id(right.type)))
+                if pair is not None:
+                    left = number(pair.types[0], cast("Scalar", x1))
+                    return resulting(pair.signature, (left, _ready(right, pair.right)))
             first, second = prepare(x1, x2)
             chosen = of_bools if of_bools is not None and first.dtype.is_bool else op
-            made = apply_one(chosen, first, second)
+            result = apply_one(chosen, first, second)
         except Exception as error:
             shorten(error)
             raise
         if isinstance(x1, WeakTensor) or isinstance(x2, WeakTensor):
-            return stay_weak(made, x1, x2)
+            return stay_weak(result, x1, x2)
         ways = _way(x1, first), _way(x2, second)
         if ways[0] is None or ways[1] is None or (x1.__class__ is not Tensor and x2.__class__ is not Tensor):
-            return made
+            return result
         if len(pairs) >= _LARGEST:
             pairs.clear()
         signature = SESSION.signatures.find(chosen, NO_ATTRS, (first._type, second._type))
@@ -129,19 +129,19 @@ def unary(op: OpDef, prepare: Callable[[Tensor], Tensor]) -> Callable[[Tensor], 
     def function(x: Tensor, /) -> Tensor:
         try:
             if x.__class__ is Tensor:
-                found = known.get(id(x._value.type))
-                if found is not None:
-                    return resulting(found[1], (_ready(x._value, found[0]),))
+                entry = known.get(id(x._value.type))
+                if entry is not None:
+                    return resulting(entry[1], (_ready(x._value, entry[0]),))
             if isinstance(x, WeakTensor) and op in _ON_NUMBERS:
                 return stay_weak(apply_one(op, x), x)
             ready = prepare(x)
-            made = apply_one(op, ready)
+            result = apply_one(op, ready)
         except Exception as error:
             shorten(error)
             raise
         way = _way(x, ready)
         if way is None or not isinstance(x, Tensor):
-            return made
+            return result
         if len(known) >= _LARGEST:
             known.clear()
         known[id(x._type)] = (way, SESSION.signatures.find(op, NO_ATTRS, (ready._type,)), x._type)

@@ -121,13 +121,13 @@ _floor_divide: Final = binary("floor_divide", ops.floor_div, real_numeric, "x1 /
 def tanh(x: Tensor, /) -> Tensor:
     """The hyperbolic tangent."""
     given = tensor("tanh", x)
-    found = _tanh(given)
+    tangent = _tanh(given)
     if not given.dtype.is_complex:
-        return found
+        return tangent
     # at the far ends C gives the imaginary zero the sign of sin(2b), the standard that of b
     a, b = real(given), imag(given)
     ends = complex(copysign(1.0, a), copysign(0.0, b))
-    return where(Tensor.apply(ops.and_, isinf(a), isfinite(b)), ends, found)
+    return where(Tensor.apply(ops.and_, isinf(a), isfinite(b)), ends, tangent)
 
 
 def expm1(x: Tensor, /) -> Tensor:
@@ -186,8 +186,8 @@ def imag(x: Tensor, /) -> Tensor:
 def angle(x: Tensor, /, deg: bool = False) -> Tensor:
     """The argument of complex numbers."""
     given = floating("angle", tensor("angle", x))
-    found = atan2(imag(given), real(given))
-    return rad2deg(found) if deg else found
+    radians = atan2(imag(given), real(given))
+    return rad2deg(radians) if deg else radians
 
 
 @remembered
@@ -294,8 +294,8 @@ def isclose(
     if left.dtype.is_bool:
         return equal(left, right)
     near = less_equal(abs(floating("isclose", left) - right), atol + rtol * abs(right))
-    found = logical_or(equal(left, right), logical_and(near, logical_and(isfinite(left), isfinite(right))))
-    return logical_or(found, logical_and(isnan(left), isnan(right))) if equal_nan else found
+    close = logical_or(equal(left, right), logical_and(near, logical_and(isfinite(left), isfinite(right))))
+    return logical_or(close, logical_and(isnan(left), isnan(right))) if equal_nan else close
 
 
 def nan_to_num(

@@ -17,9 +17,9 @@ class FlatView(Tensor):
     @staticmethod
     def of(x: Tensor) -> FlatView:
         """The elements of a tensor."""
-        made = FlatView(functions.ravel(x).snapshot()._value)
-        made._origin = x
-        return made
+        view = FlatView(functions.ravel(x).snapshot()._value)
+        view._origin = x
+        return view
 
     def __setitem__(self, key: Index, value: Any, /) -> None:
         super().__setitem__(key, value)

@@ -30,11 +30,11 @@ _NUMBERS: Final = frozenset({bool, int, float, complex})
 
 def is_foreign(kind: type) -> bool:
     """Whether it is the class of arrays of another library."""
-    found = _KNOWN.get(kind)
-    if found is None:
+    foreign = _KNOWN.get(kind)
+    if foreign is None:
         is_array = hasattr(kind, "__dlpack__") or hasattr(kind, "__array__")
-        found = _KNOWN[kind] = is_array and not issubclass(kind, _OURS)
-    return found
+        foreign = _KNOWN[kind] = is_array and not issubclass(kind, _OURS)
+    return foreign
 
 
 def host_view(op: str, x: Any) -> Array:

@@ -60,16 +60,16 @@ KINDS: Final = ("replace", "add", "mul", "min", "max")
 def getitem(x: Tensor, key: Index) -> Tensor:
     """x[key]."""
     if is_regular(key):
-        found = part_of(x, key)
-        return _regular(x, key) if found is None else found
+        part = part_of(x, key)
+        return _regular(x, key) if part is None else part
     if isinstance(key, np.ndarray) and key.dtype.kind in "biu":
         key = from_data(np.array(key))
     if isinstance(key, Tensor):
         dtype = key.dtype
         if dtype.is_bool:
-            found = masked(x, key)
-            if found is not None:
-                return found
+            part = masked(x, key)
+            if part is not None:
+                return part
         elif dtype.is_int and x.ndim and are_inside(key, x._type.dims[0]):
             return _picked(x, key)
     return _indexed(x, key)
@@ -209,8 +209,8 @@ def setitem(x: Tensor, key: Index, value: Operand) -> Tensor:
 def updated(x: Tensor, key: Index, value: Operand, kind: str) -> Tensor:
     """x with elements replaced, added to … at x[key]."""
     new = _value(x, value)
-    made = _updated(x, key, new, kind)
-    return made.snapshot() if made is new else made
+    changed = _updated(x, key, new, kind)
+    return changed.snapshot() if changed is new else changed
 
 
 def _updated(x: Tensor, key: Index, new: Tensor, kind: str) -> Tensor:

@@ -46,9 +46,9 @@ def of_gpu(x: Any, copy: bool | None) -> Tensor:
         )
     storage = array.copy() if copy and strides is None else array
     type = tensor_type(dtypes.from_numpy(array.dtype), array.shape)
-    found = Tensor(LazyValue.of(type, storage, device=devices.checked(array.device), shared=not copy))
+    tensor = Tensor(LazyValue.of(type, storage, device=devices.checked(array.device), shared=not copy))
     if strides is None:
-        return found
+        return tensor
     from planish.frontend.tensor.creation import arange
     from planish.frontend.tensor.indexing import take
     from planish.frontend.tensor.manipulation import reshape
@@ -57,7 +57,7 @@ def of_gpu(x: Any, copy: bool | None) -> Tensor:
     for axis, (size, stride) in enumerate(zip(x.shape, strides, strict=True)):
         steps = arange(size, dtype=dtypes.int64, device=array.device) * stride
         index = index + reshape(steps, (size, *[1] * (len(strides) - axis - 1)))
-    gathered = reshape(take(found, reshape(index, (-1,)), axis=0), tuple(x.shape))
+    gathered = reshape(take(tensor, reshape(index, (-1,)), axis=0), tuple(x.shape))
     evaluate([gathered._value])  # now: what it is made of is another library's
     return gathered
 

@@ -74,14 +74,14 @@ def masked(x: Tensor, mask: Tensor) -> Tensor | None:
 
 
 def _tensor(like: LazyValue, array: Array, shared: bool) -> Tensor:
-    made = LazyValue()
-    made.type = tensor_type(like.type.dtype, array.shape)
-    made.storage = array
-    made.node = None
-    made.device = like.device
-    made.shared = shared
+    value = LazyValue()
+    value.type = tensor_type(like.type.dtype, array.shape)
+    value.storage = array
+    value.node = None
+    value.device = like.device
+    value.shared = shared
     result = _new(Tensor)
-    result._value = made
+    result._value = value
     result._scope = current_scope()
     return result
 

@@ -312,17 +312,17 @@ def _taken(ours: Any, like: Callable[..., Any] | None, call: Call) -> Call | Non
 def _written_to(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, Any]) -> Any:
     """`array += x`, `np.sin(x, out=array)`: the results of tensors in arrays, or in tensors, whose names stand for them from now on."""
     targets, where = options.pop("out"), options.pop("where", True)
-    made = getattr(ufunc, method)(*inputs, **options)
-    results = made if isinstance(made, tuple) else (made,)
+    returned = getattr(ufunc, method)(*inputs, **options)
+    results = returned if isinstance(returned, tuple) else (returned,)
     for target, result in zip(targets, results, strict=True):
         if isinstance(target, ArrayMethods):
             cast("Any", target)[...] = result if where is True else _call("where", where, result, target)
         elif target is not None:
             np.copyto(target, np.asarray(result), where=np.asarray(where))
-    found = tuple(
+    outputs = tuple(
         [result if target is None else target for target, result in zip(targets, results, strict=True)]
     )
-    return found if isinstance(made, tuple) else found[0]
+    return outputs if isinstance(returned, tuple) else outputs[0]
 
 
 def _update_at(name: str, x: Any, at: Any, *values: Any) -> None:

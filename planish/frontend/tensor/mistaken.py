@@ -102,14 +102,14 @@ def report_all(
     They are called as the functions of that name in `like` are, too. `prepared` is done to functions first.
     """
     for name in set(names) - set(hot):
-        found = namespace[name]
-        if isinstance(found, FunctionType) and found.__code__ not in _REPORTING:
-            made = namespace[name] = reporting(prepared(cast("Any", found)), getattr(like, name, None))
-            home = sys.modules.get(found.__module__)
-            if home is not None and getattr(home, name, None) is found:
-                setattr(home, name, made)  # pickles look for it there
-        elif isinstance(found, type) and _is_constructed(found):
-            type.__setattr__(found, "__init__", reporting(vars(found)["__init__"]))
+        member = namespace[name]
+        if isinstance(member, FunctionType) and member.__code__ not in _REPORTING:
+            wrapper = namespace[name] = reporting(prepared(cast("Any", member)), getattr(like, name, None))
+            home = sys.modules.get(member.__module__)
+            if home is not None and getattr(home, name, None) is member:
+                setattr(home, name, wrapper)  # pickles look for it there
+        elif isinstance(member, type) and _is_constructed(member):
+            type.__setattr__(member, "__init__", reporting(vars(member)["__init__"]))
 
 
 def _spelled(
@@ -239,9 +239,9 @@ def _shown(arg: object) -> str:
 
 def _signature(function: Callable[..., Any], is_method: bool) -> str:
     try:
-        found = inspect.signature(function)
+        full = inspect.signature(function)
     except (TypeError, ValueError):
         return "(…)"
-    parameters = list(found.parameters.values())[int(is_method) :]
+    parameters = list(full.parameters.values())[int(is_method) :]
     bare = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
-    return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    return str(full.replace(parameters=bare, return_annotation=inspect.Signature.empty))

@@ -68,19 +68,19 @@ def _places(name: str, x: Tensor, starts: Starts) -> list[Tensor]:
     """A start for each axis, counted from the front."""
     if isinstance(starts, Tensor) and starts.ndim == 1:
         starts = unstack(starts)
-    found = [tensor(name, start) for start in starts] if isinstance(starts, Sequence) else []
-    if len(found) != x.ndim:
+    tensors = [tensor(name, start) for start in starts] if isinstance(starts, Sequence) else []
+    if len(tensors) != x.ndim:
         raise ShapeError.of(
-            name, f"{len(found)} starts for the {x.ndim} axes of shape {x.shape}", "one for each axis"
+            name, f"{len(tensors)} starts for the {x.ndim} axes of shape {x.shape}", "one for each axis"
         )
-    made = []
-    for start, size in zip(found, x.shape, strict=True):
+    places = []
+    for start, size in zip(tensors, x.shape, strict=True):
         if start.ndim or not start.dtype.is_int:
             raise DTypeError.of(
                 name, f"a start is {start.dtype.name}{list(start.shape)}", "starts are single integers"
             )
         place = cast_to(start, dtypes.int64)
-        made.append(
+        places.append(
             where(place < 0, place + size, place) if start._known is None or start._known < 0 else place
         )
-    return made
+    return places

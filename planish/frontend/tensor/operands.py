@@ -66,12 +66,12 @@ def as_flag(op: str, name: str, value: Any) -> bool:
 def as_count(op: str, name: str, value: int) -> int:
     """An argument that says how many there are."""
     try:
-        found = operator.index(value)
+        count = operator.index(value)
     except TypeError:
-        found = -1
-    if found < 0:
+        count = -1
+    if count < 0:
         raise DTypeError.of(op, f"{name} is {value!r}, and has to be an integer of at least 0")
-    return found
+    return count
 
 
 # --- values -----------------------------------------------------------------------------------------------

@@ -125,10 +125,10 @@ def _side(x: Tensor, axis: int, width: int, mode: str, option: Any, is_first: bo
         return cast_to(floor(ramp) if x.dtype.is_int else ramp, x.dtype)
     count = size if option is None else builtins.min(operator.index(option), size)
     part = section(x, axis, 0, count) if is_first else section(x, axis, size - count, size)
-    found = _STATISTICS[mode](
+    statistic = _STATISTICS[mode](
         part if mode in ("maximum", "minimum") else default_float(part), axis=axis, keepdims=True
     )
-    return broadcast(cast_to(round(found) if x.dtype.is_int else found, x.dtype), shape)
+    return broadcast(cast_to(round(statistic) if x.dtype.is_int else statistic, x.dtype), shape)
 
 
 def _odd_mirror(x: Tensor, axis: int, widths: tuple[int, int], mode: str) -> Tensor:

@@ -74,9 +74,9 @@ def quantiles(
     mixed = below
     if ends[0] is not ends[1]:  # between two equal infinities there is no difference
         mixed = where(below == above, below, below + (above - below) * part)
-    found = moveaxis(where(nothing, math.nan, mixed), -1, 0)
+    values = moveaxis(where(nothing, math.nan, mixed), -1, 0)
     rest = [1 if at in axes else dims[at] for at in range(given.ndim) if keepdims or at not in axes]
-    return reshaped(found, (*wanted.shape, *rest))
+    return reshaped(values, (*wanted.shape, *rest))
 
 
 def _last(line: Tensor, ascending: Tensor, skip: bool) -> tuple[float | Tensor, Tensor]:

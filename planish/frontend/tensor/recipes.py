@@ -127,8 +127,8 @@ def remembered(function: F) -> F:
             given: list[LazyValue] = []
             if not _read(args, key, given) or (options and not _named(options, key, given)) or not given:
                 return function(*args, **options)
-            found = tuple(key)
-            recipe = known.get(found, found)
+            call_key = tuple(key)
+            recipe = known.get(call_key, call_key)
             if recipe.__class__ is OpRecipe:
                 device = given[0].device
                 for x in given:
@@ -136,14 +136,14 @@ def remembered(function: F) -> F:
                         return function(*args, **options)
                 return recipe.applied(given, device)
             result = function(*args, **options)
-            if recipe is found:
+            if recipe is call_key:
                 if len(known) >= _LARGEST:
                     known.clear()
-                known[found] = None
+                known[call_key] = None
             elif recipe is None:
                 # the second time; where nothing can be written down, not again
                 written = _written(function, args, options)
-                known[found] = written if written is not None else cast("OpRecipe", False)
+                known[call_key] = written if written is not None else cast("OpRecipe", False)
             return result
         except Exception as error:
             shorten(error)
@@ -209,13 +209,13 @@ def _written(function: Callable[..., Any], args: Sequence[Any], options: dict[st
         positions = [stand_in(arg) for arg in args]
         names = {name: stand_in(arg) for name, arg in options.items()}
         try:
-            made = function(*positions, **names)
+            returned = function(*positions, **names)
         except PlanishError:
             return None
-    results = made if isinstance(made, tuple) else (made,)
+    results = returned if isinstance(returned, tuple) else (returned,)
     if not all(x.__class__ is Tensor for x in results):
         return None
-    return _ordered(params, [x._value for x in results], not isinstance(made, tuple), types)
+    return _ordered(params, [x._value for x in results], not isinstance(returned, tuple), types)
 
 
 def _ordered(
@@ -226,7 +226,7 @@ def _ordered(
         return None
     nodes: dict[Node, int] = {}
     steps: list[tuple[OpSignature, tuple[int, ...]]] = []
-    made = len(params)
+    next_place = len(params)
 
     def place(value: LazyValue) -> int:
         node = value.node
@@ -242,8 +242,8 @@ def _ordered(
             return None
         if ready:
             steps.append((node.signature, tuple([place(x) for x in node.inputs])))
-            nodes[node] = made
-            made += len(node.signature.types)
+            nodes[node] = next_place
+            next_place += len(node.signature.types)
         else:
             pending.append((value, True))
             pending += [(x, False) for x in reversed(node.inputs)]

@@ -64,12 +64,12 @@ def scatter_reduce(
         hits = scatter(counted, indices, ones_like(indices, dtype=dtypes.int64), axis, reduce="add")
     if not include_self and hits is not None:
         start = where(hits > 0, full_like(given, _neutral(kind, given.dtype)), given)
-    found = scatter(start, indices, updates, axis, reduce=kind)
+    total = scatter(start, indices, updates, axis, reduce=kind)
     if reduce != "mean" or hits is None:
-        return found
+        return total
     number = maximum(hits + 1 if include_self else hits, 1)
     return (
-        found // cast_to(number, found.dtype) if found.dtype.is_int else found / cast_to(number, found.dtype)
+        total // cast_to(number, total.dtype) if total.dtype.is_int else total / cast_to(number, total.dtype)
     )
 
 

@@ -82,8 +82,8 @@ def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) ->
 
 def _positions(op: str, given: Tensor, remedy: str) -> tuple[Tensor, ...]:
     rows, count = apply(ops.nonzero, given, attrs=ops.NonzeroAttrs(given.size))
-    array, found = known(op, (rows, count), remedy)
-    return tuple([from_data(row[: int(found)].copy(), given._device) for row in array])
+    array, number = known(op, (rows, count), remedy)
+    return tuple([from_data(row[: int(number)].copy(), given._device) for row in array])
 
 
 def mask_positions(mask: Tensor) -> tuple[Tensor, ...]:
@@ -141,8 +141,8 @@ def digitize(x: Tensor, bins: Tensor, /, right: bool = False) -> Tensor:
     if edges.ndim != 1 or bounds(edges._type.dims[0])[0] == 0:
         return searchsorted(edges, x, side=side)
     descends = edges[0] > edges[-1]
-    found = searchsorted(where(descends, flip(edges), edges), x, side=side)
-    return where(descends, edges.shape[0] - found, found)
+    interval = searchsorted(where(descends, flip(edges), edges), x, side=side)
+    return where(descends, edges.shape[0] - interval, interval)
 
 
 def interp(
@@ -174,9 +174,9 @@ def interp(
     start, end = take(points, after - 1), take(points, after)
     low, high = take(values, after - 1), take(values, after)
     share = clip((wanted - start) / (end - start), 0.0, 1.0)
-    found = low + share * (high - low)
-    found = found if left is None else where(wanted < points[0], left, found)
-    return found if right is None else where(wanted > points[last], right, found)
+    interpolated = low + share * (high - low)
+    interpolated = interpolated if left is None else where(wanted < points[0], left, interpolated)
+    return interpolated if right is None else where(wanted > points[last], right, interpolated)
 
 
 def _periodic(x: Operand, xp: Tensor, fp: Tensor, period: float) -> Tensor:

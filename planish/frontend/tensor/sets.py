@@ -58,19 +58,19 @@ def _unique(name: str, x: Tensor, size: int | None) -> UniqueAll:
     given = tensor(name, x)
     if given.dtype.is_complex:
         return _unique_pairs(name, given, size)
-    found = _distinct(name, reshaped(ordered(name, given), (given.size,)), None, size)
-    return found._replace(inverse_indices=reshaped(found.inverse_indices, given.shape))
+    distinct = _distinct(name, reshaped(ordered(name, given), (given.size,)), None, size)
+    return distinct._replace(inverse_indices=reshaped(distinct.inverse_indices, given.shape))
 
 
 def _distinct(name: str, x: Tensor, axis: int | None, size: int | None) -> UniqueAll:
     """Distinct elements of a vector, or slices along the first axis; as many as there are, if no size is given."""
     limit = x.shape[0] if size is None else size
-    found = apply(
+    outputs = apply(
         ops.unique, x, attrs=ops.UniqueAttrs(limit) if axis is None else ops.UniqueAttrs(limit, axis)
     )
-    values, first, inverse, counts, _ = found
+    values, first, inverse, counts, _ = outputs
     if size is None:
-        arrays = known(name, found, f"give the number of results: {name}(x, size=…)")
+        arrays = known(name, outputs, f"give the number of results: {name}(x, size=…)")
         number = int(arrays[-1])
         values, first, counts = (from_data(arrays[at][:number].copy(), x._device) for at in (0, 1, 3))
         inverse = from_data(arrays[2].copy(), x._device)
@@ -82,9 +82,9 @@ def unique_slices(x: Tensor, axis: int, size: int | None = None) -> UniqueAll:
     along = axis_of("unique", axis, x.ndim, x.shape)
     lines = moveaxis(x, along, 0)
     rows = reshaped(lines, (lines.shape[0], lines.size // builtins.max(lines.shape[0], 1)))
-    found = _distinct("unique", rows, 0, size)
-    values = reshaped(found.values, (found.values.shape[0], *lines.shape[1:]))
-    return found._replace(values=moveaxis(values, 0, along))
+    distinct = _distinct("unique", rows, 0, size)
+    values = reshaped(distinct.values, (distinct.values.shape[0], *lines.shape[1:]))
+    return distinct._replace(values=moveaxis(values, 0, along))
 
 
 def _unique_pairs(name: str, x: Tensor, size: int | None) -> UniqueAll:
@@ -104,14 +104,14 @@ def unique_all(x: Tensor, /, *, size: int | None = None) -> UniqueAll:
 
 def unique_counts(x: Tensor, /, *, size: int | None = None) -> UniqueCounts:
     """Distinct values and how often each occurs."""
-    found = _unique("unique_counts", x, size)
-    return UniqueCounts(found.values, found.counts)
+    distinct = _unique("unique_counts", x, size)
+    return UniqueCounts(distinct.values, distinct.counts)
 
 
 def unique_inverse(x: Tensor, /, *, size: int | None = None) -> UniqueInverse:
     """Distinct values and which one each element is."""
-    found = _unique("unique_inverse", x, size)
-    return UniqueInverse(found.values, found.inverse_indices)
+    distinct = _unique("unique_inverse", x, size)
+    return UniqueInverse(distinct.values, distinct.inverse_indices)
 
 
 def unique_values(x: Tensor, /, *, size: int | None = None) -> Tensor:
@@ -124,16 +124,16 @@ def isin(x1: Operand, x2: Operand, /, assume_unique: bool = False, invert: bool 
     left, right = promoted("isin", x1, x2)
     flat = reshaped(right, (right.size,))
     if flat.size == 0:
-        found = constant(False, dtypes.bool_, left.shape)
+        mask = constant(False, dtypes.bool_, left.shape)
     elif left.dtype.is_complex or left.dtype.is_bool or flat.size <= 16:
         column = reshaped(left, (*left.shape, 1))
-        found = any(equal(column, flat), axis=-1)
+        mask = any(equal(column, flat), axis=-1)
     else:
         line = sort(flat)
         place = clip(searchsorted(line, left), 0, flat.size - 1)
-        found = equal(take(line, reshaped(place, (left.size,))), reshaped(left, (left.size,)))
-        found = reshaped(found, left.shape)
-    return logical_not(found) if invert else found
+        mask = equal(take(line, reshaped(place, (left.size,))), reshaped(left, (left.size,)))
+        mask = reshaped(mask, left.shape)
+    return logical_not(mask) if invert else mask
 
 
 def bincount(

@@ -58,7 +58,7 @@ def respelled(ours: Callable[..., Any], like: Callable[..., Any], call: Call) ->
         return None
     places = [each.name for each in own.parameters.values() if each.kind in _POSITIONAL]
     named = {each.name for each in own.parameters.values() if each.kind in _NAMED}
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     run: tuple[Any, ...] = ()
     for place, parameter in enumerate(theirs.parameters.values()):
         name = parameter.name
@@ -68,17 +68,17 @@ def respelled(ours: Callable[..., Any], like: Callable[..., Any], call: Call) ->
         if parameter.kind is Parameter.VAR_POSITIONAL:
             run = value
         elif parameter.kind is Parameter.VAR_KEYWORD:
-            found |= value
+            by_name |= value
         elif name in named:
-            found[name] = value
+            by_name[name] = value
         elif place < len(places) and not _holds_place(theirs, places[place]):
-            found[places[place]] = value
+            by_name[places[place]] = value
         elif name in places and places.index(name) == place:
-            found[name] = value
+            by_name[name] = value
         elif not _is_idle(parameter, value):
             raise UnknownOption(name, value)
-    made = _arranged(own, found, run)
-    return made if made is not None and binds(own, made) else None
+    arranged = _arranged(own, by_name, run)
+    return arranged if arranged is not None and binds(own, arranged) else None
 
 
 def _holds_place(theirs: Signature, name: str) -> bool:
@@ -95,14 +95,14 @@ def _is_idle(option: Parameter, value: object) -> bool:
     return isinstance(value, bool | int | float | str) and bool(value == option.default)
 
 
-def _arranged(own: Signature, found: dict[str, Any], run: tuple[Any, ...]) -> Call | None:
+def _arranged(own: Signature, by_name: dict[str, Any], run: tuple[Any, ...]) -> Call | None:
     """Arguments by name, but for those that have to be given by place."""
     kinds = _POSITIONAL if run else (Parameter.POSITIONAL_ONLY,)
     first = [each for each in own.parameters.values() if each.kind in kinds]
-    while first and first[-1].name not in found:
+    while first and first[-1].name not in by_name:
         first.pop()
-    args = [found.pop(each.name, each.default) for each in first]
-    return None if any(arg is Parameter.empty for arg in args) else ((*args, *run), found)
+    args = [by_name.pop(each.name, each.default) for each in first]
+    return None if any(arg is Parameter.empty for arg in args) else ((*args, *run), by_name)
 
 
 def binds(own: Signature, call: Call) -> bool:

@@ -77,8 +77,8 @@ def _total(
     name = op.name.removeprefix("reduce_")
     given = tensor(name, x)
     wide = counting(name, cast_to(given, summed_dtype(given, dtype)), where, neutral)
-    found = reduce(op, wide, axes_of(name, axis, wide), keepdims)
-    return found if initial is None else combine(found, initial)
+    total = reduce(op, wide, axes_of(name, axis, wide), keepdims)
+    return total if initial is None else combine(total, initial)
 
 
 @remembered
@@ -125,8 +125,8 @@ def _extreme(
             )
         return reduce(op, given, axes, keepdims)
     given = counting(name, given, where, initial)
-    found = reduce(op, given, axes_of(name, axis, given), keepdims)
-    return (maximum if op is ops.reduce_max else minimum)(found, initial)
+    extreme = reduce(op, given, axes_of(name, axis, given), keepdims)
+    return (maximum if op is ops.reduce_max else minimum)(extreme, initial)
 
 
 @remembered
@@ -331,8 +331,8 @@ def average(
     given, share = promoted("average", given, share)
     share = broadcast(share, given._type.dims)
     total = sum(share, axis=axes, keepdims=keepdims)
-    found = sum(given * share, axis=axes, keepdims=keepdims) / total
-    return (found, total) if returned else found
+    means = sum(given * share, axis=axes, keepdims=keepdims) / total
+    return (means, total) if returned else means
 
 
 __all__ = [

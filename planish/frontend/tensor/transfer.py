@@ -90,13 +90,13 @@ def asarray(
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     try:
-        found = dtypes.from_numpy(array.dtype)
+        own_dtype = dtypes.from_numpy(array.dtype)
     except PlanishError as error:
         error.location = error.location or Location.caller()
         raise
     if copy is not False and not moved:
         array.flags.writeable = False
-    return _of_array(array, found, place, shared=copy is False)
+    return _of_array(array, own_dtype, place, shared=copy is False)
 
 
 def dtypes_known(dtype: np.dtype[Any]) -> bool:
@@ -169,9 +169,9 @@ def from_dlpack(x: SupportsDLPack, /, *, device: str | None = None, copy: bool |
         return shared if device is None else to_device(shared, device)
     given = host_view("from_dlpack", x)
     given = given.copy() if copy else given
-    found = dtypes.from_numpy(given.dtype)
+    own_dtype = dtypes.from_numpy(given.dtype)
     place = None if device is None else devices.checked(device)
-    return _of_array(given, found, place, shared=copy is not True)
+    return _of_array(given, own_dtype, place, shared=copy is not True)
 
 
 def borrowed(op: str, x: Any) -> Tensor:
@@ -225,9 +225,9 @@ def beside(x: Tensor, other: Tensor) -> Tensor:
 
 
 def _copied_by_a_step(x: Tensor, device: str) -> Tensor:
-    made = Tensor.apply(ops.to_device, x, attrs=ops.ToDeviceAttrs(device))
-    made._value.device = device
-    return made
+    copied = Tensor.apply(ops.to_device, x, attrs=ops.ToDeviceAttrs(device))
+    copied._value.device = device
+    return copied
 
 
 # --- out --------------------------------------------------------------------------------------------------
@@ -245,8 +245,8 @@ def python_list(array: Array, dtype: DType) -> Nested:
     """The elements as nested lists."""
     if array.dtype.kind == "V":  # ml_dtypes: its numbers stay what they are in tolist
         array = array.astype(np.int64 if dtype.is_int else np.float64)
-    found: Nested = array.tolist()
-    return found
+    nested: Nested = array.tolist()
+    return nested
 
 
 def realize(*trees: object) -> None:

@@ -23,9 +23,9 @@ class WeakTensor(Tensor):
     @staticmethod
     def of(tensor: Tensor, kind: type) -> WeakTensor:
         """A tensor as a Python number of a kind."""
-        made = WeakTensor(tensor._value)
-        made._weak = _EXAMPLES[kind]
-        return made
+        weak = WeakTensor(tensor._value)
+        weak._weak = _EXAMPLES[kind]
+        return weak
 
 
 def stay_weak(result: Tensor, *operands: object) -> Tensor:
