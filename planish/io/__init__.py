@@ -44,10 +44,10 @@ def load(path: PathLike) -> dict[str, Tensor]:
     return load_npz(place) if start[:2] == b"PK" or place.suffix == ".npz" else load_safetensors(place)
 
 
-def _named(path: Path, found: Checkpoint) -> dict[str, Tensor]:
+def _named(path: Path, content: Checkpoint) -> dict[str, Tensor]:
     """The tensors of a checkpoint that holds nothing else, as a state_dict does."""
     result: dict[str, Tensor] = {}
-    for name, value in found.items() if isinstance(found, dict) else [("the whole", found)]:
+    for name, value in content.items() if isinstance(content, dict) else [("the whole", content)]:
         if not isinstance(name, str) or not isinstance(value, Tensor):
             raise FileFormatError(
                 f"{path} is more than names and tensors: {name!r} is a {type(value).__name__}",

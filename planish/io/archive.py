@@ -77,9 +77,9 @@ class Archive:
         engine = zlib.decompressobj(-zlib.MAX_WBITS)
         try:
             # One byte more than announced, so that more than announced is noticed.
-            found = engine.decompress(packed.tobytes(), member.file_size + 1)
+            unpacked = engine.decompress(packed.tobytes(), member.file_size + 1)
         except zlib.error as error:
             raise refuse(self.path, f"{name!r} cannot be unpacked ({error})") from None
-        if len(found) != member.file_size or zlib.crc32(found) != member.CRC:
+        if len(unpacked) != member.file_size or zlib.crc32(unpacked) != member.CRC:
             raise refuse(self.path, f"{name!r} does not unpack to what the directory says")
-        return np.frombuffer(found, np.uint8)
+        return np.frombuffer(unpacked, np.uint8)

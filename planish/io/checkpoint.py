@@ -140,9 +140,9 @@ def _forget(folder: Path, keep: int) -> None:
     kept = set(checkpoints(folder)[-keep:])
     newest = max(kept)
     for child in folder.iterdir():
-        found = _STEP.fullmatch(child.name)
+        match = _STEP.fullmatch(child.name)
         # a newer one without an index may be somebody's that is just being written
-        if found and int(found[1]) < newest and int(found[1]) not in kept:
+        if match and int(match[1]) < newest and int(match[1]) not in kept:
             (child / INDEX).unlink(missing_ok=True)
             shutil.rmtree(child, ignore_errors=True)
 
@@ -152,8 +152,8 @@ def checkpoints(path: PathLike) -> list[int]:
     place = Path(path)
     if not place.is_dir():
         return []
-    found = [(_STEP.fullmatch(child.name), child) for child in place.iterdir()]
-    return sorted(int(match[1]) for match, child in found if match and (child / INDEX).is_file())
+    matches = [(_STEP.fullmatch(child.name), child) for child in place.iterdir()]
+    return sorted(int(match[1]) for match, child in matches if match and (child / INDEX).is_file())
 
 
 def load_checkpoint(
@@ -166,14 +166,14 @@ def load_checkpoint(
     result is made of dicts, lists, tuples, tensors and numbers.
     """
     place = place_of(Path(path), step)
-    found, about = read(place)
-    leaves = {name: leaf.whole() if isinstance(leaf, parts.Parted) else leaf for name, leaf in found.items()}
+    stored, about = read(place)
+    leaves = {name: leaf.whole() if isinstance(leaf, parts.Parted) else leaf for name, leaf in stored.items()}
     if like is None:
         try:
-            made: T = index.rebuilt(about, leaves.__getitem__)
+            rebuilt: T = index.rebuilt(about, leaves.__getitem__)
         except (KeyError, ValueError, TypeError) as error:
             raise refuse(place, f"the index does not fit its tensors ({error})") from None
-        return made
+        return rebuilt
     old, structure = tree.flatten(like)
     names = index.names_of(structure, "load_checkpoint")
     new = fitted(place, dict(zip(names, old, strict=True)), leaves, strict)
@@ -234,8 +234,8 @@ def _read_file(place: Path) -> tuple[dict[str, Any], Any]:
     with place.open("rb") as file:
         start = file.read(2)
     if start == b"PK" and place.suffix != ".npz":
-        found: Any = load_torch(place)
-        leaves = index.flat(found)
+        nested: Any = load_torch(place)
+        leaves = index.flat(nested)
         return leaves, {"dict": {name: {"leaf": name} for name in leaves}}
     text: bytes | None
     if start == b"PK":

@@ -27,24 +27,24 @@ _VALUES = (bool, int, float, str)
 
 def names_of(structure: Structure, op: str) -> list[str]:
     """A dotted name for each leaf; two leaves of one name are an error."""
-    found: list[str] = []
+    names: list[str] = []
 
     def visit(part: Structure, name: str) -> None:
         if part.kind is None:
-            found.append(name or "value")
+            names.append(name or "value")
             return
         for child, step in _entries(part):
             visit(child, f"{name}.{step}" if name else step)
 
     visit(structure, "")
-    if len(set(found)) != len(found):
-        twice = next(name for name in found if found.count(name) > 1)
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
         raise PlanishError.of(
             op,
             f"two leaves of the tree would both be called {twice!r}",
             "rename a key that has a dot, or that is a number written as text",
         )
-    return found
+    return names
 
 
 def _entries(part: Structure) -> list[tuple[Structure, str]]:
@@ -115,14 +115,14 @@ def rebuilt(about: Json, leaf: Callable[[str], Any]) -> Any:
     raise ValueError(f"{str(about)[:80]!r} describes no container")
 
 
-def flat(found: object, prefix: str = "") -> dict[str, Any]:
+def flat(nested: object, prefix: str = "") -> dict[str, Any]:
     """The leaves of nested dicts, lists and tuples, by dotted names."""
-    if isinstance(found, Mapping):
-        entries = list(found.items())
-    elif isinstance(found, list | tuple):
-        entries = list(enumerate(found))
+    if isinstance(nested, Mapping):
+        entries = list(nested.items())
+    elif isinstance(nested, list | tuple):
+        entries = list(enumerate(nested))
     else:
-        return {} if found is None else {prefix or "value": found}
+        return {} if nested is None else {prefix or "value": nested}
     result: dict[str, Any] = {}
     for key, one in entries:
         result |= flat(one, f"{prefix}.{key}" if prefix else str(key))

@@ -61,7 +61,7 @@ def _array(path: Path, name: str, data: Bytes) -> Tensor:
             "save it as an array of numbers",
         )
     try:
-        found = dtypes.from_numpy(dtype.newbyteorder("="))
+        own_dtype = dtypes.from_numpy(dtype.newbyteorder("="))
     except PlanishError:
         raise refuse(path, f"{name!r} has dtype {dtype}, which planish does not have") from None
     rest = data[start:]
@@ -69,14 +69,14 @@ def _array(path: Path, name: str, data: Bytes) -> Tensor:
     if rest.size != wanted:
         raise refuse(path, f"{name!r} is {dtype}{list(shape)}: {wanted} bytes, but {rest.size} are there")
     if dtype.isnative and not is_fortran:
-        return tensor_of(rest, found, shape, path, name)
+        return tensor_of(rest, own_dtype, shape, path, name)
     try:
         array: NDArray[Any] = np.frombuffer(rest.tobytes(), dtype).reshape(
             shape, order="F" if is_fortran else "C"
         )
     except ValueError:
         raise refuse(path, f"{name!r} has a shape that no array has: {str(shape)[:80]}") from None
-    return asarray(np.ascontiguousarray(array.astype(found.numpy)).reshape(shape))
+    return asarray(np.ascontiguousarray(array.astype(own_dtype.numpy)).reshape(shape))
 
 
 def _header(path: Path, name: str, data: Bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
@@ -93,8 +93,8 @@ def _header(path: Path, name: str, data: Bytes) -> tuple[tuple[int, ...], bool, 
     if length > _LONGEST or start > data.size:
         raise refuse(path, f"the header of {name!r} is {length} bytes long, of {data.size}")
     try:
-        found = ast.literal_eval(data[8 + width : start].tobytes().decode(encoding))
-        shape, is_fortran, descr = found["shape"], found["fortran_order"], found["descr"]
+        header = ast.literal_eval(data[8 + width : start].tobytes().decode(encoding))
+        shape, is_fortran, descr = header["shape"], header["fortran_order"], header["descr"]
         dtype = np.dtype(descr) if isinstance(descr, str) else None
     except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError) as error:
         raise refuse(path, f"{name!r} has no valid npy header ({type(error).__name__})") from None

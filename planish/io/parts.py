@@ -47,7 +47,7 @@ class Parted:
     def region(self, wanted: Sequence[slice]) -> NDArray[Any]:
         """A box of the whole, out of all parts that overlap with it."""
         sizes = [each.stop - each.start for each in wanted]
-        made = np.empty(sizes, self.dtype.numpy)
+        elements = np.empty(sizes, self.dtype.numpy)
         filled = 0
         for part in self.parts:
             file = self.opened(part.file)
@@ -66,20 +66,20 @@ class Parted:
                     slice(low - box.start, high - box.start)
                     for (low, high, _), box in zip(boxes, wanted, strict=True)
                 )
-                made[target] = np.asarray(tensor)[source]
+                elements[target] = np.asarray(tensor)[source]
                 filled += math.prod(high - low for low, high, _ in boxes)
-        if filled != made.size:
+        if filled != elements.size:
             raise refuse(self.place, f"the parts of {self.name!r} do not make up the whole of it")
-        return made
+        return elements
 
     def whole(self) -> Tensor:
         """All of it."""
         return asarray(self.region([slice(0, size) for size in self.shape]))
 
 
-def region_of(found: Parted | Tensor, wanted: tuple[slice, ...]) -> NDArray[Any]:
+def region_of(tensor: Parted | Tensor, wanted: tuple[slice, ...]) -> NDArray[Any]:
     """A box of a tensor, however the checkpoint has it."""
-    return found.region(wanted) if isinstance(found, Parted) else np.asarray(found)[wanted]
+    return tensor.region(wanted) if isinstance(tensor, Parted) else np.asarray(tensor)[wanted]
 
 
 def read(place: Path, index: Path, about: object, opened: Opened) -> dict[str, Parted]:

@@ -97,9 +97,9 @@ class _PickleMachine:
         """What lies above the last mark."""
         for at in range(len(self.stack) - 1, -1, -1):
             if self.stack[at] is _MARK:
-                found = self.stack[at + 1 :]
+                above = self.stack[at + 1 :]
                 del self.stack[at:]
-                return found
+                return above
         raise ValueError("there is no mark")
 
     # --- steps ---
@@ -135,9 +135,9 @@ class _PickleMachine:
         self.stack.append(self.marked())
 
     def dict_(self, argument: Any) -> None:
-        found: dict[Any, Any] = {}
-        _fill(found, self.marked())
-        self.stack.append(found)
+        entries: dict[Any, Any] = {}
+        _fill(entries, self.marked())
+        self.stack.append(entries)
 
     def frozenset_(self, argument: Any) -> None:
         self.stack.append(frozenset(map(plain, self.marked())))

@@ -33,17 +33,17 @@ class CheckpointError(ShapeError):
         self.mismatched = list(mismatched)
 
 
-def fitted(path: Path, old: Mapping[str, Any], found: Mapping[str, Any], strict: bool) -> dict[str, Any]:
+def fitted(path: Path, old: Mapping[str, Any], stored: Mapping[str, Any], strict: bool) -> dict[str, Any]:
     """For each leaf of a tree the one of the same name, in its dtype and on its device."""
-    missing = [name for name in old if name not in found]
-    unexpected = [name for name in found if name not in old]
+    missing = [name for name in old if name not in stored]
+    unexpected = [name for name in stored if name not in old]
     result = dict(old)
     mismatched: list[str] = []
     for name, leaf in old.items():
-        if name in found:
-            made, problem = _taken(leaf, found[name])
+        if name in stored:
+            new, problem = _taken(leaf, stored[name])
             if problem is None:
-                result[name] = made
+                result[name] = new
             else:
                 mismatched.append(f"{name} ({problem})")
     if mismatched or (strict and (missing or unexpected)):

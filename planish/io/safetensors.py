@@ -83,10 +83,10 @@ class SafetensorsFile(Mapping[str, Tensor]):
 
     def _parsed(self, text: bytes) -> dict[str, object]:
         def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-            found = dict(pairs)
-            if len(found) != len(pairs):
+            entries = dict(pairs)
+            if len(entries) != len(pairs):
                 raise refuse(self.path, "the header names something twice")
-            return found
+            return entries
 
         try:
             header = json.loads(text.decode("utf-8"), object_pairs_hook=once)
@@ -149,8 +149,8 @@ class SafetensorsFile(Mapping[str, Tensor]):
         return f"SafetensorsFile({str(self.path)!r}, {len(self)} tensors)"
 
 
-def _are_sizes(found: object) -> bool:
-    return isinstance(found, list) and all(type(one) is int and 0 <= one < 1 << 63 for one in found)
+def _are_sizes(sizes: object) -> bool:
+    return isinstance(sizes, list) and all(type(one) is int and 0 <= one < 1 << 63 for one in sizes)
 
 
 def load_safetensors(path: PathLike) -> dict[str, Tensor]:

@@ -84,13 +84,13 @@ def load_torch(path: PathLike) -> Checkpoint:
             "load and save it again with a newer PyTorch",
         )
     archive = Archive(place)
-    found = [name for name in archive.names() if name == "data.pkl" or name.endswith("/data.pkl")]
-    if len(found) != 1:
-        raise refuse(place, f"a checkpoint has one data.pkl; this archive has {len(found)}")
-    reader = _ZipReader(place, archive, found[0].removesuffix("data.pkl"))
+    members = [name for name in archive.names() if name == "data.pkl" or name.endswith("/data.pkl")]
+    if len(members) != 1:
+        raise refuse(place, f"a checkpoint has one data.pkl; this archive has {len(members)}")
+    reader = _ZipReader(place, archive, members[0].removesuffix("data.pkl"))
     try:
         result: Checkpoint = pickles.read(
-            archive.read(found[0]).tobytes(), reader.rebuild, reader.persistent, _named
+            archive.read(members[0]).tobytes(), reader.rebuild, reader.persistent, _named
         )
     except PickleError as error:
         raise refuse(
@@ -140,11 +140,11 @@ class _ZipReader:
         """The functions and classes that a checkpoint of tensors names."""
         match str(function):
             case "collections.OrderedDict":
-                found: OrderedDict[Any, Any] = OrderedDict()
+                entries: OrderedDict[Any, Any] = OrderedDict()
                 for pair in given[0] if given else ():
                     key, value = pair
-                    found[pickles.plain(key)] = value
-                return found
+                    entries[pickles.plain(key)] = value
+                return entries
             case "torch._utils._rebuild_tensor_v2" | "torch._utils._rebuild_tensor":
                 storage, offset, shape, strides = given[:4]
                 return self.tensor(storage, offset, shape, strides, None)

@@ -64,10 +64,10 @@ class JaxFunction:
     """A function that planish runs, compiled for each kind of arguments that it meets."""
 
     def __init__(
-        self, lower: Callable[..., Any] | None, made: _Lowered | None, static: Any, device: str
+        self, lower: Callable[..., Any] | None, lowered: _Lowered | None, static: Any, device: str
     ) -> None:
         self._lower = lower
-        self._only = made
+        self._only = lowered
         self._static = static
         self._device = device
         self._variants: dict[Hashable, _Lowered] = {}
@@ -78,15 +78,15 @@ class JaxFunction:
     @property
     def programs(self) -> list[StableHLOProgram]:
         """What was compiled so far."""
-        made = [self._only] if self._only is not None else list(self._variants.values())
-        return [one.program for one in made]
+        lowered = [self._only] if self._only is not None else list(self._variants.values())
+        return [one.program for one in lowered]
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         if self._only is not None:
             leaves, tree = jax.tree.flatten((args, named), is_leaf=_is_tensor)
-            made = self._only
-            if tree != made.in_tree:
-                raise PlanishError(f"the arguments are {tree}, {made.in_tree} is expected")
+            lowered = self._only
+            if tree != lowered.in_tree:
+                raise PlanishError(f"the arguments are {tree}, {lowered.in_tree} is expected")
         else:
             numbers, names = self._static
             fixed = tuple((n, args[n]) for n in numbers if n < len(args)) + tuple(
@@ -97,14 +97,14 @@ class JaxFunction:
                 (tuple(moving), {k: v for k, v in named.items() if k not in names}), is_leaf=_is_tensor
             )
             key = tree, fixed, tuple(map(_kind, leaves))
-            found = self._variants.get(key)
-            if found is None:
-                found = self._variants[key] = self._make(args, named)
-            made = found
-        results = made([_data(leaf) for leaf in leaves])
+            variant = self._variants.get(key)
+            if variant is None:
+                variant = self._variants[key] = self._make(args, named)
+            lowered = variant
+        results = lowered([_data(leaf) for leaf in leaves])
         if any(isinstance(leaf, jax.Array) for leaf in leaves):
             results = [jax.numpy.asarray(x) if isinstance(x, np.ndarray) else x for x in results]
-        return jax.tree.unflatten(made.out_tree, results)
+        return jax.tree.unflatten(lowered.out_tree, results)
 
     def _make(self, args: Sequence[Any], named: Any) -> _Lowered:
         if self._lower is None:

@@ -240,9 +240,9 @@ def lstsq(x1: Tensor, x2: Tensor, /, rcond: float | None = None, *, rtol: float 
     factor = where(keep, 1.0 / where(keep, s, 1.0), 0.0)
     solution = _adjoint(vh) @ (_column(factor, a) * (_adjoint(u) @ right))
     left = square(abs(a @ solution - right))
-    found = reshaped(solution, solution.shape[:-1]) if is_vector else solution
+    x = reshaped(solution, solution.shape[:-1]) if is_vector else solution
     residuals = sum(left, axis=-2)
-    return LstsqResult(found, residuals, sum(cast_to(keep, dtypes.int64), axis=-1), s)
+    return LstsqResult(x, residuals, sum(cast_to(keep, dtypes.int64), axis=-1), s)
 
 
 def _column(values: Tensor, like: Tensor) -> Tensor:

@@ -199,8 +199,8 @@ def lu_solve(factors: tuple[Tensor, Tensor], b: Tensor, /) -> Tensor:
     places = fn.broadcast_to(order[..., None], right.shape)
     rows = fn.take_along_axis(right, places, axis=-2)
     forward = lapack.triangular_solve(packed, rows, lower=True, unit=True)
-    found = lapack.triangular_solve(packed, forward, lower=False)
-    return found[..., 0] if is_vector else found
+    x = lapack.triangular_solve(packed, forward, lower=False)
+    return x[..., 0] if is_vector else x
 
 
 def tensorinv(x: Tensor, /, ind: int = 2) -> Tensor:
@@ -223,8 +223,8 @@ def tensorsolve(a: Tensor, b: Tensor, /, axes: Sequence[int] | None = None) -> T
     if left.shape[: right.ndim] != right.shape or math.prod(rest) != right.size:
         raise ShapeError.of("tensorsolve", f"shapes {left.shape} and {right.shape} do not fit", "a begins with the shape of b, and is square as a matrix"
         )  # fmt: skip
-    found = solve(fn.reshape(left, (right.size, right.size)), fn.reshape(right, (right.size,)))
-    return fn.reshape(found, rest)
+    x = solve(fn.reshape(left, (right.size, right.size)), fn.reshape(right, (right.size,)))
+    return fn.reshape(x, rest)
 
 
 __all__ = [

@@ -49,10 +49,10 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Order | None = "fr
     if ord == "nuc" or ord in (2, -2):
         s = lapack.singular_values(given)
         if ord == "nuc":
-            found = sum(s, axis=-1)
+            norms = sum(s, axis=-1)
         else:
-            found = max(s, axis=-1) if ord == 2 else min(s, axis=-1)
-        return reshaped(found, (*found.shape, 1, 1)) if keepdims else found
+            norms = max(s, axis=-1) if ord == 2 else min(s, axis=-1)
+        return reshaped(norms, (*norms.shape, 1, 1)) if keepdims else norms
     if ord not in (1, -1, math.inf, -math.inf):
         raise ShapeError.of("matrix_norm", f"there is no norm {ord!r}", "fro, nuc, 1, -1, 2, -2, inf or -inf")
     columns = ord in (1, -1)
@@ -75,7 +75,7 @@ def norm(x: Tensor, /, ord: Order | None = None, axis: Axis = None, keepdims: bo
         raise ShapeError.of("norm", f"{len(axes)} axes hold neither vectors nor matrices")
     first, second = (axis_of("norm", one, given.ndim, given.shape) for one in axes)
     rest = [at for at in range(given.ndim) if at not in (first, second)]
-    found = matrix_norm(permuted(given, [*rest, first, second]), ord=ord)
+    norms = matrix_norm(permuted(given, [*rest, first, second]), ord=ord)
     if not keepdims:
-        return found
-    return reshape(found, [1 if at in (first, second) else size for at, size in enumerate(given.shape)])
+        return norms
+    return reshape(norms, [1 if at in (first, second) else size for at, size in enumerate(given.shape)])

@@ -61,10 +61,10 @@ def gcd(x1: Operand, x2: Operand, /) -> Tensor:
         a, b = pair
         return api.where(b == 0, a, b), api.where(b == 0, b, api.remainder(a, api.where(b == 0, 1, b)))
 
-    found: tuple[Tensor, Tensor] = while_loop(
+    final: tuple[Tensor, Tensor] = while_loop(
         lambda pair: api.any(pair[1] != 0), step, (api.abs(left), api.abs(right))
     )
-    return found[0]
+    return final[0]
 
 
 def lcm(x1: Operand, x2: Operand, /) -> Tensor:

@@ -34,8 +34,8 @@ def array(
     device: str | None = None,
 ) -> Tensor:
     """A tensor of numbers, of nested sequences, or of another library's array."""
-    made = api.asarray(obj, dtype=dtype, device=device, copy=copy)
-    return api.reshape(made, (1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
+    given = api.asarray(obj, dtype=dtype, device=device, copy=copy)
+    return api.reshape(given, (1,) * (ndmin - given.ndim) + given.shape) if given.ndim < ndmin else given
 
 
 def copy(x: Tensor, /) -> Tensor:

@@ -27,18 +27,18 @@ def apply_along_axis(
     mapped: Callable[..., Any] = lambda line: tensor("apply_along_axis", function(line, *args, **kwargs))  # noqa: E731
     for _ in range(given.ndim - 1):
         mapped = vmap(mapped)
-    found = mapped(lines)
-    fresh = found.ndim - (given.ndim - 1)
+    values = mapped(lines)
+    fresh = values.ndim - (given.ndim - 1)
     order = [*range(along), *range(given.ndim - 1, given.ndim - 1 + fresh), *range(along, given.ndim - 1)]
-    return api.permute_dims(found, order)
+    return api.permute_dims(values, order)
 
 
 def apply_over_axes(function: Callable[..., Tensor], x: Tensor, axes: int | Sequence[int], /) -> Tensor:
     """A function `f(x, axis)` for one axis after the other; each stays, of size 1."""
     given = tensor("apply_over_axes", x)
     for axis in (axes,) if isinstance(axes, int) else axes:
-        found = function(given, axis)
-        given = found if found.ndim == given.ndim else api.expand_dims(found, axis=axis)
+        reduced = function(given, axis)
+        given = reduced if reduced.ndim == given.ndim else api.expand_dims(reduced, axis=axis)
     return given
 
 
@@ -99,12 +99,12 @@ def vectorize(
 
 def frompyfunc(function: Callable[..., Any], nin: int, nout: int, /) -> Callable[..., Any]:
     """A function of `nin` single elements on broadcast arrays."""
-    made = vectorize(function)
+    vectorized = vectorize(function)
 
     def wrapper(*args: Any) -> Any:
         if len(args) != nin:
             raise ShapeError.of("frompyfunc", f"{len(args)} arguments for a function of {nin}")
-        return made(*args)
+        return vectorized(*args)
 
     return functools.wraps(function)(wrapper)
 

@@ -64,15 +64,15 @@ def savez(file: str | PathLike[str] | BinaryIO, /, *args: Tensor, **named: Tenso
 def load(file: str | PathLike[str] | BinaryIO, /) -> Tensor | dict[str, Tensor]:
     """What `save` or `savez` wrote; nothing is unpickled."""
     try:
-        found = np.load(file, allow_pickle=False)
+        content = np.load(file, allow_pickle=False)
     except (OSError, ValueError) as error:
         raise PlanishError.of(
             "load", str(error), "it reads .npy and .npz files; planish.io.load reads other formats"
         ) from None
-    if isinstance(found, np.ndarray):
-        return api.asarray(found)
-    with found:
-        return {name: api.asarray(found[name]) for name in found.files}
+    if isinstance(content, np.ndarray):
+        return api.asarray(content)
+    with content:
+        return {name: api.asarray(content[name]) for name in content.files}
 
 
 def array_repr(x: Tensor, /) -> str:

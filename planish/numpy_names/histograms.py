@@ -42,8 +42,8 @@ def histogram_bin_edges(
 
 def _interval(x: Tensor, edges: Tensor) -> Tensor:
     """The number of the interval of each element from 1 on; 0 and one more than there are: outside."""
-    found = api.searchsorted(edges, x, side="right")
-    return api.where(x == edges[-1], edges.shape[0] - 1, found)
+    numbers = api.searchsorted(edges, x, side="right")
+    return api.where(x == edges[-1], edges.shape[0] - 1, numbers)
 
 
 def histogram(

@@ -96,8 +96,8 @@ def polyfit(x: Tensor, y: Tensor, deg: int, /, *, w: Tensor | None = None) -> Te
         weight = tensor("polyfit", w)
         table, values = table * weight[:, None], values * (weight if values.ndim == 1 else weight[:, None])
     scale = api.sqrt(api.sum(table * table, axis=0))
-    found = linalg.lstsq(table / scale, values)[0]
-    return found / (scale if found.ndim == 1 else scale[:, None])
+    coefficients = linalg.lstsq(table / scale, values)[0]
+    return coefficients / (scale if coefficients.ndim == 1 else scale[:, None])
 
 
 def poly(x: Tensor, /) -> Tensor:

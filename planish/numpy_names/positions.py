@@ -95,11 +95,11 @@ def unravel_index(flat: Operand, shape: Sizes, /, order: str = "C") -> tuple[Ten
     if order == "F":
         return unravel_index(flat, as_shape("unravel_index", shape)[::-1])[::-1]
     rest = _wide("unravel_index", flat)
-    found = []
+    per_axis = []
     for size in reversed(as_shape("unravel_index", shape)):
-        found.append(api.remainder(rest, size))
+        per_axis.append(api.remainder(rest, size))
         rest = api.floor_divide(rest, size)
-    return tuple(reversed(found))
+    return tuple(reversed(per_axis))
 
 
 def _brought(index: Tensor, size: int, mode: str) -> Tensor | None:
@@ -132,14 +132,14 @@ def ravel_multi_index(
 
 def ix_(*sequences: Tensor | Sequence[int]) -> tuple[Tensor, ...]:
     """Vectors that index a grid: each along an axis of its own."""
-    made = []
+    lines = []
     for axis, one in enumerate(sequences):
         line = tensor("ix_", one)
         if line.ndim != 1:
             raise ShapeError.of("ix_", f"shape {line.shape} is not a vector")
         line = api.nonzero(line)[0] if line.dtype.is_bool else line
-        made.append(api.reshape(line, [-1 if at == axis else 1 for at in range(len(sequences))]))
-    return tuple(made)
+        lines.append(api.reshape(line, [-1 if at == axis else 1 for at in range(len(sequences))]))
+    return tuple(lines)
 
 
 # --- grids by subscript -----------------------------------------------------------------------------------
@@ -188,13 +188,13 @@ class _Joiner:
             raise DTypeError.of(
                 self.name, "directives in text are not understood", "use concat or stack with an axis"
             )
-        made = [
+        pieces = [
             _line(part) if isinstance(part, slice) else api.atleast_1d(tensor(self.name, part))
             for part in parts
         ]
         if self.columns:
-            made = [api.reshape(part, (-1, 1)) if part.ndim == 1 else part for part in made]
-        return api.concat(made, axis=-1 if self.columns else 0)
+            pieces = [api.reshape(part, (-1, 1)) if part.ndim == 1 else part for part in pieces]
+        return api.concat(pieces, axis=-1 if self.columns else 0)
 
     def __repr__(self) -> str:
         return f"planish.{self.name}"
@@ -243,11 +243,11 @@ def piecewise(
 ) -> Tensor:
     """A function for each condition, the last one for where none holds if there is one more. The last that holds counts."""
     given = tensor("piecewise", x)
-    made = [one(given, *args, **kw) if callable(one) else one for one in functions]
-    default = made.pop() if len(made) == len(conditions) + 1 else 0
-    if len(made) != len(conditions):
+    choices = [one(given, *args, **kw) if callable(one) else one for one in functions]
+    default = choices.pop() if len(choices) == len(conditions) + 1 else 0
+    if len(choices) != len(conditions):
         raise ShapeError.of("piecewise", f"{len(functions)} functions for {len(conditions)} conditions")
-    chosen = select(list(reversed(conditions)), list(reversed(made)), default)
+    chosen = select(list(reversed(conditions)), list(reversed(choices)), default)
     return api.astype(api.broadcast_to(chosen, given.shape), given.dtype)
 
 

@@ -136,10 +136,10 @@ def _extreme(
     if not given.dtype.is_float:
         return reduce(given, axis=axis, keepdims=keepdims, initial=initial, where=where)
     clean, missing = _without(name, given, end)
-    found = reduce(clean, axis=axis, keepdims=keepdims, initial=initial, where=where)
+    extreme = reduce(clean, axis=axis, keepdims=keepdims, initial=initial, where=where)
     if initial is not None:
-        return found
-    return api.where(api.all(missing, axis=axis, keepdims=keepdims), math.nan, found)
+        return extreme
+    return api.where(api.all(missing, axis=axis, keepdims=keepdims), math.nan, extreme)
 
 
 @arguments_of(api.max)

@@ -27,13 +27,13 @@ def unique(
     All NaN are one value, unless `equal_nan` is False, or a `size` is given: then how many there are is not known.
     """
     if axis is None:
-        found = tuple(api.unique_all(x, size=size))
-        if equal_nan and size is None and found[0].dtype.is_float:
-            found = _one_nan(*found)
+        answers = tuple(api.unique_all(x, size=size))
+        if equal_nan and size is None and answers[0].dtype.is_float:
+            answers = _one_nan(*answers)
     else:
-        found = tuple(unique_slices(tensor("unique", x), axis, size))
+        answers = tuple(unique_slices(tensor("unique", x), axis, size))
     asked = (True, return_index, return_inverse, return_counts)
-    chosen = tuple([one for one, wanted in zip(found, asked, strict=True) if wanted])
+    chosen = tuple([one for one, wanted in zip(answers, asked, strict=True) if wanted])
     return chosen[0] if len(chosen) == 1 else chosen
 
 
@@ -64,11 +64,11 @@ def intersect1d(
     left, right = _both("intersect1d", x1, x2)
     values, places, _, _ = api.unique_all(left)
     shared = api.isin(values, right)
-    found = values[shared]
+    common = values[shared]
     if not return_indices:
-        return found
+        return common
     others, other_places, _, _ = api.unique_all(right)
-    return found, places[shared], other_places[api.isin(others, left)]
+    return common, places[shared], other_places[api.isin(others, left)]
 
 
 def setdiff1d(x1: Tensor, x2: Tensor, /, assume_unique: bool = False) -> Tensor:

@@ -33,11 +33,11 @@ def _slid(name: str, x: Tensor, kernel: Tensor, mode: str) -> Tensor:
     line = api.pad(x, [(beside, beside)])
     count = line.size - kernel.size + 1
     stretch = api.arange(count)[:, None] + api.arange(kernel.size)[None, :]
-    found = api.matmul(api.take(line, stretch), kernel)
+    products = api.matmul(api.take(line, stretch), kernel)
     if mode != "same":
-        return found
+        return products
     start = (kernel.size - 1) // 2
-    return found[start : start + x.size]
+    return products[start : start + x.size]
 
 
 def convolve(x1: Tensor, x2: Tensor, /, mode: str = "full") -> Tensor:

@@ -109,8 +109,8 @@ if not TYPE_CHECKING:
 
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
-        return found
+        value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+        return value
 
     def __dir__():
         return sorted({*globals(), *__all__})

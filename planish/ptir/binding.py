@@ -27,11 +27,11 @@ def learn(
 def _learn(dim: DimLike, size: int, sizes: dict[str, int], what: str) -> None:
     known = substitute(dim, sizes)
     if isinstance(known, Dim):
-        name, found = _solve(known, size, what)
+        name, value = _solve(known, size, what)
         symbol = next(symbol for symbol in known.symbols() if symbol.name == name)
-        if not symbol.lo <= found <= symbol.hi:
-            raise ShapeError(f"{what} has size {size}: {name} = {found} is outside {symbol.lo}..{symbol.hi}")
-        sizes[name] = found
+        if not symbol.lo <= value <= symbol.hi:
+            raise ShapeError(f"{what} has size {size}: {name} = {value} is outside {symbol.lo}..{symbol.hi}")
+        sizes[name] = value
     elif known != size:
         raise ShapeError(f"{what} has size {size}, not {known}{_because(dim, sizes)}")
 
@@ -50,9 +50,9 @@ def _solve(dim: Dim, size: int, what: str) -> tuple[str, int]:
         name = names.pop()
         offset, at_one = substitute(dim, {name: 0}), substitute(dim, {name: 1})
         if isinstance(offset, int) and isinstance(at_one, int) and at_one != offset:
-            found, rest = divmod(size - offset, at_one - offset)
-            if rest == 0 and substitute(dim, {name: found}) == size:
-                return name, found
+            value, rest = divmod(size - offset, at_one - offset)
+            if rest == 0 and substitute(dim, {name: value}) == size:
+                return name, value
     raise ShapeError(
         f"{what} has size {size}, which does not determine {dim}", remedy="use the name itself as a size"
     )

@@ -20,9 +20,9 @@ _HIGHEST: Final = 8
 _MADE: list[Callable[[Any], Any]] = []
 
 
-def use_numbers(made: Callable[[Any], Any]) -> None:
+def use_numbers(as_number: Callable[[Any], Any]) -> None:
     """Say what stands for the number that a size will be."""
-    _MADE[:] = [made]
+    _MADE[:] = [as_number]
 
 
 def among_sizes(what: Callable[[Any, Any], Any]) -> Callable[[M], M]:

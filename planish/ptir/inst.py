@@ -159,13 +159,13 @@ class Inst:
     @property
     def reads(self) -> list[Value]:
         """What it uses, and what its regions use and give."""
-        found = list(self.operands)
+        values = list(self.operands)
         for region in self.regions:
-            found += region.results
+            values += region.results
             for inst in region.walk():
-                found += inst.operands
-                found += [value for inner in inst.regions for value in inner.results]
-        return found
+                values += inst.operands
+                values += [value for inner in inst.regions for value in inner.results]
+        return values
 
     @property
     def result(self) -> Value:

@@ -77,8 +77,8 @@ class InstructionReader:
         self._line_at = 0
 
     def symbol(self, expected: str) -> str:
-        found = self.reader.match(SYMBOL)
-        return self.reader.string(expected) if found is None else found.group()
+        match = self.reader.match(SYMBOL)
+        return self.reader.string(expected) if match is None else match.group()
 
     def types(self) -> tuple[TensorType, ...]:
         reader = self.reader
@@ -107,8 +107,8 @@ class InstructionReader:
         hint = self.hint(name, offset) or ""
         return f"%{hint}{number}" if SYMBOL.fullmatch(hint) else name
 
-    def names(self, found: re.Match[str]) -> list[str]:
-        text = found.group(1)
+    def names(self, listed: re.Match[str]) -> list[str]:
+        text = listed.group(1)
         if '"' in text or "/" in text:
             return [
                 match.group()
@@ -119,26 +119,26 @@ class InstructionReader:
     def operands(self) -> tuple[Value, ...]:
         """The values named behind an op."""
         reader = self.reader
-        found = _OPERANDS.match(reader.text, reader.position)
-        if found is None:
+        match = _OPERANDS.match(reader.text, reader.position)
+        if match is None:
             return ()
-        reader.position = found.end()
+        reader.position = match.end()
         values: list[Value] = []
-        for name in self.names(found):
+        for name in self.names(match):
             value = self.values.get(name)
             if value is None:
-                value = self._find(name, found)
+                value = self._find(name, match)
             values.append(value)
         if reader.peek() == ",":
             reader.position += 1
             reader.unexpected("a value such as %x")
         return tuple(values)
 
-    def _find(self, name: str, found: re.Match[str]) -> Value:
+    def _find(self, name: str, match: re.Match[str]) -> Value:
         """A value whose name may be spelled otherwise than where it was defined."""
-        key = self.key(name, found.start(1))
+        key = self.key(name, match.start(1))
         value = self.values.get(key)
-        return self._undefined(name, key, found.start()) if value is None else value
+        return self._undefined(name, key, match.start()) if value is None else value
 
     def offset_of(self, name: str, start: int) -> int:
         """Where a name stands first, for messages."""
@@ -170,15 +170,15 @@ class InstructionReader:
         start = reader.position
         if reader.text.startswith("\n", start):
             start += 1
-        found = _LINE.match(reader.text, start)
-        if found is None:
+        line = _LINE.match(reader.text, start)
+        if line is None:
             return None
-        names, name, operands, attrs, type = found.groups()
+        names, name, operands, attrs, type = line.groups()
         op = REGISTRY.get(name)
         stated = reader.types.get(type)
         if op is None or stated is None or op is RETURN or op.has_regions:
             return None
-        head = Head(op, found.start(1), found.start(5))
+        head = Head(op, line.start(1), line.start(5))
         if attrs is not None:
             known = self._attrs.get((op, attrs))
             if known is None:
@@ -195,7 +195,7 @@ class InstructionReader:
         head.types = (stated,)
         head.loc = self.here(head.offset)
         # Before the line break: whoever reads on skips it, and the next quick line begins behind it.
-        reader.position = found.end() - 1
+        reader.position = line.end() - 1
         return head
 
     def head(self) -> Head | None:
@@ -205,11 +205,11 @@ class InstructionReader:
         start = reader.position
         names: list[str] = []
         if reader.text.startswith("%", start):
-            found = _RESULTS.match(reader.text, start)
-            if found is None:
+            match = _RESULTS.match(reader.text, start)
+            if match is None:
                 self._explain_results()
-            reader.position = found.end()
-            names = self.names(found)
+            reader.position = match.end()
+            names = self.names(match)
         op_at = reader.here()
         word = reader.word(*(("an op",) if names else ("an instruction", "return")))
         op = REGISTRY.get(word)

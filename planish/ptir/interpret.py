@@ -98,15 +98,15 @@ class Interpreter:
                     pending.append(self.callee(inst, inst.attrs))
 
     def callee(self, inst: Inst, attrs: CallAttrs) -> Function:
-        found = None if self.program is None else self.program.functions.get(attrs.callee)
-        if found is None:
+        function = None if self.program is None else self.program.functions.get(attrs.callee)
+        if function is None:
             raise GraphError(
                 f"there is no function {attrs.callee!r} to call",
                 op="call",
                 location=inst.loc,
                 remedy="pass the program that holds it to interpret",
             )
-        return found
+        return function
 
     def run_function(self, function: Function, arrays: Sequence[Array]) -> tuple[Array, ...]:
         sizes: dict[str, int] = {}

@@ -96,12 +96,12 @@ class _Ranks(Interpreter):
         for own, row in zip(values, rows, strict=True):
             own.update(zip(region.args, row, strict=True))
         for inst in region:
-            made = (
+            outputs = (
                 self.inst_rows(inst, values, sizes, ranks)
                 if self.meets(inst)
                 else [self.run_inst(inst, own, bound) for own, bound in zip(values, sizes, strict=True)]
             )
-            for own, row in zip(values, made, strict=True):
+            for own, row in zip(values, outputs, strict=True):
                 own.update(zip(inst.results, row, strict=True))
         return [tuple([own[value] for value in region.results]) for own in values]
 
@@ -125,25 +125,25 @@ class _Ranks(Interpreter):
         if isinstance(inst.attrs, CollectiveAttrs):
             return self.collective(inst, inst.attrs, rows, sizes, ranks)
         if isinstance(inst.attrs, CallAttrs):
-            made = self.run_call_rows(self.callee(inst, inst.attrs), rows, ranks)
+            outputs = self.run_call_rows(self.callee(inst, inst.attrs), rows, ranks)
         elif inst.op.key is OpKey.COND:
-            made = list(rows)
+            outputs = list(rows)
             for index in (0, 1):
                 chosen = [place for place in everyone if bool(rows[place][0]) is (index == 0)]
                 for place, row in zip(chosen, call(index, [()] * len(chosen), chosen), strict=True):
-                    made[place] = row
+                    outputs[place] = row
         elif inst.op.key is OpKey.WHILE:
-            made, running = list(rows), list(everyone)
+            outputs, running = list(rows), list(everyone)
             while running:
-                again = call(0, [made[place] for place in running], running)
+                again = call(0, [outputs[place] for place in running], running)
                 running = [place for place, row in zip(running, again, strict=True) if bool(row[0])]
-                for place, row in zip(running, call(1, [made[p] for p in running], running), strict=True):
-                    made[place] = row
+                for place, row in zip(running, call(1, [outputs[p] for p in running], running), strict=True):
+                    outputs[place] = row
         else:
-            made = self.scan_rows(inst, rows, sizes, call)
-        for row, own in zip(made, sizes, strict=True):
+            outputs = self.scan_rows(inst, rows, sizes, call)
+        for row, own in zip(outputs, sizes, strict=True):
             check_results(inst, row, own)
-        return made
+        return outputs
 
     def run_call_rows(self, callee: Function, rows: Rows, ranks: list[int]) -> Rows:
         with self.deeper(callee):
@@ -164,9 +164,9 @@ class _Ranks(Interpreter):
                 (*carry, *[np.asarray(sequence[position]) for sequence in row[count:]])
                 for carry, row in zip(carried, rows, strict=True)
             ]
-            made = call(0, given, everyone)
-            carried = [row[:count] for row in made]
-            for row, stack in zip(made, stacks, strict=True):
+            outputs = call(0, given, everyone)
+            carried = [row[:count] for row in outputs]
+            for row, stack in zip(outputs, stacks, strict=True):
                 for target, output in zip(stack, row[count:], strict=True):
                     target[position] = output
         return [(*carry, *stack) for carry, stack in zip(carried, stacks, strict=True)]
@@ -181,11 +181,11 @@ class _Ranks(Interpreter):
             )
         exchange = EXCHANGES.get(inst.op.name)
         if exchange is None:
-            made: dict[int, tuple[Array, ...]] = {
+            by_rank: dict[int, tuple[Array, ...]] = {
                 rank: (np.array(place_of(attrs.mesh, attrs.over, rank), np.int64),) for rank in ranks
             }
         else:
-            made = {}
+            by_rank = {}
             given = {rank: row[0] for rank, row in zip(ranks, rows, strict=True)}
             for group in groups_of(attrs.mesh, attrs.over):
                 there = [rank for rank in group if rank in given]
@@ -199,10 +199,10 @@ class _Ranks(Interpreter):
                     )
                 if there:
                     results = exchange([given[rank] for rank in group], attrs)
-                    made.update({rank: (array,) for rank, array in zip(group, results, strict=True)})
-        found = [made[rank] for rank in ranks]
-        for row, result, own in zip(rows, found, sizes, strict=True):
+                    by_rank.update({rank: (array,) for rank, array in zip(group, results, strict=True)})
+        outputs = [by_rank[rank] for rank in ranks]
+        for row, result, own in zip(rows, outputs, sizes, strict=True):
             check_results(inst, result, own)
             if self.observer is not None:
                 self.observer(inst, row, result)
-        return found
+        return outputs

@@ -25,14 +25,14 @@ T = TypeVar("T")
 
 def mirrored(function: Function) -> Function:
     """The function on mirror images of its parameters and results."""
-    made = Function(function.name, loc=function.loc)
-    mirror = _Mirror(made.body)
+    image = Function(function.name, loc=function.loc)
+    mirror = _Mirror(image.body)
     for param in function.params:
-        mirror.turned[param] = made.body.add_arg(turned_type(param.type), param.name)
+        mirror.turned[param] = image.body.add_arg(turned_type(param.type), param.name)
     for inst in function:
         mirror.visit(inst)
-    made.body.set_results([mirror.turn(value) for value in function.results])
-    return made
+    image.body.set_results([mirror.turn(value) for value in function.results])
+    return image
 
 
 def turned_type(type_: TensorType) -> TensorType:
@@ -58,17 +58,17 @@ class _Mirror:
 
     def turn(self, value: Value) -> Value:
         """The mirror image of an old value."""
-        found = self.turned.get(value)
-        if found is None:
-            found = self.turned[value] = self._reverse(self.plain[value])
-        return found
+        image = self.turned.get(value)
+        if image is None:
+            image = self.turned[value] = self._reverse(self.plain[value])
+        return image
 
     def straight(self, value: Value) -> Value:
         """An old value as it was."""
-        found = self.plain.get(value)
-        if found is None:
-            found = self.plain[value] = self._reverse(self.turned[value])
-        return found
+        plain = self.plain.get(value)
+        if plain is None:
+            plain = self.plain[value] = self._reverse(self.turned[value])
+        return plain
 
     def _reverse(self, value: Value) -> Value:
         rank = len(value.type.dims)
@@ -88,8 +88,8 @@ class _Mirror:
 
     def _append(self, inst: Inst, attrs: Attrs, operands: Sequence[Value]) -> None:
         """The instruction on mirror images."""
-        made = self.region.append(inst.op, operands, attrs, loc=inst.loc)
-        for old, new in zip(inst.results, made.results, strict=True):
+        image = self.region.append(inst.op, operands, attrs, loc=inst.loc)
+        for old, new in zip(inst.results, image.results, strict=True):
             new.name = old.name
             self.turned[old] = new
 
@@ -105,8 +105,8 @@ class _Mirror:
             regions.append(inner)
         operands = [self.straight(operand) for operand in inst.operands]
         types = tuple(value.type for value in inst.results)
-        made = self.region.append(inst.op, operands, inst.attrs, regions, types=types, loc=inst.loc)
-        for old, new in zip(inst.results, made.results, strict=True):
+        copy = self.region.append(inst.op, operands, inst.attrs, regions, types=types, loc=inst.loc)
+        for old, new in zip(inst.results, copy.results, strict=True):
             new.name = old.name
             self.plain[old] = new
 
@@ -114,7 +114,7 @@ class _Mirror:
 def _captured(region: Region) -> list[Value]:
     """The values of enclosing regions that a region uses."""
     own: set[Value] = set(region.args)
-    found: dict[Value, None] = {}
+    used: dict[Value, None] = {}
     stack: list[Region] = [region]
     while stack:
         here = stack.pop()
@@ -124,17 +124,17 @@ def _captured(region: Region) -> list[Value]:
             stack += inst.regions
     for each in _regions_in(region):
         for inst in each:
-            found.update(dict.fromkeys(v for v in inst.operands if v not in own))
-        found.update(dict.fromkeys(v for v in each.results if v not in own))
-    return list(found)
+            used.update(dict.fromkeys(v for v in inst.operands if v not in own))
+        used.update(dict.fromkeys(v for v in each.results if v not in own))
+    return list(used)
 
 
 def _regions_in(region: Region) -> list[Region]:
-    found = [region]
-    for each in found:
+    regions = [region]
+    for each in regions:
         for inst in each:
-            found += inst.regions
-    return found
+            regions += inst.regions
+    return regions
 
 
 # -- ops that have a mirror image: each says whether this instruction has one --------------------------------------------

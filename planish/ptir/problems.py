@@ -38,28 +38,28 @@ class BrokenInvariant:
         return what if self.location is None else f"{what}; at {self.location}"
 
 
-def is_tangled(found: Sequence[BrokenInvariant]) -> bool:
+def is_tangled(broken: Sequence[BrokenInvariant]) -> bool:
     """Whether a plain walk over the function might not end."""
-    return any(problem.rule in ("links", "regions") for problem in found)
+    return any(problem.rule in ("links", "regions") for problem in broken)
 
 
-def windows(found: Sequence[BrokenInvariant]) -> Iterator[str]:
+def windows(broken: Sequence[BrokenInvariant]) -> Iterator[str]:
     """For each function with problems, its offending lines with the problems under them."""
     by_function: dict[Function, list[BrokenInvariant]] = {}
-    for problem in found[:_MAX_SHOWN]:
+    for problem in broken[:_MAX_SHOWN]:
         if problem.function is not None:
             by_function.setdefault(problem.function, []).append(problem)
     for function, its in by_function.items():
-        if is_tangled([problem for problem in found if problem.function is function]):
+        if is_tangled([problem for problem in broken if problem.function is function]):
             continue
         yield _window(function, its)
 
 
-def _window(function: Function, found: Sequence[BrokenInvariant]) -> str:
+def _window(function: Function, broken: Sequence[BrokenInvariant]) -> str:
     printer = FunctionPrinter(function, ids=True, lenient=True)
     lines = printer.print()
     under: dict[int, list[str]] = {}
-    for problem in found:
+    for problem in broken:
         line = 0 if problem.inst is None else printer.line_of.get(problem.inst, 0)
         under.setdefault(line, []).append(f"{problem.rule}: {problem.message}")
     shown = sorted(

@@ -62,26 +62,26 @@ class PtirReader(Cursor):
 
     def integer(self) -> int:
         start = self.here()
-        found = self.match(NUMBER_FORM)
-        if found is None or not INTEGER_FORM.match(found.group()):
+        match = self.match(NUMBER_FORM)
+        if match is None or not INTEGER_FORM.match(match.group()):
             self.position = start
             self.unexpected("an integer")
-        return self._convert(parse_int, found)
+        return self._convert(parse_int, match)
 
     def floating(self) -> float:
         return self._convert(python_float, self.need(NUMBER_FORM, "a number"))
 
     def number(self) -> int | float:
         """An integer or a float, told apart by how it is written."""
-        found = self.need(NUMBER_FORM, "a number")
-        convert: Callable[[str], float] = parse_int if INTEGER_FORM.match(found.group()) else python_float
-        return self._convert(convert, found)
+        match = self.need(NUMBER_FORM, "a number")
+        convert: Callable[[str], float] = parse_int if INTEGER_FORM.match(match.group()) else python_float
+        return self._convert(convert, match)
 
-    def _convert(self, convert: Callable[[str], T], found: re.Match[str]) -> T:
+    def _convert(self, convert: Callable[[str], T], match: re.Match[str]) -> T:
         try:
-            return convert(found.group())
+            return convert(match.group())
         except BadLiteral as error:
-            self.fail(str(error), offset=found.start())
+            self.fail(str(error), offset=match.start())
 
     # --- sizes and types ---
 
@@ -129,18 +129,18 @@ class PtirReader(Cursor):
 
     def declarations(self) -> dict[str, Dim]:
         """`<B in 1..64, H in 0..8>`, or nothing."""
-        found: dict[str, Dim] = {}
+        dims: dict[str, Dim] = {}
         if not self.take("<"):
-            return found
+            return dims
         while True:
             start = self.here()
             name, lo, hi = self.need(_DECLARATION, "a declaration such as B in 1..64").groups()
-            if name in found:
+            if name in dims:
                 self.fail(f"dimension {name} is declared twice", offset=start)
             if max(int(lo), int(hi)) >= 1 << 63:
                 self.fail(f"dimension {name} has a bound that 64 bits do not hold", offset=start)
             try:
-                found[name] = Dim.named(name, parse_int(lo), parse_int(hi))
+                dims[name] = Dim.named(name, parse_int(lo), parse_int(hi))
             except ShapeError as error:
                 self.fail(error.message, offset=start, remedy=error.remedy)
             except BadLiteral as error:
@@ -148,21 +148,21 @@ class PtirReader(Cursor):
             if not self.take(","):
                 break
         self.expect(">")
-        return found
+        return dims
 
     def dtype(self) -> DType:
         return self.dtype_of()
 
     def tensor_type(self) -> TensorType:
         self.skip()
-        found = _TENSOR.match(self.text, self.position)
-        if found is None:
+        match = _TENSOR.match(self.text, self.position)
+        if match is None:
             self._explain_bad_type()
-        text = found.group()
+        text = match.group()
         type = self.types.get(text)
         if type is None:
-            type = self.types[text] = self._tensor_type(found)
-        self.position = found.end()
+            type = self.types[text] = self._tensor_type(match)
+        self.position = match.end()
         return type
 
     def _explain_bad_type(self) -> NoReturn:
@@ -171,10 +171,10 @@ class PtirReader(Cursor):
             self.fail("this type is not closed", "'>'")
         self.unexpected("a type such as tensor<f32, 4x8>")
 
-    def _tensor_type(self, found: re.Match[str]) -> TensorType:
+    def _tensor_type(self, match: re.Match[str]) -> TensorType:
         """Inside the brackets: dtype, sizes with x between, quantisation; the last two may be missing."""
-        close = found.end() - 1
-        self.position = self.text.index("<", found.start()) + 1
+        close = match.end() - 1
+        self.position = self.text.index("<", match.start()) + 1
         start = self.position
         other_order = _SIZES_FIRST.match(self.text, start, close)
         if other_order is not None:
@@ -226,9 +226,9 @@ class PtirReader(Cursor):
 
     def static_dims(self) -> tuple[int, ...]:
         """`4x8,`: sizes that are numbers, with the comma behind them; nothing for a scalar."""
-        found = self.match(_STATIC_DIMS)
+        match = self.match(_STATIC_DIMS)
         try:
-            return tuple(map(parse_int, found.group(1).split("x"))) if found is not None else ()
+            return tuple(map(parse_int, match.group(1).split("x"))) if match is not None else ()
         except BadLiteral as error:
             self.fail(str(error))
 

@@ -8,16 +8,16 @@ from planish.ptir.function import Inst, Region, Value
 def captured(region: Region) -> list[Value]:
     """What a region uses from outside, each once."""
     own: set[Value] = set()
-    found: dict[Value, None] = {}
+    used: dict[Value, None] = {}
     pending = [region]
     while pending:
         part = pending.pop()
         own.update(part.args)
         for inst in [*part, part.end]:
-            found.update(dict.fromkeys(inst.operands))
+            used.update(dict.fromkeys(inst.operands))
             own.update(inst.results)
             pending += inst.regions
-    return [value for value in found if value not in own]
+    return [value for value in used if value not in own]
 
 
 def needed(inst: Inst) -> list[Value]:

@@ -138,10 +138,10 @@ def fill(text: str, **arguments: Argument) -> str:
         raise GraphError(f"the snippet needs {', '.join(missing)}")
     parts: list[str] = []
     end = 0
-    for found in _PLACEHOLDER.finditer(text):
-        parts.append(text[end : found.start()])
-        parts.append(_written(found.group(1), arguments[found.group(1)], _inside_type(text, found.start())))
-        end = found.end()
+    for match in _PLACEHOLDER.finditer(text):
+        parts.append(text[end : match.start()])
+        parts.append(_written(match.group(1), arguments[match.group(1)], _inside_type(text, match.start())))
+        end = match.end()
     return "".join(parts) + text[end:]
 
 

@@ -55,15 +55,15 @@ _BINDS_SIZES: Final = (ops.BindDimAttrs, ops.CallAttrs, ops.CustomCallAttrs)
 
 def verify(item: Program | Function) -> None:
     """Raise a `VerifyError` that lists every broken invariant; a function alone may call what is not there."""
-    found = problems(item)
-    if not found:
+    broken = problems(item)
+    if not broken:
         return
     what = f"function @{item.name}" if isinstance(item, Function) else "the program"
-    count = "one rule" if len(found) == 1 else f"rules in {len(found)} places"
+    count = "one rule" if len(broken) == 1 else f"rules in {len(broken)} places"
     error = VerifyError(
-        f"{what} breaks {count}", [str(problem) for problem in found], location=found[0].location
+        f"{what} breaks {count}", [str(problem) for problem in broken], location=broken[0].location
     )
-    for window in windows(found):
+    for window in windows(broken):
         error.add_note(window)
     raise error
 
@@ -72,21 +72,23 @@ def problems(item: Program | Function) -> list[BrokenInvariant]:
     """Every broken invariant."""
     if isinstance(item, Function):
         return _FunctionVerifier(item).run()
-    found: list[BrokenInvariant] = []
+    broken: list[BrokenInvariant] = []
     for name, function in item.functions.items():
         if function.name != name:
-            found.append(BrokenInvariant("functions", f"the function listed as {name!r} is @{function.name}"))
+            broken.append(
+                BrokenInvariant("functions", f"the function listed as {name!r} is @{function.name}")
+            )
     if item.functions and item.entry_name not in item.functions:
-        found.append(
+        broken.append(
             BrokenInvariant("functions", f"the entry {item.entry_name!r} is not among the functions")
         )
     for function in item.functions.values():
         its = _FunctionVerifier(function).run()
-        found += its
+        broken += its
         if not is_tangled(its):
-            found += _call_problems(function, item)
-            found += _layout_problems(function)
-    return found
+            broken += _call_problems(function, item)
+            broken += _layout_problems(function)
+    return broken
 
 
 def _layout_problems(function: Function) -> Iterator[BrokenInvariant]:

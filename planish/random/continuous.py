@@ -128,10 +128,10 @@ def vonmises(
     sign_key, rest_key = split(fold_in(key, -1))
     u = _unit("vonmises", sign_key, k.shape, kind)
     angle = fn.acos(fn.clip(w, -1.0, 1.0))
-    found = fn.where(u < 0.5, -angle, angle)
-    found = fn.where(flat, (2.0 * u - 1.0) * math.pi, found)
+    offset = fn.where(u < 0.5, -angle, angle)
+    offset = fn.where(flat, (2.0 * u - 1.0) * math.pi, offset)
     deviation = normal(rest_key, k.shape, kind) / fn.sqrt(fn.where(tight, focus, 1.0))
-    turned = fn.where(tight, deviation, found) + centre
+    turned = fn.where(tight, deviation, offset) + centre
     whole = turned - 2.0 * math.pi * fn.round(turned / (2.0 * math.pi))
     return fn.where(focus >= 0.0, whole, math.nan).astype(wanted)
 

@@ -63,12 +63,10 @@ def key(seed: int | Tensor) -> Tensor:
 def _checked(op: str, key: Tensor) -> Tensor:
     given: object = key
     if not isinstance(given, Tensor) or given.dtype is not dtypes.uint32 or given.shape != (2,):
-        found = (
-            f"{given.dtype.name}{list(given.shape)}" if isinstance(given, Tensor) else type(given).__name__
-        )
+        kind = f"{given.dtype.name}{list(given.shape)}" if isinstance(given, Tensor) else type(given).__name__
         raise DTypeError.of(
             op,
-            f"a key is two uint32, not {found}",
+            f"a key is two uint32, not {kind}",
             "make one with planish.random.key(seed); use vmap for many",
         )
     return key
@@ -229,8 +227,8 @@ def truncated_normal(
         raise ShapeError.of("truncated_normal", f"there is nothing from {lower} to {upper}", "swap them?")
     start, stop = math.erf(lower / math.sqrt(2)), math.erf(upper / math.sqrt(2))
     unit = _unit("truncated_normal", key, shape, dtype)
-    found = fn.erfinv(unit * (stop - start) + start) * math.sqrt(2.0)
-    return fn.clip(found, lower, upper).astype(dtype)
+    numbers = fn.erfinv(unit * (stop - start) + start) * math.sqrt(2.0)
+    return fn.clip(numbers, lower, upper).astype(dtype)
 
 
 def exponential(key: Tensor, shape: Shape = (), dtype: DType = dtypes.float32) -> Tensor:

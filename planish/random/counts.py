@@ -62,8 +62,8 @@ def _rejected(
         taken = at_once | (~((edge < 0.013) & (v > edge)) & fits(k, fn.log(v / (a / (edge * edge) + b))))
         return number + 1, waiting & ~taken, fn.where(waiting & taken, k, kept)
 
-    found: Tensor = while_loop(some_wait, round, (fn.asarray(0), waits, fn.zeros_like(centre)))[2]
-    return found
+    counts: Tensor = while_loop(some_wait, round, (fn.asarray(0), waits, fn.zeros_like(centre)))[2]
+    return counts
 
 
 def _integers(op: str, dtype: DType) -> DType:
@@ -129,8 +129,8 @@ def _binomial(key: Tensor, n: Tensor, p: Tensor) -> Tensor:
         return (k >= 0.0) & (k <= size) & (v + height <= level)
 
     drawn = _rejected(two, size * q + 0.5, a, b, 0.92 - 4.2 / b, fits, many)
-    found = fn.where(many, drawn, fn.where(few, walked, 0.0))
-    return fn.where(mirrored, n - found, found)
+    counts = fn.where(many, drawn, fn.where(few, walked, 0.0))
+    return fn.where(mirrored, n - counts, counts)
 
 
 def negative_binomial(
@@ -171,8 +171,8 @@ def multinomial(
 
     def drawn(left: Tensor, given: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         own, part = given
-        found = _binomial(own, left, part)
-        return left - found, found
+        taken = _binomial(own, left, part)
+        return left - taken, taken
 
     _, counts = scan(drawn, left, (keys, parts))
     return fn.moveaxis(counts, 0, -1).astype(_integers("multinomial", dtype))

@@ -86,13 +86,13 @@ def _slope(logs: Tensor, shape: Tensor) -> Tensor:
 
     one, none = fn.ones_like(a), fn.zeros_like(a)
     _, _, _, total, slope = while_loop(goes_on, add, (fn.asarray(0), one, none, one, none))
-    found = -(total * (logs - fn.digamma(a + 1.0)) + slope) / a
+    by_series = -(total * (logs - fn.digamma(a + 1.0)) + slope) / a
     # x = a·w³ with w = 1 - 1/(9a) + z/(3·sqrt(a)), for the z that belongs to this x
     wide = fn.where(large, shape, 1.0)
     w = fn.exp((fn.where(large, logs, 0.0) - fn.log(wide)) / 3.0)
     z = (w - 1.0 + 1.0 / (9.0 * wide)) * 3.0 * fn.sqrt(wide)
     by_normal = 1.0 / wide + 3.0 / w * (1.0 / (9.0 * wide * wide) - z / (6.0 * wide * fn.sqrt(wide)))
-    return fn.where(large, by_normal, fn.where(shape > 0.0, found, math.nan))
+    return fn.where(large, by_normal, fn.where(shape > 0.0, by_series, math.nan))
 
 
 def loggamma(key: Tensor, a: Numbers, shape: Shape | None = None, dtype: DType | None = None) -> Tensor:

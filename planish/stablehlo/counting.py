@@ -58,10 +58,10 @@ def _invariant_number(at: Site, value: HloValue) -> Any:
 
 def recognise(at: Site, init: Sequence[Any]) -> tuple[Any, ...] | None:
     """The results of a loop that counts; None if it is none."""
-    found = _times(at, init)
-    if found is None or not all(isinstance(x, V) for x in init):
+    turns = _times(at, init)
+    if turns is None or not all(isinstance(x, V) for x in init):
         return None
-    place, start, times = found
+    place, start, times = turns
     turn = _Turn(at, init, place)
     if turn.has_checks:
         return None
@@ -109,8 +109,8 @@ class _Turn:
         args[place] = self.number
         for n, x in carried.items():
             args[n] = x
-        made = inner.block(body, args)
-        self.function = graph.build(*(made[n] for n in self.moving))
+        results = inner.block(body, args)
+        self.function = graph.build(*(results[n] for n in self.moving))
         self.has_checks = bool(inner.checks)
         self.reads: dict[Inst, tuple[int, bool]] = {}
         """Instructions that take the slice of this turn: of which outer value, and whether from its end."""
@@ -128,14 +128,14 @@ class _Turn:
                 if way is not None and source[0] == times and inst.result.type.dims == (1, *source[1:]):
                     self.reads[inst] = params.index(inst.operands[0]) - first_outside, way
         for n, (param, result) in enumerate(zip(params[1:], self.function.results, strict=False)):
-            made = result.def_inst
-            if made is None or made.op is not ops.dynamic_update_slice or made.operands[0] is not param:
+            update = result.def_inst
+            if update is None or update.op is not ops.dynamic_update_slice or update.operands[0] is not param:
                 continue
-            whole, part = param.type.dims, made.operands[1].type.dims
-            way = self._at_turn(made.operands[2:], times)
+            whole, part = param.type.dims, update.operands[1].type.dims
+            way = self._at_turn(update.operands[2:], times)
             alone = param.has_one_use and result.has_one_use
             if way is not None and alone and whole[0] == times and part == (1, *whole[1:]):
-                self.writes[n] = made, way
+                self.writes[n] = update, way
 
     def _at_turn(self, starts: Sequence[SSAValue], times: int) -> bool | None:
         """Whether a slice is counted from the end; None if it is another than that of the turn."""
@@ -189,11 +189,11 @@ class _Turn:
             parts = [values[inst.operands[1]] for inst, _ in self.writes.values()]
             return [*new, *(x.reshape(x.dims[1:]) for x in parts)]
 
-        made = self.graph.scan(body, [self.init[self.moving[n]] for n in kept], sequences, times)
-        found = dict(zip((self.moving[n] for n in kept), made, strict=False))
-        for (n, (_, way)), x in zip(self.writes.items(), made[len(kept) :], strict=True):
-            found[self.moving[n]] = x.reverse([0]) if way else x
-        return found
+        results = self.graph.scan(body, [self.init[self.moving[n]] for n in kept], sequences, times)
+        carries = dict(zip((self.moving[n] for n in kept), results, strict=False))
+        for (n, (_, way)), x in zip(self.writes.items(), results[len(kept) :], strict=True):
+            carries[self.moving[n]] = x.reverse([0]) if way else x
+        return carries
 
 
 def _is_number(value: SSAValue, wanted: int) -> bool:

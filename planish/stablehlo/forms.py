@@ -140,10 +140,10 @@ def _slice(at: _Parser, op: Operation) -> None:
     op.operands.append(at.value())
 
     def bounds() -> list[int]:
-        found = [int(at.take("number"))]
+        numbers = [int(at.take("number"))]
         while at.accept(":"):
-            found.append(int(at.take("number")))
-        return found
+            numbers.append(int(at.take("number")))
+        return numbers
 
     parts = at.many("[", "]", bounds)
     op.attributes["start_indices"] = tuple(p[0] for p in parts)
@@ -255,9 +255,9 @@ def _reduce(at: _Parser, op: Operation) -> list[Type]:
 
 
 def _reducer_argument(at: _Parser) -> HloValue:
-    made = at._argument()
+    argument = at._argument()
     at._skip_location()
-    return made
+    return argument
 
 
 def _one_op(op: Operation, name: str, like: HloTensorType) -> HloBlock:
@@ -327,14 +327,14 @@ _DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
 
 def normal(op: Operation) -> dict[str, Attribute]:
     """Attributes as both spellings have them: integers as tuples, symbols by name, defaults left out."""
-    found = {
+    attributes = {
         name: _normal(op, name, value)
         for name, value in op.attributes.items()
         if name != "operandSegmentSizes" and name not in _ALWAYS
     }
     return {
         name: value
-        for name, value in found.items()
+        for name, value in attributes.items()
         if isinstance(value, Dense) or value not in _DEFAULTS.get(name, ())
     }
 

@@ -99,7 +99,7 @@ class ModuleImporter:
                 )
         outer, self.graph.loc = self.graph.loc, op.location
         try:
-            found = known.call(site, *(self.values[v] for v in op.operands), **attributes)
+            output = known.call(site, *(self.values[v] for v in op.operands), **attributes)
         except CannotImport:
             raise
         except PlanishError as error:
@@ -112,12 +112,12 @@ class ModuleImporter:
             raise
         finally:
             self.graph.loc = outer
-        results = found if isinstance(found, list | tuple) and not _is_tuple(op) else (found,)
+        results = output if isinstance(output, list | tuple) and not _is_tuple(op) else (output,)
         if len(results) != len(op.results):
             site.refuse(f"{len(op.results)} results are wanted, {len(results)} were made")
-        for result, made in zip(op.results, results, strict=True):
-            self._check(site, result, made)
-            self.values[result] = made
+        for result, graph_value in zip(op.results, results, strict=True):
+            self._check(site, result, graph_value)
+            self.values[result] = graph_value
 
     def _quantized(self, op: Operation) -> None:
         """Of the numbers that are meant, and back to integers."""
@@ -130,18 +130,19 @@ class ModuleImporter:
         self.operation(inner)
         for value, own in zip(op.results, inner.results, strict=True):
             element = element_of(value)
-            made = self.values[own]
-            self.values[value] = made if element is None else quantized(made, element)
+            graph_value = self.values[own]
+            self.values[value] = graph_value if element is None else quantized(graph_value, element)
 
-    def _check(self, site: Site, value: HloValue, made: Any) -> None:
+    def _check(self, site: Site, value: HloValue, graph_value: Any) -> None:
         """What was made has the type that the module says, as far as it says one."""
-        if not isinstance(value.type, HloTensorType) or not isinstance(made, V) or self.lifted:
+        if not isinstance(value.type, HloTensorType) or not isinstance(graph_value, V) or self.lifted:
             return
         wanted = value.type.dims
-        if len(wanted) != made.rank or any(
-            w is not None and isinstance(d, int) and w != d for w, d in zip(wanted, made.dims, strict=True)
+        if len(wanted) != graph_value.rank or any(
+            w is not None and isinstance(d, int) and w != d
+            for w, d in zip(wanted, graph_value.dims, strict=True)
         ):
-            site.refuse(f"{value.type} is wanted, {made.type} was made")
+            site.refuse(f"{value.type} is wanted, {graph_value.type} was made")
 
     lifted = False
     """Whether regions of scalars are applied to tensors."""
@@ -156,10 +157,10 @@ class ModuleImporter:
         if self.is_elementwise(block):
             before, self.lifted = self.lifted, True
             try:
-                found = self.block(block, args)
+                values = self.block(block, args)
             finally:
                 self.lifted = before
-            return tuple(x if x.dims == dims else x.broadcast_to(dims) for x in found)
+            return tuple(x if x.dims == dims else x.broadcast_to(dims) for x in values)
         return self._mapped(site, block, args)
 
     def is_elementwise(self, block: HloBlock) -> bool:
@@ -183,9 +184,9 @@ class ModuleImporter:
         own = [graph.input(f"x{n}", TensorType(x.dtype, ())) for n, x in enumerate(args)]
         function = graph.build(*inner.block(block, own))
         size = args[0].type.size
-        made, batched = batch(function, [*[False] * len(outside), *[True] * len(args)], size)
+        vectorized, batched = batch(function, [*[False] * len(outside), *[True] * len(args)], size)
         flat = [self.values[v] for v in outside] + [x.reshape((size,)) for x in args]
-        results = replay(self.graph, made.body, dict(zip(made.params, flat, strict=True)))
+        results = replay(self.graph, vectorized.body, dict(zip(vectorized.params, flat, strict=True)))
         dims = args[0].dims
         return tuple(
             x.reshape(dims) if flag else x.broadcast_to(dims)
@@ -210,8 +211,8 @@ class ModuleImporter:
         elements = op.attributes["value"].array
         if not elements.size or (elements.ndim and not _alike(elements)):
             return None
-        found: Number = np.asarray(elements).reshape(-1)[0].item()
-        return found
+        element: Number = np.asarray(elements).reshape(-1)[0].item()
+        return element
 
 
 def _alike(elements: Any) -> bool:

@@ -31,22 +31,22 @@ class _Parser(HloReader):
     # --- modules and functions ---
 
     def module(self) -> HloModule:
-        found = HloModule("", {})
+        module = HloModule("", {})
         while self.kind != "end":
             if self.word.startswith("#"):
                 self._alias()
             elif self.word in ("module", "builtin.module"):
                 self.next()
-                self._module(found)
+                self._module(module)
             elif self.word == '"builtin.module"':
-                self._generic_module(found)
+                self._generic_module(module)
             else:
-                self._function(found)
+                self._function(module)
         for op, place in self.unplaced:
             op.location = self._place(place) or op.location
-        if not found.functions:
+        if not module.functions:
             self.fail("there is no function in the module")
-        return found
+        return module
 
     def _alias(self) -> None:
         name = self.next()
@@ -58,32 +58,32 @@ class _Parser(HloReader):
         else:
             self.aliases[name] = self.attribute()
 
-    def _module(self, found: HloModule) -> None:
+    def _module(self, module: HloModule) -> None:
         if self.kind == "symbol":
-            found.name = self.symbol().name
+            module.name = self.symbol().name
         if self.accept("attributes"):
-            found.attributes = self.dictionary()
+            module.attributes = self.dictionary()
         self.expect("{")
         while not self.accept("}"):
             if self.word.startswith("#"):
                 self._alias()
             else:
-                self._function(found)
+                self._function(module)
         self._skip_location()
 
-    def _generic_module(self, found: HloModule) -> None:
+    def _generic_module(self, module: HloModule) -> None:
         self.next()
         self.expect("(", ")")
         attributes = self._properties()
-        found.name = str(attributes.get("sym_name") or "")
+        module.name = str(attributes.get("sym_name") or "")
         self.expect("(", "{")
         if self.word.startswith("^"):
             self.next()
             self.expect(":")
         while not self.accept("}"):
-            self._function(found)
+            self._function(module)
         self.expect(")")
-        found.attributes = {**attributes, **self._properties()}
+        module.attributes = {**attributes, **self._properties()}
         self.expect(":")
         self.signature()
         self._skip_location()
@@ -91,17 +91,17 @@ class _Parser(HloReader):
     def _function(self, module: HloModule) -> None:
         where = self.location()
         if self.word == '"func.func"':
-            made = self._generic_function(where)
+            function = self._generic_function(where)
         elif self.word.startswith("sdy.") or self.word.startswith('"sdy.'):
             self._skip_note()
             return
         else:
             if not self.accept("func.func"):
                 self.fail(f"{self.word!r} where a function was expected")
-            made = self._pretty_function(where)
+            function = self._pretty_function(where)
         self._skip_location()
-        if made is not None:
-            module.functions[made.name] = made
+        if function is not None:
+            module.functions[function.name] = function
 
     def _skip_note(self) -> None:
         """A mesh of devices: there is one."""
@@ -185,36 +185,36 @@ class _Parser(HloReader):
 
     def define(self, name: str, type: Type) -> HloValue:
         """A value that can be used from here on."""
-        made = HloValue(name, type)
-        self.scopes[-1][name] = [made]
-        return made
+        value = HloValue(name, type)
+        self.scopes[-1][name] = [value]
+        return value
 
     def value(self) -> HloValue:
         """A use of a value."""
         where = self.start
         name, _, index = self.take("value").partition("#")
         for scope in reversed(self.scopes):
-            found = scope.get(name)
-            if found is not None and int(index or 0) < len(found):
-                return found[int(index or 0)]
+            values = scope.get(name)
+            if values is not None and int(index or 0) < len(values):
+                return values[int(index or 0)]
         self.start = where
         raise self.mistake(f"nothing is called {name}")
 
     def block(self, args: list[HloValue] | None = None) -> HloBlock:
         """`{ … }`, with arguments that are known already or stand in its head."""
-        made = HloBlock(list(args or ()))
-        self.scopes.append({arg.name: [arg] for arg in made.args})
-        self._block_into(made)
+        block = HloBlock(list(args or ()))
+        self.scopes.append({arg.name: [arg] for arg in block.args})
+        self._block_into(block)
         self.scopes.pop()
-        return made
+        return block
 
-    def _block_into(self, made: HloBlock) -> None:
+    def _block_into(self, block: HloBlock) -> None:
         self.expect("{")
         if self.word.startswith("^"):
             self.next()
 
             def argument() -> None:
-                made.args.append(self._argument())
+                block.args.append(self._argument())
                 self._skip_location()
 
             if self.word == "(":
@@ -225,22 +225,22 @@ class _Parser(HloReader):
                 self.fail(
                     "a region of several blocks", "StableHLO has structured control flow: while, case, if"
                 )
-            made.ops.append(self.operation())
+            block.ops.append(self.operation())
 
     def _regions(self) -> list[HloBlock]:
         return self.many("(", ")", self.block) if self.word == "(" else []
 
     def _properties(self) -> dict[str, Attribute]:
-        found: dict[str, Attribute] = {}
+        properties: dict[str, Attribute] = {}
         while True:
             if self.word == "<" and self.peek() == "{":
                 self.next()
-                found |= self.dictionary()
+                properties |= self.dictionary()
                 self.expect(">")
             elif self.word == "{":
-                found |= self.dictionary()
+                properties |= self.dictionary()
             else:
-                return found
+                return properties
 
     # --- operations ---
 
@@ -294,9 +294,9 @@ class _Parser(HloReader):
 
     def _place(self, text: str, depth: int = 0) -> Location | None:
         """The first line of a source that a location names."""
-        found = _PLACE.search(text)
-        if found is not None:
-            return Location(found[1], int(found[2]))
+        match = _PLACE.search(text)
+        if match is not None:
+            return Location(match[1], int(match[2]))
         for alias in _ALIAS.findall(text):
             if depth < 20 and alias in self.places:
                 place = self._place(self.places[alias], depth + 1)

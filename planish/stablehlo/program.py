@@ -80,8 +80,8 @@ class StableHLOProgram:
         names: list[str] = []
         for n, told in enumerate(self._function.arg_attributes or [{}] * len(self._params)):
             own = self._function.block.args[n].name.removeprefix("%")
-            found = re.sub(r"\W+", "_", str(told.get("jax.arg_info") or told.get("name") or own)).strip("_")
-            names.append(found if found.isidentifier() and found not in names else f"arg{n}")
+            name = re.sub(r"\W+", "_", str(told.get("jax.arg_info") or told.get("name") or own)).strip("_")
+            names.append(name if name.isidentifier() and name not in names else f"arg{n}")
         return tuple(names)
 
     @property
@@ -116,11 +116,11 @@ class StableHLOProgram:
 
     def _bounded_types(self) -> tuple[TensorType, ...] | None:
         """Types with a named size for each open one; None if some have no bound."""
-        found: list[TensorType] = []
+        types: list[TensorType] = []
         for name, type in zip(self.argument_names, self._params, strict=True):
             dims: list[DimLike] = []
             for axis, size in enumerate(type.dims):
-                told = self._bounds.get(f"{name}.{axis}") or self._named(len(found), axis)
+                told = self._bounds.get(f"{name}.{axis}") or self._named(len(types), axis)
                 bound = type.bounds[axis] if axis < len(type.bounds) else None
                 if size is not None:
                     dims.append(size)
@@ -132,8 +132,8 @@ class StableHLOProgram:
                     dims.append(Dim.named(f"{_letters(name)}_{axis}", 0, bound))
                 else:
                     return None
-            found.append(TensorType(_dtype(type), tuple(dims)))
-        return tuple(found)
+            types.append(TensorType(_dtype(type), tuple(dims)))
+        return tuple(types)
 
     def _named(self, number: int, axis: int) -> DimLike | None:
         """An open size as the source writes it, if all its names have bounds."""
@@ -153,8 +153,8 @@ class StableHLOProgram:
 
     def _imported(self, types: tuple[TensorType, ...]) -> ptir.Function:
         if types not in self._functions:
-            made, importer = import_function(self.module, self.entry, types, self.argument_names)
-            self._functions[types] = made
+            function, importer = import_function(self.module, self.entry, types, self.argument_names)
+            self._functions[types] = function
             self._checks[types] = [op for op, _ in importer.checks]
         return self._functions[types]
 
@@ -162,8 +162,8 @@ class StableHLOProgram:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The results: one alone, several as a tuple."""
-        found = self.run(*self._bound(args, named))
-        return found[0] if len(found) == 1 else tuple(found)
+        results = self.run(*self._bound(args, named))
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         names = self.argument_names

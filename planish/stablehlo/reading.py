@@ -79,23 +79,23 @@ class HloReader:
             if at >= len(text):
                 self.kind, self.word, self.start, self.at = "end", "", at, at
                 return before
-            found = _TOKEN.match(text, at)
-            if found is None:
+            match = _TOKEN.match(text, at)
+            if match is None:
                 self.start = at
                 self.fail(f"{text[at]!r} is nothing that MLIR's text has")
-            start, at = at, found.end()
-            if found.lastgroup != "skip":
+            start, at = at, match.end()
+            if match.lastgroup != "skip":
                 break
-        self.kind, self.word, self.start, self.at = str(found.lastgroup), found.group(), start, at
+        self.kind, self.word, self.start, self.at = str(match.lastgroup), match.group(), start, at
         return before
 
     def peek(self) -> str:
         """The token after this one."""
         state = self.kind, self.word, self.start, self.at
         self.next()
-        found = self.word
+        word = self.word
         self.kind, self.word, self.start, self.at = state
-        return found
+        return word
 
     def back_to(self, place: int) -> None:
         """Read on from another place."""
@@ -141,12 +141,12 @@ class HloReader:
     def many(self, opening: str, closing: str, one: Any) -> list[Any]:
         """Things between brackets, separated by commas."""
         self.expect(opening)
-        found: list[Any] = []
+        entries: list[Any] = []
         while not self.accept(closing):
-            if found:
+            if entries:
                 self.expect(",")
-            found.append(one())
-        return found
+            entries.append(one())
+        return entries
 
     def integers(self) -> tuple[int, ...]:
         """`[1, 2]`, or nested: all of them."""
@@ -227,10 +227,10 @@ class HloReader:
                 self.expect("=")
                 bounds = tuple(self.many("[", "]", self._bound))
             else:
-                found = [self._bound()]
+                limits = [self._bound()]
                 while self.accept(","):
-                    found.append(self._bound())
-                bounds = tuple(found)
+                    limits.append(self._bound())
+                bounds = tuple(limits)
             self.expect(">")
         self.expect(">")
         return HloTensorType(dims, element, bounds)
@@ -243,15 +243,15 @@ class HloReader:
             self.back_to(place)
             self.next()
             return self._quantized()
-        found = _ELEMENT.match(self.text, place)
-        name = "" if found is None else found.group(1).replace(" ", "")
-        if found is None or name not in ELEMENTS:
+        match = _ELEMENT.match(self.text, place)
+        name = "" if match is None else match.group(1).replace(" ", "")
+        if match is None or name not in ELEMENTS:
             self.start = place
             self.fail(
                 f"there are no tensors of {name or self.text[place : place + 20]!r}",
                 "planish has " + ", ".join(ELEMENTS),
             )
-        self.back_to(found.end())
+        self.back_to(match.end())
         return ELEMENTS[name]
 
     def _quantized(self) -> QuantizedElement:
@@ -349,15 +349,15 @@ class HloReader:
         self.expect("<")
         self.take("name")
         self.accept(":")
-        found: list[Any] = []
+        values: list[Any] = []
         while not self.accept(">"):
-            if found:
+            if values:
                 self.expect(",")
             word = self.next()
-            found.append(
+            values.append(
                 word == "true" if word in ("true", "false") else float(word) if "." in word else int(word, 0)
             )
-        return tuple(found)
+        return tuple(values)
 
     def _dialect(self) -> Attribute:
         """`#stablehlo<word LT>`, `#stablehlo.gather<field = …>`, or an alias."""
@@ -369,9 +369,9 @@ class HloReader:
         dialect, _, kind = name[1:].partition(".")
         if kind == "conv":
             self.expect("<")
-            found = self.convolution_axes()
+            axes = self.convolution_axes()
             self.expect(">")
-            return found
+            return axes
         if dialect not in ("stablehlo", "chlo", "mhlo", "vhlo"):
             return name + self.balanced()
         self.expect("<")
@@ -382,9 +382,9 @@ class HloReader:
     def fields(self, kind: str) -> Attribute:
         """What is between `<` and `>` of an attribute of a dialect: a word, or fields with names."""
         if self.accept("<"):
-            found = self.fields(kind)
+            inner = self.fields(kind)
             self.expect(">")
-            return found
+            return inner
         if self.kind == "name" and self.peek() == ">":
             word = self.next()
             self.expect(">")
@@ -441,10 +441,10 @@ class HloReader:
         if not isinstance(type, HloTensorType):
             self.start = place
             self.fail("the elements are not those of a tensor")
-        found = elements(literal, type)
-        if found.ndim and found.shape != tuple(0 if d is None else d for d in type.dims):
-            self.fail(f"{len(found)} elements for {type}")
-        return Dense(type, found)
+        array = elements(literal, type)
+        if array.ndim and array.shape != tuple(0 if d is None else d for d in type.dims):
+            self.fail(f"{len(array)} elements for {type}")
+        return Dense(type, array)
 
     def _end_of_dense(self, begin: int) -> int:
         if self.text[begin] == '"':

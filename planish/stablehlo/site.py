@@ -70,27 +70,27 @@ class Site:
         return self.dims_of(0)
 
     def dims_of(self, number: int) -> tuple[int, ...]:
-        found = [d for d in self.tensor(number).dims if d is not None]
-        if len(found) != len(self.tensor(number).dims):
+        dims = [d for d in self.tensor(number).dims if d is not None]
+        if len(dims) != len(self.tensor(number).dims):
             self.refuse("the sizes of its result must be known")
-        return tuple(found)
+        return tuple(dims)
 
     def sizes(self, place: int) -> list[DimLike]:
         """The integers of an operand that says sizes, which must follow from constants and from sizes."""
-        found = self.importer.sizes.integers(self.op.operands[place], self.importer.frame)
-        if found is None:
+        integers = self.importer.sizes.integers(self.op.operands[place], self.importer.frame)
+        if integers is None:
             self.refuse(
                 f"operand {place} decides sizes, and is computed from data",
                 "give it as a constant, or computed from sizes",
             )
-        return found
+        return integers
 
     def whole(self, x: V) -> list[int]:
         """The sizes of a value, which must be numbers."""
-        found = [d for d in x.dims if isinstance(d, int)]
-        if len(found) != x.rank:
+        sizes = [d for d in x.dims if isinstance(d, int)]
+        if len(sizes) != x.rank:
             self.refuse(f"the sizes of {x.type} must be known", "load it with these sizes as numbers")
-        return found
+        return sizes
 
     # --- values ---
 

@@ -54,8 +54,8 @@ class KnownSizes:
 
     def integers(self, value: HloValue, frame: Frame) -> list[DimLike] | None:
         """The integers of a value, if they are known."""
-        found = self._find(value, frame, {})
-        return None if found is None else list(found.reshape(-1))
+        known = self._find(value, frame, {})
+        return None if known is None else list(known.reshape(-1))
 
     def _find(self, value: HloValue, frame: Frame, seen: dict[tuple[HloValue, int], Known]) -> Known | None:
         value, frame = frame.resolve(value)
@@ -85,10 +85,10 @@ class KnownSizes:
         if any(x is None for x in operands):
             return None
         try:
-            found = rule(op, value, *operands)
+            known = rule(op, value, *operands)
         except (ValueError, TypeError, ZeroDivisionError):
             return None
-        return None if found is None or np.size(found) > _MOST else np.asarray(found, object)
+        return None if known is None or np.size(known) > _MOST else np.asarray(known, object)
 
     def _size(self, op: Operation, frame: Frame) -> DimLike | None:
         source, _ = frame.resolve(op.operands[0])
@@ -96,9 +96,9 @@ class KnownSizes:
         known = self.given.get(source)
         if known is not None:
             return known.dims[axis]
-        made = self.importer.values.get(op.operands[0])
-        if isinstance(made, GraphValue):
-            return made.dims[axis]
+        graph_value = self.importer.values.get(op.operands[0])
+        if isinstance(graph_value, GraphValue):
+            return graph_value.dims[axis]
         return source.type.dims[axis] if isinstance(source.type, HloTensorType) else None
 
 

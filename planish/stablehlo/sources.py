@@ -49,9 +49,9 @@ def mlir_of(source: object) -> Any:
     if hasattr(source, "mlir_module_serialized"):  # jax.export.Exported
         return deserialized(source.mlir_module_serialized)
     if hasattr(source, "compiler_ir"):  # jax.stages.Lowered
-        found = source.compiler_ir("stablehlo")
-        if found is not None:
-            return found
+        module = source.compiler_ir("stablehlo")
+        if module is not None:
+            return module
     if hasattr(source, "operation") and hasattr(source, "body"):
         return source
     raise PlanishError(

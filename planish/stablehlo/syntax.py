@@ -171,16 +171,16 @@ class HloModule:
 def captured(block: HloBlock) -> list[HloValue]:
     """What a region uses from outside, each once."""
     own: set[HloValue] = set()
-    found: dict[HloValue, None] = {}
+    used: dict[HloValue, None] = {}
     pending = [block]
     while pending:
         part = pending.pop()
         own.update(part.args)
         for op in part.ops:
-            found.update(dict.fromkeys(op.operands))
+            used.update(dict.fromkeys(op.operands))
             own.update(op.results)
             pending += op.regions
-    return [value for value in found if value not in own]
+    return [value for value in used if value not in own]
 
 
 def difference(one: HloModule, other: HloModule) -> str | None:
@@ -188,9 +188,9 @@ def difference(one: HloModule, other: HloModule) -> str | None:
     if list(one.functions) != list(other.functions):
         return f"functions {list(one.functions)} and {list(other.functions)}"
     for mine, theirs in zip(one.functions.values(), other.functions.values(), strict=True):
-        found = _difference(mine.block, theirs.block, {})
-        if found is not None or mine.result_types != theirs.result_types:
-            return f"in {mine.name}: {found or 'result types'}"
+        where = _difference(mine.block, theirs.block, {})
+        if where is not None or mine.result_types != theirs.result_types:
+            return f"in {mine.name}: {where or 'result types'}"
     return None
 
 
@@ -209,8 +209,8 @@ def _difference(one: HloBlock, other: HloBlock, known: dict[HloValue, HloValue])
         if facts[0] != facts[1]:
             return f"{facts[0]} and {facts[1]}"
         for inner, outer in zip(mine.regions, theirs.regions, strict=True):
-            found = _difference(inner, outer, known)
-            if found is not None:
-                return found
+            where = _difference(inner, outer, known)
+            if where is not None:
+                return where
         known |= dict(zip(mine.results, theirs.results, strict=True))
     return None

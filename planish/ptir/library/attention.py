@@ -188,8 +188,8 @@ def _shares(scores: GraphValue, may_be_blind: bool) -> GraphValue:
     return grown.div(total.broadcast_like(scores))
 
 
-def _seen(found: GraphValue, nothing: float, instead: float, may_be_nothing: bool) -> GraphValue:
+def _seen(per_row: GraphValue, nothing: float, instead: float, may_be_nothing: bool) -> GraphValue:
     """What was found of each row; something else where there was nothing."""
     if not may_be_nothing:
-        return found
-    return found.eq(nothing).select(found.graph.full(found.dims, instead, found.dtype), found)
+        return per_row
+    return per_row.eq(nothing).select(per_row.graph.full(per_row.dims, instead, per_row.dtype), per_row)

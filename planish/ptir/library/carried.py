@@ -49,10 +49,10 @@ def _scattered(operands: Sequence[GraphValue], attrs: Attrs, processors: bool) -
 
         return _as_carried(x, of, of.kind, processors, over, count)
     front = _parts_first(x, of.axis, count)
-    found = _scattered([front], ops.ReduceScatterAttrs(of.mesh, of.over, 0, of.kind), processors)
-    if found is None:
-        found = front.reduce_scatter(of.mesh, of.over, 0, of.kind)
-    return found.reshape(front.dims[1:])
+    part = _scattered([front], ops.ReduceScatterAttrs(of.mesh, of.over, 0, of.kind), processors)
+    if part is None:
+        part = front.reduce_scatter(of.mesh, of.over, 0, of.kind)
+    return part.reshape(front.dims[1:])
 
 
 def _as_carried(

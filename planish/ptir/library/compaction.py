@@ -22,10 +22,10 @@ def compact(mask: GraphValue, size: DimLike) -> tuple[GraphValue, GraphValue]:
     place = mask.cast(kind).cumsum(0).sub(1)
     # A place outside the buffer is dropped: -1 for what is not kept, and those that do not fit.
     target = mask.select(place, -1)
-    found = graph.full((size,), 0, kind).scatter(
+    positions = graph.full((size,), 0, kind).scatter(
         graph.iota(mask.dims, 0, kind), [target], 0, unique_indices=True
     )
-    return found, _count(mask, found)
+    return positions, _count(mask, positions)
 
 
 def _count(mask: GraphValue, buffer: GraphValue) -> GraphValue:
@@ -54,10 +54,10 @@ def is_nonzero(x: GraphValue) -> GraphValue:
 def nonzero(x: GraphValue, size: DimLike | None = None) -> tuple[GraphValue, GraphValue]:
     """The op `nonzero`: positions of the nonzero elements, one row per axis, and their count."""
     flat = is_nonzero(x).reshape((x.type.size,))
-    found, count = compact(flat, x.type.size if size is None else size)
+    positions, count = compact(flat, x.type.size if size is None else size)
     if x.rank == 0:
-        return x.graph.full((0, *found.dims), 0, dtypes.int64), count
-    rows = [index.expand_dims(0) for index in unravel(found, x)]
+        return x.graph.full((0, *positions.dims), 0, dtypes.int64), count
+    rows = [index.expand_dims(0) for index in unravel(positions, x)]
     return x.graph.concat(rows, 0), count
 
 
@@ -110,8 +110,8 @@ def _keys(lines: GraphValue) -> tuple[Columns, GraphValue | None]:
     has_nan: GraphValue | None = None
     if parts[0].dtype.is_float:
         for part in parts:
-            found = part.is_nan() if part.rank == 1 else part.is_nan().reduce_or([1])
-            has_nan = found if has_nan is None else has_nan.or_(found)
+            nans = part.is_nan() if part.rank == 1 else part.is_nan().reduce_or([1])
+            has_nan = nans if has_nan is None else has_nan.or_(nans)
     return [order_key(part) for part in parts], has_nan
 
 

@@ -76,17 +76,17 @@ def pivots_of(permutation: GraphValue, count: int | None = None) -> GraphValue:
     line = permutation.graph.iota(permutation.dims, rank - 1, dtypes.int64)
     wanted = permutation if permutation.dtype is dtypes.int64 else permutation.cast(dtypes.int64)
     current = line
-    found = []
+    pivots = []
     for step in range(steps):
         row = wanted[..., step : step + 1]
         place = current.eq(_spread(row, current)).select(line, 0).reduce_sum([rank - 1], True)
-        found.append(place)
+        pivots.append(place)
         mine = current[..., step : step + 1]
         current = line.eq(_spread(place, line)).select(_spread(mine, line), current)
         current = line.eq(step).select(_spread(row, line), current)
-    if not found:
+    if not pivots:
         return wanted[..., :0].cast(dtypes.int32)
-    return found[0].concat(found[1:], rank - 1).add(1).cast(dtypes.int32)
+    return pivots[0].concat(pivots[1:], rank - 1).add(1).cast(dtypes.int32)
 
 
 def permutation_of(pivots: GraphValue, count: int) -> GraphValue:
@@ -118,14 +118,14 @@ def householder_product(x: GraphValue, tau: GraphValue) -> GraphValue:
     rows, columns = _size(x, -2), _size(x, -1)
     graph = x.graph
     batch = x.dims[:-2]
-    found = eye(x, rows, columns, x.dtype).broadcast_to((*batch, rows, columns))
+    product = eye(x, rows, columns, x.dtype).broadcast_to((*batch, rows, columns))
     line = graph.iota((*batch, rows, 1), x.rank - 2, dtypes.int64)
     for step in reversed(range(_size(tau, -1))):
         column = line.gt(step).select(x[..., step : step + 1], 0)
         column = line.eq(step).select(graph.full(column.dims, 1, x.dtype), column)
         factor = _spread(tau[..., step : step + 1].expand_dims(tau.rank), column)
-        found = found.sub(column.mul(factor).matmul(conjugate_transpose(column).matmul(found)))
-    return found
+        product = product.sub(column.mul(factor).matmul(conjugate_transpose(column).matmul(product)))
+    return product
 
 
 def householder(x: GraphValue) -> tuple[GraphValue, GraphValue]:
@@ -160,10 +160,10 @@ def householder(x: GraphValue) -> tuple[GraphValue, GraphValue]:
         turn = tau.conj() if x.dtype.is_complex else tau
         change = vector.mul(_spread(turn, vector)).matmul(conjugate_transpose(vector).matmul(x))
         stored = line.gt(step)
-        made = across.gt(step).select(x.sub(change), x)
+        reflected = across.gt(step).select(x.sub(change), x)
         diagonal = nothing.select(alpha, beta.cast(x.dtype) if x.dtype.is_complex else beta)
         own_column = stored.select(vector, line.eq(step).select(_spread(diagonal, column), column))
-        x = across.eq(step).select(_spread(own_column, x), made)
+        x = across.eq(step).select(_spread(own_column, x), reflected)
         taus.append(tau.reshape((*x.dims[:-2], 1)))
     if not taus:
         return x, graph.full((*x.dims[:-2], 0), 0, x.dtype)

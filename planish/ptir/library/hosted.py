@@ -60,8 +60,8 @@ def _unique(operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
 
 def _counts(value: GraphValue, axis: int) -> bool:
     """Whether it holds its own positions along the axis."""
-    made = value.value.def_inst
-    return made is not None and isinstance(made.attrs, ops.IotaAttrs) and made.attrs.axis == axis
+    inst = value.value.def_inst
+    return inst is not None and isinstance(inst.attrs, ops.IotaAttrs) and inst.attrs.axis == axis
 
 
 def _sort(operands: Sequence[GraphValue], attrs: Attrs) -> Kept:

@@ -63,42 +63,42 @@ def interpolation(taps: int) -> Interpolation | None:
 
 def _with_zeros(zeros: Sequence[int]) -> tuple[Fraction, ...]:
     """The coefficients of the polynomial with these zeros, the constant first."""
-    found = [Fraction(1)]
+    coefficients = [Fraction(1)]
     for zero in zeros:
-        shifted = [Fraction(0), *found]
-        found = [a - zero * b for a, b in zip(shifted, [*found, Fraction(0)], strict=True)]
-    return tuple(found)
+        shifted = [Fraction(0), *coefficients]
+        coefficients = [a - zero * b for a, b in zip(shifted, [*coefficients, Fraction(0)], strict=True)]
+    return tuple(coefficients)
 
 
 def interpolated(kernel: Array, axis: int) -> Array:
     """A kernel (O, I, …) at all points along an axis, as (points · O, I, …) of one tap there."""
-    found = interpolation(kernel.shape[axis])
-    if found is None:
+    scheme = interpolation(kernel.shape[axis])
+    if scheme is None:
         raise ValueError(f"there is no interpolation of {kernel.shape[axis]} taps")
     taps = np.moveaxis(kernel, axis, 0).reshape(kernel.shape[axis], -1)
-    factors = np.array([[float(factor) for factor in row] for row in found.weights], kernel.dtype)
+    factors = np.array([[float(factor) for factor in row] for row in scheme.weights], kernel.dtype)
     shape = list(kernel.shape)
     shape[axis] = 1
     shape[0] *= len(factors)
-    made: Array = np.matmul(factors, taps).reshape(shape)
-    return made
+    kernels: Array = np.matmul(factors, taps).reshape(shape)
+    return kernels
 
 
 # -- in a graph ----------------------------------------------------------------------------------------------------
 
 
 def convolved(
-    x: GraphValue, kernel: GraphValue, attrs: ConvolutionAttrs, axis: int, found: Interpolation
+    x: GraphValue, kernel: GraphValue, attrs: ConvolutionAttrs, axis: int, scheme: Interpolation
 ) -> GraphValue:
     """A convolution with a kernel that is interpolated: in as many groups as there are points, of what each has of x."""
-    place, taps, rows, points = axis - 2, len(found.weights[0]), found.rows, len(found.image)
+    place, taps, rows, points = axis - 2, len(scheme.weights[0]), scheme.rows, len(scheme.image)
     size = x.dims[axis]
     length = size + attrs.low[place] + attrs.high[place] - taps + 1
     steps = (length + rows - 1) // rows
     last = rows * steps + taps - 1 - size - attrs.low[place]
     padded = x.pad(_only(x.rank, axis, attrs.low[place]), _only(x.rank, axis, last))
     image = [_every(padded, axis, n, rows, steps) for n in range(rows + taps - 1)]
-    looked, *others = (_weighted(image, row) for row in found.image)
+    looked, *others = (_weighted(image, row) for row in scheme.image)
     low, high = _without(attrs.low, place), _without(attrs.high, place)
     grouped = replace(attrs, low=low, high=high, groups=points)
     total = x.graph.emit(ops.convolution, (looked.concat(others, 1), kernel), grouped)
@@ -107,7 +107,7 @@ def convolved(
     starts = [[0, n * each, *[0] * len(space)] for n in range(points)]
     sums = [total.slice(start, [batch, start[1] + each, *space]) for start in starts]
     before, after = (batch, each, *space[:place]), tuple(space[place + 1 :])
-    first, *rest = (_weighted(sums, row).reshape((*before, steps, 1, *after)) for row in found.results)
+    first, *rest = (_weighted(sums, row).reshape((*before, steps, 1, *after)) for row in scheme.results)
     whole = first.concat(rest, axis + 1).reshape((*before, rows * steps, *after))
     return whole.slice([0] * x.rank, [*before, length, *after])
 

@@ -66,10 +66,10 @@ def _windowed(
     space = x.rank - 2
     steps, gaps = _ones(space, strides), _ones(space, dilation)
     ends = _room(x, window, steps, padding or [(0, 0)] * space, gaps, ceil)
-    made = x.reduce_window(
+    pooled = x.reduce_window(
         kind, [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
     )
-    return made, ends
+    return pooled, ends
 
 
 def max_pool(
@@ -117,9 +117,9 @@ def max_pool_places(
 
 def _elements(size: int, out: int, window: int, step: int, pad: int, gap: int) -> NDArray[np.int64]:
     """Per window of an axis the elements that it looks at; those outside are none (-1)."""
-    found = np.arange(out)[:, None] * step - pad + np.arange(window)[None, :] * gap
-    found[(found < 0) | (found >= size)] = -1
-    return found
+    elements = np.arange(out)[:, None] * step - pad + np.arange(window)[None, :] * gap
+    elements[(elements < 0) | (elements >= size)] = -1
+    return elements
 
 
 def _largest_of(
@@ -229,7 +229,7 @@ def max_pool_back(
     own = gradient.graph.full(tuple(dims), 0, dtypes.int64)
     for axis, size in enumerate(sizes):
         own = own.mul(size).add(gradient.graph.iota(tuple(dims), 2 + axis, dtypes.int64))
-    found: GraphValue | None = None
+    total: GraphValue | None = None
     for back in itertools.product(*(range(count + 1) for count in before)):
         starts = [
             pad + step * (count - less)
@@ -237,10 +237,10 @@ def max_pool_back(
         ]
         chosen, share = (_of_windows(x, sizes, strides, starts) for x in (places, given))
         mine = chosen.eq(own).select(widened(share), 0.0)
-        found = mine if found is None else found.add(mine)
-    if found is None:
+        total = mine if total is None else total.add(mine)
+    if total is None:
         raise ShapeError("a window has no elements", op="max_pool_back")
-    return converted(found, gradient.dtype)
+    return converted(total, gradient.dtype)
 
 
 def average_pool(
@@ -303,10 +303,10 @@ def adaptive_max_pool(x: GraphValue, sizes: Sequence[int]) -> tuple[GraphValue, 
     elements = []
     for i, count in enumerate(sizes):
         spans = shares(_known(x, 2 + i), count)
-        found = np.full((count, max((end - start for start, end in spans), default=0)), -1)
-        for row, (start, end) in zip(found, spans, strict=True):
+        table = np.full((count, max((end - start for start, end in spans), default=0)), -1)
+        for row, (start, end) in zip(table, spans, strict=True):
             row[: end - start] = range(start, end)
-        elements.append(found)
+        elements.append(table)
     return _largest_of(x, elements)
 
 

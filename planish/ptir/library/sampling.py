@@ -113,5 +113,5 @@ def grid_sample(
         bring = bordered if padding == "border" else partial(_mirrored, align_corners=align_corners)
         if mode != "cubic":
             places, bring = [bring(at, size) for at, size in zip(places, sizes, strict=True)], None
-    found = sampled(x, places, mode, bring)
-    return found.transpose((0, found.rank - 1, *range(1, found.rank - 1)))
+    samples = sampled(x, places, mode, bring)
+    return samples.transpose((0, samples.rank - 1, *range(1, samples.rank - 1)))

@@ -39,10 +39,10 @@ def _ascending(order: int, sign: int) -> list[float]:
 
 def _hankel(order: float) -> list[float]:
     """aₖ(ν) of the expansions in 1/x."""
-    found = [1.0]
+    coefficients = [1.0]
     for k in range(1, 21):
-        found.append(found[-1] * (4 * order * order - (2 * k - 1) ** 2) / (k * 8))
-    return found
+        coefficients.append(coefficients[-1] * (4 * order * order - (2 * k - 1) ** 2) / (k * 8))
+    return coefficients
 
 
 def _near(x: V) -> V:
@@ -72,8 +72,8 @@ def bessel_j(order: int) -> Function:
         even, odd = _phases(far, order)
         angle = far.sub(math.pi / 4 + order * math.pi / 2)
         high = angle.cos().mul(even).sub(angle.sin().mul(odd)).mul(far.reciprocal().mul(2 / math.pi).sqrt())
-        found = size.lt(_FAR).select(low, high)
-        return x.lt(0).select(found.neg(), found) if order % 2 else found
+        value = size.lt(_FAR).select(low, high)
+        return x.lt(0).select(value.neg(), value) if order % 2 else value
 
     return function
 
@@ -99,9 +99,9 @@ def bessel_y(order: int) -> Function:
         even, odd = _phases(far, order)
         angle = far.sub(math.pi / 4 + order * math.pi / 2)
         high = angle.sin().mul(even).add(angle.cos().mul(odd)).mul(far.reciprocal().mul(2 / math.pi).sqrt())
-        found = x.lt(_FAR).select(low, high)
-        found = x.eq(0).select(each(-math.inf, x), found)
-        return x.lt(0).select(each(math.nan, x), found)
+        value = x.lt(_FAR).select(low, high)
+        value = x.eq(0).select(each(-math.inf, x), value)
+        return x.lt(0).select(each(math.nan, x), value)
 
     return function
 
@@ -115,8 +115,8 @@ def bessel_i(order: int, scaled: bool) -> Function:
         tail = _horner(far.reciprocal(), [(-1) ** k * c for k, c in enumerate(a)])
         high = tail.div(far.mul(2 * math.pi).sqrt())
         low, high = (low.mul(near.neg().exp()), high) if scaled else (low, high.mul(far.exp()))
-        found = size.lt(_FAR).select(low, high)
-        return x.lt(0).select(found.neg(), found) if order % 2 else found
+        value = size.lt(_FAR).select(low, high)
+        return x.lt(0).select(value.neg(), value) if order % 2 else value
 
     return function
 
@@ -146,9 +146,9 @@ def bessel_k(order: int, scaled: bool) -> Function:
         far = x.max(1.0)
         high = _decaying(far, order)
         low, high = (low.mul(near.exp()), high) if scaled else (low, high.mul(far.neg().exp()))
-        found = x.lt(1.0).select(low, high)
-        found = x.eq(0).select(each(math.inf, x), found)
-        return x.lt(0).select(each(math.nan, x), found)
+        value = x.lt(1.0).select(low, high)
+        value = x.eq(0).select(each(math.inf, x), value)
+        return x.lt(0).select(each(math.nan, x), value)
 
     return function
 
@@ -180,8 +180,8 @@ def airy(x: V) -> V:
 
 
 def sinc(x: V) -> V:
-    found = x.eq(0).select(each(1.0, x), x.sin().div(x))
-    return x.is_inf().select(each(0.0, x), found)
+    value = x.eq(0).select(each(1.0, x), x.sin().div(x))
+    return x.is_inf().select(each(0.0, x), value)
 
 
 def erfcx(x: V) -> V:
@@ -227,12 +227,12 @@ def hurwitz(s: V, q: V) -> V:
 def zeta(s: V, q: V) -> V:
     """Hurwitz' zeta function of float64, with its poles."""
     whole = q.floor().eq(q)
-    found = q.le(0).select(whole.select(each(math.inf, q), each(math.nan, q)), hurwitz(s, q))
+    value = q.le(0).select(whole.select(each(math.inf, q), each(math.nan, q)), hurwitz(s, q))
     # below 0, where the base of a power is negative, only whole exponents have a value
     odd = q.lt(0).and_(whole.not_()).and_(s.floor().eq(s))
-    found = odd.select(hurwitz(s, q), found)
-    found = s.eq(1.0).select(each(math.inf, s), found)
-    return s.lt(1.0).select(each(math.nan, s), found)
+    value = odd.select(hurwitz(s, q), value)
+    value = s.eq(1.0).select(each(math.inf, s), value)
+    return s.lt(1.0).select(each(math.nan, s), value)
 
 
 def in_float64(function: Function) -> Function:
@@ -240,7 +240,7 @@ def in_float64(function: Function) -> Function:
 
     def call(x: V) -> V:
         value = x if x.dtype is dtypes.float64 else x.cast(dtypes.float64)
-        found = value.is_nan().select(value, function(value))
-        return found if x.dtype is dtypes.float64 else found.cast(x.dtype)
+        result = value.is_nan().select(value, function(value))
+        return result if x.dtype is dtypes.float64 else result.cast(x.dtype)
 
     return call

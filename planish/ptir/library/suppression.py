@@ -45,11 +45,11 @@ def non_max_suppression(
     most = limit.max(0).min(steps)
     lines = scores.dims[:2]
 
-    def more(step: GraphValue, left: GraphValue, taken: GraphValue, found: GraphValue) -> GraphValue:
+    def more(step: GraphValue, left: GraphValue, taken: GraphValue, counts: GraphValue) -> GraphValue:
         return step.lt(most).and_(left.reduce_or())
 
     def body(
-        step: GraphValue, left: GraphValue, taken: GraphValue, found: GraphValue
+        step: GraphValue, left: GraphValue, taken: GraphValue, counts: GraphValue
     ) -> tuple[GraphValue, ...]:
         alive = left.reduce_or([2])
         best = left.select(key, gone).argmax(2, dtype=dtypes.int32)
@@ -59,7 +59,7 @@ def non_max_suppression(
         apart = _overlap(_four(candidates), _four(others)).le(allowed)
         other = position.ne(best.expand_dims(2).broadcast_to(scores.dims))
         taken = taken.dynamic_update_slice(best.expand_dims(2), [0, 0, step])
-        return (step.add(1), left.and_(apart).and_(other), taken, found.add(alive.cast(dtypes.int32)))
+        return (step.add(1), left.and_(apart).and_(other), taken, counts.add(alive.cast(dtypes.int32)))
 
     start = (
         graph.full((), 0, dtypes.int64),
@@ -67,8 +67,8 @@ def non_max_suppression(
         graph.full((*lines, steps), 0, dtypes.int32),
         graph.full(lines, 0, dtypes.int32),
     )
-    _, _, taken, found = graph.while_loop(more, body, *start)
-    filled = graph.iota(taken.dims, 2, dtypes.int32).lt(found.expand_dims(2).broadcast_to(taken.dims))
+    _, _, taken, counts = graph.while_loop(more, body, *start)
+    filled = graph.iota(taken.dims, 2, dtypes.int32).lt(counts.expand_dims(2).broadcast_to(taken.dims))
     places, total = compact(filled.reshape((taken.type.size,)), rows)
     batch, label, _ = unravel(places, taken)
     box = gather(taken.reshape((taken.type.size,)), [places], [0]).cast(dtypes.int64)

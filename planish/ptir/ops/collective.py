@@ -132,11 +132,11 @@ def place_of(mesh: MeshAxes, over: Sequence[str], rank: int) -> int:
 
 def groups_of(mesh: MeshAxes, over: Sequence[str]) -> list[list[int]]:
     """The ranks of each group in the order of their places."""
-    found: dict[tuple[int, ...], list[int]] = {}
+    groups: dict[tuple[int, ...], list[int]] = {}
     for rank, where in enumerate(itertools.product(*[range(size) for _, size in mesh])):
         rest = tuple([i for (name, _), i in zip(mesh, where, strict=True) if name not in over])
-        found.setdefault(rest, []).append(rank)
-    return [sorted(ranks, key=lambda rank: place_of(mesh, over, rank)) for ranks in found.values()]
+        groups.setdefault(rest, []).append(rank)
+    return [sorted(ranks, key=lambda rank: place_of(mesh, over, rank)) for ranks in groups.values()]
 
 
 def check_mesh(op: str, mesh: MeshAxes, over: Sequence[str]) -> int:

@@ -327,14 +327,14 @@ def op(
 
 def annotated_types(function: Callable[..., object], parameter: str) -> tuple[Any, ...]:
     """The classes that a parameter is annotated with; written out, since evaluating annotations takes long."""
-    found = []
+    classes = []
     for part in function.__annotations__[parameter].split(" | "):
         head, *rest = part.partition("[")[0].split(".")
         cls = function.__globals__[head]
         for attribute in rest:
             cls = getattr(cls, attribute)
-        found.append(cls)
-    return tuple(found)
+        classes.append(cls)
+    return tuple(classes)
 
 
 def find(name: str) -> OpDef:

@@ -44,8 +44,8 @@ def integer(name: str) -> Compute:
 
     def compute(*arrays: Array) -> Array:
         dtype = numerics.dtype_of(arrays[0])
-        made = meaning(dtype, *(conversion.load(array, dtype) for array in arrays))
-        return np.asarray(conversion.store(conversion.settle(dtype, made), dtype))
+        values = meaning(dtype, *(conversion.load(array, dtype) for array in arrays))
+        return np.asarray(conversion.store(conversion.settle(dtype, values), dtype))
 
     return compute
 

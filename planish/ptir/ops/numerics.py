@@ -72,8 +72,8 @@ def convert(array: Array, target: DType) -> Array:
     source = dtype_of(array)
     if source is target:
         return array
-    made = conversion.convert(conversion.load(array, source), source, target)
-    return np.asarray(conversion.store(made, target))
+    values = conversion.convert(conversion.load(array, source), source, target)
+    return np.asarray(conversion.store(values, target))
 
 
 def bits_of(array: Array) -> Array:

@@ -148,15 +148,15 @@ def _first(rows: Array, size: int, axis: int = 0) -> Array:
     return result
 
 
-def _count(found: int, size: int) -> Array:
-    return np.array(min(found, size), np.int64)
+def _count(number: int, size: int) -> Array:
+    return np.array(min(number, size), np.int64)
 
 
 def _evaluate_nonzero(arrays: d.Arrays, attrs: NonzeroAttrs, types: d.Types) -> d.Results:
     array = numerics.widen(arrays[0])
-    found = np.stack(np.nonzero(array)) if array.ndim else np.zeros((0, int(array != 0)), np.int64)
+    positions = np.stack(np.nonzero(array)) if array.ndim else np.zeros((0, int(array != 0)), np.int64)
     size = types[0].shape[1]
-    return _first(found.astype(np.int64), size, axis=1), _count(found.shape[1], size)
+    return _first(positions.astype(np.int64), size, axis=1), _count(positions.shape[1], size)
 
 
 @d.op(d.OpKey.NONZERO, evaluate=_evaluate_nonzero, num_results=2, way=d.Way.COMPOSITE)
@@ -203,13 +203,13 @@ def _evaluate_unique(arrays: d.Arrays, attrs: UniqueAttrs, types: d.Types) -> d.
         values = _first(x.reshape(-1)[first], size)
     else:
         values = _first(np.take(x, first, attrs.axis), size, attrs.axis)
-    found = len(first)
+    distinct = len(first)
     return (
         values,
         _first(first, size),
         inverse.reshape(types[2].shape),
         _first(counts, size),
-        _count(found, size),
+        _count(distinct, size),
     )
 
 
@@ -265,8 +265,8 @@ def _evaluate_non_max_suppression(
             if all(_overlap(box, other) <= overlap for other in taken):
                 taken.append(box)
                 rows.append((batch, label, int(index)))
-    found = np.array(rows, np.int64).reshape(-1, 3)
-    return _first(found, types[0].shape[0]), np.array(len(rows), np.int64)
+    table = np.array(rows, np.int64).reshape(-1, 3)
+    return _first(table, types[0].shape[0]), np.array(len(rows), np.int64)
 
 
 @d.op(

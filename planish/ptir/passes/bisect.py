@@ -39,8 +39,8 @@ def bisect_passes(program: Program, passes: Sequence[Pass], good: Good) -> PassC
     PassManager(passes, instruments=[watch]).run(program)
     if watch.step is None:
         return None
-    found = _rewrite(watch.before, watch.step, good) if isinstance(watch.step, CanonicalizePass) else None
-    return PassCulprit(pass_text(watch.step), watch.number, watch.ran, watch.before, watch.after, found)
+    rewrite = _rewrite(watch.before, watch.step, good) if isinstance(watch.step, CanonicalizePass) else None
+    return PassCulprit(pass_text(watch.step), watch.number, watch.ran, watch.before, watch.after, rewrite)
 
 
 class _FirstFailure(Instrument):

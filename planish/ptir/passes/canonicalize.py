@@ -34,9 +34,9 @@ COST_MODELS: Final[dict[str, CostModel]] = {}
 
 def register_pattern(pattern: P) -> P:
     """Make a pattern known to pipelines by its name: `canonicalize{extra-patterns=MyPattern}`. Also as a decorator."""
-    made = pattern() if isinstance(pattern, type) else pattern
-    PatternSet().add(made)  # what a set would complain about is a mistake of its author, here
-    PATTERNS[made.label] = pattern
+    instance = pattern() if isinstance(pattern, type) else pattern
+    PatternSet().add(instance)  # what a set would complain about is a mistake of its author, here
+    PATTERNS[instance.label] = pattern
     return pattern
 
 
@@ -124,8 +124,8 @@ class CanonicalizePass:
     def own_parts(self) -> tuple[object, ...]:
         """The patterns and the cost model that do not ship: what the pass does follows from its text without them."""
         chosen = [*listed(self.patterns or ()), *listed(self.extra_patterns)]
-        found = [part if isinstance(part, type) else type(part) for part in map(_pattern_of, chosen)]
-        own: list[object] = [cls for cls in found if not cls.__module__.startswith("planish.ptir.rules.")]
+        classes = [part if isinstance(part, type) else type(part) for part in map(_pattern_of, chosen)]
+        own: list[object] = [cls for cls in classes if not cls.__module__.startswith("planish.ptir.rules.")]
         return (*own, *(() if self.cost_model is None else (self.cost_model,)))
 
     def config(self, context: PassContext = DEFAULT_CONTEXT) -> GreedyConfig:

@@ -105,8 +105,8 @@ def learn_sizes(formal: Sequence[Value], actual: Sequence[Value], sizes: dict[st
 
 def names_in(function: Function) -> set[str]:
     """Every named size of a function."""
-    found = {symbol.name for value in function.values() for symbol in value.type.symbols()}
-    return found | {symbol.name for inst in function.walk() for symbol in symbols_in(inst.attrs)}
+    names = {symbol.name for value in function.values() for symbol in value.type.symbols()}
+    return names | {symbol.name for inst in function.walk() for symbol in symbols_in(inst.attrs)}
 
 
 def free_name(name: str, taken: Container[str]) -> str:

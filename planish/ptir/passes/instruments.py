@@ -36,10 +36,10 @@ class VerifyEach(Instrument):
             self._verify(f"the output of {pass_text(step)}", program)
 
     def _verify(self, what: str, program: Program) -> None:
-        found = problems(program)
-        if found:
-            error = VerifyError(f"{what} is invalid", [str(problem) for problem in found])
-            for window in windows(found):
+        broken = problems(program)
+        if broken:
+            error = VerifyError(f"{what} is invalid", [str(problem) for problem in broken])
+            for window in windows(broken):
                 error.add_note(window)
             raise error
 

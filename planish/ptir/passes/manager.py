@@ -175,16 +175,16 @@ class PassManager:
             return passes
         several = isinstance(passes, Sequence) and not isinstance(passes, str)
         given: Sequence[object] = passes if several else [passes]  # type: ignore[assignment]
-        found: list[Pass] = []
+        pipeline: list[Pass] = []
         for part in given:
             if isinstance(part, str):
-                found += parse_pipeline(part)
+                pipeline += parse_pipeline(part)
             elif isinstance(part, Pass) and not isinstance(part, type):
-                found.append(part)
+                pipeline.append(part)
             else:
                 hint = f"write {part.__name__}()" if isinstance(part, type) else "give its text, or passes"
                 raise PassError(f"{part!r} is no pass", remedy=hint)
-        return cls(found)
+        return cls(pipeline)
 
     @property
     def ships(self) -> bool:

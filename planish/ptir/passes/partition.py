@@ -32,12 +32,12 @@ class PartitionPass:
         if mesh is None:
             return PassResult(False, {"collectives": 0}, settled=True)
         InlinePass().run(program, context)
-        made = partition(program.entry, mesh)
+        entry = partition(program.entry, mesh)
         program.functions.clear()
-        program.functions[made.name] = made
-        program.entry_name = made.name
-        count = sum(1 for inst in made.walk() if inst.op.key is OpKey.COLLECTIVE)
-        return PassResult(True, {"collectives": count}, (made.name,), settled=True)
+        program.functions[entry.name] = entry
+        program.entry_name = entry.name
+        count = sum(1 for inst in entry.walk() if inst.op.key is OpKey.COLLECTIVE)
+        return PassResult(True, {"collectives": count}, (entry.name,), settled=True)
 
 
 def partitioned(program: Program) -> Function:

@@ -84,8 +84,8 @@ def _passes(text: str, position: int) -> tuple[list[Pass], int]:
             if text[position : position + 1] != ")":
                 raise _unreadable(text, position)
             position += 1
-            made = cast("FixpointPass", _make_pass(name, options or ""))
-            passes.append(dataclasses.replace(made, passes=tuple(inner)))
+            fixpoint = cast("FixpointPass", _make_pass(name, options or ""))
+            passes.append(dataclasses.replace(fixpoint, passes=tuple(inner)))
         following = _NEXT.match(text, position)
         if following is None:
             return passes, len(text) if not text[position:].strip() else _fail(text, position)

@@ -78,11 +78,11 @@ class SizeMentions:
 
 def _mentions(inst: Inst) -> dict[str, None]:
     """The named sizes in the attributes, result types and region parameters of an instruction."""
-    found = {symbol.name: None for symbol in symbols_in(inst.attrs)}
+    names = {symbol.name: None for symbol in symbols_in(inst.attrs)}
     for value in (*inst.results, *[arg for region in inst.regions for arg in region.args]):
         for symbol in value.type.symbols():
-            found[symbol.name] = None
-    return found
+            names[symbol.name] = None
+    return names
 
 
 def erase_unmentioned(

@@ -30,44 +30,44 @@ def problems_of_function(function: Function) -> list[str]:
 
 def problems_of_inst(inst: Inst) -> list[str]:
     """Broken invariants of one instruction and of the values it touches, without a walk of the function."""
-    found = _problems_of_inst(inst)
+    broken = _problems_of_inst(inst)
     for value in inst.operands:
         if value.users.get(inst, 0) != sum(1 for operand in inst.operands if operand is value):
-            found.append(f"uses: {value!r} counts {inst!r} wrongly")
+            broken.append(f"uses: {value!r} counts {inst!r} wrongly")
     for value in inst.results:
         for user in value.users:
             if user.parent is None:
-                found.append(f"uses: {value!r} is used by {user!r}, which is erased")
+                broken.append(f"uses: {value!r} is used by {user!r}, which is erased")
             elif all(operand is not value for operand in user.operands):
-                found.append(f"uses: {value!r} lists {user!r}, which does not use it")
+                broken.append(f"uses: {value!r} lists {user!r}, which does not use it")
             else:
-                found += _problems_of_inst(user)
+                broken += _problems_of_inst(user)
     region = inst.parent
     if region is not None and (inst.prev.next is not inst or inst.next.prev is not inst):
-        found.append(f"links: the neighbours of {inst!r} do not know it")
-    return found
+        broken.append(f"links: the neighbours of {inst!r} do not know it")
+    return broken
 
 
 def _problems_of_inst(inst: Inst) -> list[str]:
-    found: list[str] = []
+    broken: list[str] = []
     for index, value in enumerate(inst.results):
         if value.def_inst is not inst or value.index != index:
-            found.append(f"results: result {index} of {inst!r} does not know its place")
+            broken.append(f"results: result {index} of {inst!r} does not know its place")
     for value in inst.operands:
         if not Reading.dominates(value, inst):
-            found.append(f"dominance: {inst!r} uses {value!r}, which is not defined before it")
+            broken.append(f"dominance: {inst!r} uses {value!r}, which is not defined before it")
     if inst.is_end:
-        return found
+        return broken
     try:
         types = inst.op.result_types([value.type for value in inst.operands], inst.attrs, inst.regions)
     except PlanishError as error:
-        return [*found, f"types: {inst!r} is ill-typed: {error}"]
+        return [*broken, f"types: {inst!r} is ill-typed: {error}"]
     if types != tuple([value.type for value in inst.results]):
         stated = ", ".join(str(value.type) for value in inst.results)
-        found.append(f"types: {inst!r} states {stated}, inference says {', '.join(map(str, types))}")
+        broken.append(f"types: {inst!r} states {stated}, inference says {', '.join(map(str, types))}")
     if inst.op.verify is not None:
-        found += [f"op: {inst!r}: {problem}" for problem in inst.op.verify(inst)]
-    return found
+        broken += [f"op: {inst!r}: {problem}" for problem in inst.op.verify(inst)]
+    return broken
 
 
 def fingerprint(inst: Inst) -> Fingerprint:
@@ -143,18 +143,18 @@ class PatternChecker(Listener):
             raise broken_word(pattern, root, "returned True but put an equal instruction in its place")
         alive = {inst: None for inst in (*self._inserted, *self._modified) if inst.parent is not None}
         for inst in alive:
-            found = problems_of_inst(inst)
-            if found:
-                raise broken_word(pattern, root, "left the function invalid", found)
+            broken = problems_of_inst(inst)
+            if broken:
+                raise broken_word(pattern, root, "left the function invalid", broken)
 
     def at_end(self) -> None:
         """The whole function: valid, and changed by nobody but the rewriter."""
-        found = problems_of_function(self.function)
+        broken = problems_of_function(self.function)
         changed = [i for i in self.function.walk() if self._expected.get(i) != fingerprint(i)]
-        found += [f"unannounced: {inst!r} changed without the rewriter" for inst in changed]
-        if found:
+        broken += [f"unannounced: {inst!r} changed without the rewriter" for inst in changed]
+        if broken:
             error = RewriteError(f"the function is invalid after {', '.join(self._tried) or 'folding'}")
-            for problem in found[:20]:
+            for problem in broken[:20]:
                 error.add_note(problem)
             raise error
 

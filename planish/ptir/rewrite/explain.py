@@ -114,8 +114,8 @@ def explain(
     if not subject.may_match(shown, rw):
         return Explanation(subject.label, text, False, (*listener.reasons, "its may_match says no"))
     if subject.match_and_rewrite(shown, rw):
-        made = f"it makes {'; '.join(listener.new)}" if listener.new else "it makes nothing new"
-        return Explanation(subject.label, text, True, (made,))
+        effect = f"it makes {'; '.join(listener.new)}" if listener.new else "it makes nothing new"
+        return Explanation(subject.label, text, True, (effect,))
     reasons = tuple(reversed(listener.reasons)) or ("it returned False without a reason",)
     return Explanation(subject.label, text, False, reasons)
 

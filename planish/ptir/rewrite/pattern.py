@@ -361,13 +361,13 @@ class FrozenPatternSet:
         """The decision table of a root op, made when first asked for."""
         table = self._tables.get(root)
         if table is None:
-            found = [
+            candidates = [
                 RootPattern(number, pattern, root)
                 for number, pattern in enumerate(self.patterns)
                 if root in pattern.roots or root.key in pattern.roots
             ]
-            found.sort(key=lambda c: -c.benefit)
-            table = self._tables[root] = RootTable(root, tuple(found))
+            candidates.sort(key=lambda c: -c.benefit)
+            table = self._tables[root] = RootTable(root, tuple(candidates))
         return table
 
     @property
@@ -378,8 +378,8 @@ class FrozenPatternSet:
     @property
     def by_root(self) -> dict[OpDef, tuple[BasePattern, ...]]:
         """The patterns of every op that has any, in the order they are tried."""
-        found = {op: tuple(c.pattern for c in self.table(op).candidates) for op in REGISTRY.values()}
-        return {op: patterns for op, patterns in found.items() if patterns}
+        by_op = {op: tuple(c.pattern for c in self.table(op).candidates) for op in REGISTRY.values()}
+        return {op: patterns for op, patterns in by_op.items() if patterns}
 
     def radius_through(self, root: OpDef, through: OpDef) -> int:
         """The largest radius among patterns at `root` that accept an operand defined by `through`."""
@@ -412,8 +412,8 @@ class FrozenPatternSet:
         if chosen is None and not dropped:
             return self
         key = (chosen, dropped)
-        found = self._filtered.get(key)
-        if found is None:
+        subset = self._filtered.get(key)
+        if subset is None:
             names = [pattern.label for pattern in self.patterns]
             for name in sorted((chosen or frozenset()) | dropped):
                 if name not in names:
@@ -421,10 +421,10 @@ class FrozenPatternSet:
                     raise RewriteError(
                         f"there is no pattern {name!r}", remedy=f"did you mean {close}?" if close else None
                     )
-            found = self._filtered[key] = FrozenPatternSet(
+            subset = self._filtered[key] = FrozenPatternSet(
                 p for p in self.patterns if (chosen is None or p.label in chosen) and p.label not in dropped
             )
-        return found
+        return subset
 
     def __len__(self) -> int:
         return len(self.patterns)

@@ -134,13 +134,13 @@ def _attribute(type: str, value: object) -> object:
 def _conditions(name: str, given: object) -> tuple[tuple[str, str], ...]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise RewriteError(f"pattern {name}: `when` is a list of conditions")
-    found: list[tuple[str, str]] = []
+    conditions: list[tuple[str, str]] = []
     for condition in given:
         kind, _, subject = str(condition).partition(":")
         if kind not in _KINDS and (kind != "one-use" or not subject):
             raise RewriteError(f"pattern {name} has an unknown condition {condition!r}")
-        found.append((kind, subject))
-    return tuple(found)
+        conditions.append((kind, subject))
+    return tuple(conditions)
 
 
 def _walk(tree: _Tree) -> Iterator[tuple[_Tree, int]]:
@@ -204,6 +204,6 @@ def _build(
         type = root.results[0].type
         return rw.materialize_constant(root, Literal.full(type.dtype, type.shape, node.number or 0))
     operands = [_build(operand, root, rw, values, attrs) for operand in node.operands]
-    made = {k: attrs[v] if _is_name(v) else v for k, v in node.attrs.items()}
-    record: Attrs = node.op.attrs_type(**made) if made else NO_ATTRS
+    fields = {k: attrs[v] if _is_name(v) else v for k, v in node.attrs.items()}
+    record: Attrs = node.op.attrs_type(**fields) if fields else NO_ATTRS
     return rw.insert_before(root, node.op, operands, record).result

@@ -58,17 +58,17 @@ class PermuteView(v.SourceView[PermuteAttrs], roots=(ops.permute,)):
 
 def own_axis(window: v.DynamicSliceView, attrs: CollectiveAttrs) -> int:
     """The axis of which a `dynamic_slice` takes the part of the rank's place in a group, and all of the others."""
-    found: list[int] = []
+    axes: list[int] = []
     dims, count = window.source.type.dims, group_size(attrs.mesh, attrs.over)
     for axis, (start, size) in enumerate(zip(window.operands[1:], window.dims, strict=True)):
         if size == dims[axis]:
             continue
         if not isinstance(size, int) or size * count != dims[axis] or not _is_own(start, attrs, size):
             raise d.Declined("it is not the part of the rank's place")
-        found.append(axis)
-    if len(found) != 1:
+        axes.append(axis)
+    if len(axes) != 1:
         raise d.Declined("it is not a part of one axis")
-    return found[0]
+    return axes[0]
 
 
 def _is_own(start: Value, attrs: CollectiveAttrs, size: int) -> bool:

@@ -39,10 +39,10 @@ def FoldCondOfEqualRegions(op: v.CondView, rw: ProgramRewriter) -> Answer:
 @rule(benefit=4)
 def HoistConstantsOutOfCond(op: v.CondView, rw: ProgramRewriter) -> Answer:
     """Constants in the regions of cond stand before it."""
-    found = [inst for region in op.regions for inst in region if inst.op is ops.constant]
-    for inst in found:
+    constants = [inst for region in op.regions for inst in region if inst.op is ops.constant]
+    for inst in constants:
         rw.move_before(inst, op.inst)
-    return bool(found) or "no constants inside"
+    return bool(constants) or "no constants inside"
 
 
 @rule(benefit=3, operands=(ops.not_,))
@@ -72,12 +72,12 @@ def RemoveUnusedCondResults(op: v.CondView, rw: ProgramRewriter) -> Answer:
 def ForwardEqualCondResults(op: v.CondView, rw: ProgramRewriter) -> Answer:
     """A result of cond that is the same on both sides, and known outside, is that value."""
     first, second = (region.results for region in op.regions)
-    found = False
+    changed = False
     for result, a, b in zip(op.results, first, second, strict=True):
         if result.users and same_scalar(a, b) and rw.dominates(a, op.inst):
             rw.replace_all_uses(result, a)
-            found = True
-    return found or "every result depends on the predicate"
+            changed = True
+    return changed or "every result depends on the predicate"
 
 
 @rule()

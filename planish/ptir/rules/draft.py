@@ -68,25 +68,25 @@ def replace(rw: ProgramRewriter, inst: Inst, *terms: Term | None) -> bool:
             return rw.fail(inst, f"the replacement would be {term.type}, not {old.type}")
         if term is old:
             return rw.fail(inst, "it is its own replacement")
-    made: dict[InstDraft, Value] = {}
-    rw.replace_op(inst, *[insert(rw, inst, term, made) for term in given])
+    values: dict[InstDraft, Value] = {}
+    rw.replace_op(inst, *[insert(rw, inst, term, values) for term in given])
     return True
 
 
-def insert(rw: ProgramRewriter, at: Inst, term: Term, made: dict[InstDraft, Value] | None = None) -> Value:
+def insert(rw: ProgramRewriter, at: Inst, term: Term, values: dict[InstDraft, Value] | None = None) -> Value:
     """The value of a term, its instructions inserted before `at`; drafts are as deep as a pattern wrote them."""
     if isinstance(term, Value):
         return term
-    made = {} if made is None else made
-    known = made.get(term)
+    values = {} if values is None else values
+    known = values.get(term)
     if known is not None:
         return known
     if isinstance(term.attrs, ops.ConstantAttrs):
         value = rw.materialize_constant(at, term.attrs.literal, term.attrs.quant, type=term.type)
     else:
-        operands = [insert(rw, at, operand, made) for operand in term.operands]
+        operands = [insert(rw, at, operand, values) for operand in term.operands]
         value = rw.insert_before(at, term.op, operands, term.attrs, types=term.types).results[0]
-    made[term] = value
+    values[term] = value
     return value
 
 

@@ -34,9 +34,9 @@ def constant_starts(
     starts: Sequence[Value], sizes: Sequence[DimLike], window: Sequence[DimLike]
 ) -> list[int]:
     """Where a window lies, if that is known for every axis."""
-    found = [constant_start(s.literal, n, w) for s, n, w in zip(starts, sizes, window, strict=True)]
-    known = [start for start in found if start is not None]
-    if len(known) < len(found):
+    positions = [constant_start(s.literal, n, w) for s, n, w in zip(starts, sizes, window, strict=True)]
+    known = [start for start in positions if start is not None]
+    if len(known) < len(positions):
         raise d.Declined("where the window begins is not known")
     return known
 

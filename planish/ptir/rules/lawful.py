@@ -123,12 +123,12 @@ def _filter(part: Expression) -> OperandFilter:
 
 def _union(filters: Iterable[OperandFilter]) -> OperandFilter:
     """What passes any of the filters; a plain op where that is all."""
-    found: dict[Any, None] = {}
+    allowed: dict[Any, None] = {}
     for each in filters:
         if each is None:
             return None
-        found.update(dict.fromkeys(each if isinstance(each, tuple) else (each,)))
-    return next(iter(found)) if len(found) == 1 else tuple(found)
+        allowed.update(dict.fromkeys(each if isinstance(each, tuple) else (each,)))
+    return next(iter(allowed)) if len(allowed) == 1 else tuple(allowed)
 
 
 def _radius(law: Law) -> int:

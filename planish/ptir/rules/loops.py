@@ -57,14 +57,14 @@ def replace_uses(rw: ProgramRewriter, old: Value, new: Value) -> None:
 @rule(benefit=5)
 def HoistInvariantCode(op: v.WhileView | v.ScanView, rw: ProgramRewriter) -> Answer:
     """loop { y = f(x) … } -> y = f(x); loop { … } where x comes from outside."""
-    found = False
+    changed = False
     for region in op.regions:
         # In order, so that what depends on something hoisted follows it.
         for inst in list(region):
             if r.is_invariant(inst, op.inst):
                 rw.move_before(inst, op.inst)
-                found = True
-    return found or "everything inside depends on the iteration"
+                changed = True
+    return changed or "everything inside depends on the iteration"
 
 
 @rule(benefit=4, radius=1)
@@ -203,34 +203,34 @@ def RemoveUnusedSequences(op: v.ScanView, rw: ProgramRewriter) -> Answer:
 @rule(benefit=2)
 def ForwardScanOutputs(op: v.ScanView, rw: ProgramRewriter) -> Answer:
     """An output of scan that is a slice of a sequence as it came is that sequence; one from outside is repeated."""
-    body, found = op.body, False
+    body, changed = op.body, False
     for number in range(op.attrs.num_carries, len(op.results)):
         result, value = op.results[number], body.results[number]
         if not result.users:
             continue
         if value.owner is body and value.index >= op.attrs.num_carries:
             rw.replace_all_uses(result, op.operands[value.index])
-            found = True
+            changed = True
         elif rw.dominates(value, op.inst):
             repeated = d.broadcasted(value, result.type.dims)
             if repeated is not None and repeated.type == result.type:
                 rw.replace_all_uses(result, d.insert(rw, op.inst, repeated))
-                found = True
-    return found or "every output depends on the iteration"
+                changed = True
+    return changed or "every output depends on the iteration"
 
 
 @rule(benefit=2, radius=2)
 def CaptureRepeatedSequences(op: v.ScanView, rw: ProgramRewriter) -> Answer:
     """scan over broadcast_to(x) along the axis that repeats -> its body sees x."""
-    found = False
+    changed = False
     for arg, value in zip(op.body.args, op.operands, strict=True):
         if arg.index < op.attrs.num_carries or not arg.users:
             continue
         repeated = _slice_of_repeated(value)
         if repeated is not None and repeated.type == arg.type:
             rw.replace_all_uses(arg, d.insert(rw, op.inst, repeated))
-            found = True
-    return found or "every sequence changes along its length"
+            changed = True
+    return changed or "every sequence changes along its length"
 
 
 def _slice_of_repeated(value: Value) -> d.Term | None:

@@ -80,8 +80,8 @@ def SplitKeptAxisOfArgReduce(op: v.ArgReduceView) -> Answer:
     attrs = op.attrs
     if not attrs.keepdims:
         return "the axis is gone already"
-    found = d.draft(op.op, (op.source,), ops.ArgReduceAttrs(attrs.axis, False, attrs.dtype))
-    return d.reshaped(found, op.dims)
+    places = d.draft(op.op, (op.source,), ops.ArgReduceAttrs(attrs.axis, False, attrs.dtype))
+    return d.reshaped(places, op.dims)
 
 
 @reducing(benefit=4)
@@ -141,8 +141,8 @@ def SinkTransposeBelowReduce(op: v.ReduceView, inner: v.TransposeView) -> Answer
 def SinkTransposeBelowArgReduce(op: v.ArgReduceView, inner: v.TransposeView) -> Answer:
     """argmax(transpose(x, p); a) -> transpose(argmax(x; p[a]), q)."""
     axis = inner.perm[op.attrs.axis]
-    found = d.draft(op.op, (inner.source,), ops.ArgReduceAttrs(axis, False, op.attrs.dtype))
-    return d.transposed(found, ranks([other for other in inner.perm if other != axis]))
+    places = d.draft(op.op, (inner.source,), ops.ArgReduceAttrs(axis, False, op.attrs.dtype))
+    return d.transposed(places, ranks([other for other in inner.perm if other != axis]))
 
 
 @reducing(benefit=3)

@@ -76,10 +76,10 @@ def SinkReshapeBelowConcat(op: v.ConcatView) -> Answer:
     sources: list[Value] = []
     for part in op.parts:
         inner = v.ReshapeView.of(part)
-        found = None if inner is None else match_axes(inner.source.type.dims, inner.dims)
-        if inner is None or found is None or (groups is not None and found != groups):
+        own_groups = None if inner is None else match_axes(inner.source.type.dims, inner.dims)
+        if inner is None or own_groups is None or (groups is not None and own_groups != groups):
             return "a part is not reshaped, or in another way"
-        groups = found
+        groups = own_groups
         sources.append(inner.source)
     axis = next((g.source[0] for g in groups or () if g.single and g.target[0] == op.attrs.axis), None)
     if axis is None:

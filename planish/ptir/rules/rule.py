@@ -124,10 +124,10 @@ def _match(function: Callable[..., Answer], inner: list[Any], edits: bool, alone
         try:
             # The two frequent cases are written out.
             if first is not None:
-                found = first(inst.operands[0])
-                if found is None:
+                view = first(inst.operands[0])
+                if view is None:
                     return False
-                answer = function(op, found)
+                answer = function(op, view)
             elif not seen and not edits:
                 answer = function(op)
             else:

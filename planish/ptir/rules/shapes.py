@@ -84,14 +84,14 @@ def ranks(axes: Sequence[int]) -> list[int]:
 
 def source_axis(inst: Inst, axis: int) -> int | None:
     """The operand axis that result axis `axis` of a `broadcast_to` comes from; None for a new one."""
-    found = axis - (inst.results[0].type.rank - inst.operands[0].type.rank)
-    return found if found >= 0 else None
+    operand_axis = axis - (inst.results[0].type.rank - inst.operands[0].type.rank)
+    return operand_axis if operand_axis >= 0 else None
 
 
 def varies(inst: Inst, axis: int) -> bool:
     """Whether the elements of a `broadcast_to` may differ along a result axis."""
-    found = source_axis(inst, axis)
-    return found is not None and inst.operands[0].type.dims[found] != 1
+    operand_axis = source_axis(inst, axis)
+    return operand_axis is not None and inst.operands[0].type.dims[operand_axis] != 1
 
 
 def uniform(value: Value) -> bool:
@@ -116,8 +116,8 @@ def resized(value: Value, dims: Sequence[DimLike]) -> d.Term | None:
 
 def moved_alike(values: Sequence[Value], mover: OpDef) -> tuple[Inst, list[d.Term | None]]:
     """The one way in which an op moves all values that are not uniform, and the values before that."""
-    found = [value.def_inst for value in values]
-    moved = [inst if inst is not None and inst.op is mover else None for inst in found]
+    sources = [value.def_inst for value in values]
+    moved = [inst if inst is not None and inst.op is mover else None for inst in sources]
     model = next((inst for inst in moved if inst is not None), None)
     if model is None:
         raise d.Declined(f"nothing is moved by {mover.name}")

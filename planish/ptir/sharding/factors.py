@@ -68,16 +68,16 @@ Rule = Callable[[Factors, Inst, Any], None]
 
 def factors_of(inst: Inst) -> Factors:
     """The factors of an instruction."""
-    made = Factors()
+    factors = Factors()
     rule = RULES.get(inst.op.name, _elementwise if inst.op.elementwise else _opaque)
-    rule(made, inst, inst.attrs)
-    for value, axes in made.tensors(inst):
+    rule(factors, inst, inst.attrs)
+    for value, axes in factors.tensors(inst):
         quant = value.type.quant
         if quant is not None and quant.axis is not None:
-            made.block(axes[quant.axis])  # a scale per index: parts would differ in type
+            factors.block(axes[quant.axis])  # a scale per index: parts would differ in type
         for axis in axes:
-            made.blocked.update(axis[1:])
-    return made
+            factors.blocked.update(axis[1:])
+    return factors
 
 
 def _types(inst: Inst) -> list[TensorType]:
@@ -202,7 +202,7 @@ def _broadcast(f: Factors, inst: Inst, attrs: Any) -> None:
 def _reshape(f: Factors, inst: Inst, attrs: Any) -> None:
     """Common parts of both shapes, from the slowest on; what does not divide stays whole."""
     shapes = [inst.operands[0].type.dims, inst.result.type.dims]
-    made: list[list[list[int]]] = [[[] for _ in dims] for dims in shapes]
+    numbers: list[list[list[int]]] = [[[] for _ in dims] for dims in shapes]
     places, left = [0, 0], [_skip(dims, 0) for dims in shapes]
 
     def advance(side: int) -> None:
@@ -213,8 +213,8 @@ def _reshape(f: Factors, inst: Inst, attrs: Any) -> None:
         (i, a), (j, b) = left
         if a == b:
             (number,) = f.new(a)
-            made[0][i].append(number)
-            made[1][j].append(number)
+            numbers[0][i].append(number)
+            numbers[1][j].append(number)
             advance(0)
             advance(1)
             continue
@@ -222,8 +222,8 @@ def _reshape(f: Factors, inst: Inst, attrs: Any) -> None:
             break
         small = min(a, b)
         (number,) = f.new(small)
-        made[0][i].append(number)
-        made[1][j].append(number)
+        numbers[0][i].append(number)
+        numbers[1][j].append(number)
         side = 0 if a == small else 1
         other = 1 - side
         left[other] = (left[other][0], max(a, b) // small)
@@ -231,8 +231,8 @@ def _reshape(f: Factors, inst: Inst, attrs: Any) -> None:
     for side, (start, rest) in enumerate(left):
         for axis in range(start, len(shapes[side])):
             size = rest if axis == start else shapes[side][axis]
-            made[side][axis] += f.new(size, blocked=True)
-    f.operands, f.results = [[tuple(axis) for axis in made[0]]], [[tuple(axis) for axis in made[1]]]
+            numbers[side][axis] += f.new(size, blocked=True)
+    f.operands, f.results = [[tuple(axis) for axis in numbers[0]]], [[tuple(axis) for axis in numbers[1]]]
 
 
 def _skip(dims: Sequence[DimLike], start: int) -> tuple[int, DimLike]:
@@ -378,21 +378,21 @@ def halos(inst: Inst) -> list[tuple[int, int] | None]:
     """Of each axis of space of a convolution: how many elements before and behind its part a rank needs; None if it needs other parts than neighbours'."""
     attrs = cast("ops.ConvolutionAttrs", inst.attrs)
     lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, inst.operands[0].type.rank)
-    found: list[tuple[int, int] | None] = []
+    margins: list[tuple[int, int] | None] = []
     for number, (a, b, c) in enumerate(zip(lhs_axes[2:], rhs_axes[2:], out_axes[2:], strict=True)):
-        size, window, made = (
+        size, window, out = (
             inst.operands[0].type.dims[a],
             inst.operands[1].type.dims[b],
             inst.result.type.dims[c],
         )
         step, low = attrs.strides[number], attrs.low[number]
-        if not (isinstance(size, int) and isinstance(window, int) and isinstance(made, int)):
-            found.append(None)
+        if not (isinstance(size, int) and isinstance(window, int) and isinstance(out, int)):
+            margins.append(None)
             continue
         behind = (window - 1) * attrs.rhs_dilation[number] + 1 - step - low
-        fits = attrs.lhs_dilation[number] == 1 and made * step == size and low >= 0
-        found.append((low, behind) if fits else None)
-    return found
+        fits = attrs.lhs_dilation[number] == 1 and out * step == size and low >= 0
+        margins.append((low, behind) if fits else None)
+    return margins
 
 
 def _matrices(f: Factors, inst: Inst, attrs: Any) -> None:

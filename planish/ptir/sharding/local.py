@@ -162,7 +162,7 @@ def _gather(at: LocalInst) -> Sequence[V]:
     if not any(cuts):
         return at.emit()
     inside: V | None = None
-    found: list[V] = []
+    local_indices: list[V] = []
     for index, axis, over in zip(indices, at.attrs.axes, cuts, strict=True):
         size = int(str(x.dims[axis])) if over else 0
         own, there = (
@@ -172,8 +172,8 @@ def _gather(at: LocalInst) -> Sequence[V]:
         )
         if over and at.factors.operands[0][axis][0] in at.factors.reduced:
             own, inside = own.max(0).min(size - 1), there
-        found.append(own)
-    taken = x.gather(found, at.attrs.axes)
+        local_indices.append(own)
+    taken = x.gather(local_indices, at.attrs.axes)
     if inside is None:
         return [taken]
     mask = inside.reshape([*inside.dims, *[1] * (taken.rank - inside.rank)]).broadcast_to(taken.dims)

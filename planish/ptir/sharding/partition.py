@@ -45,10 +45,10 @@ def partition(function: Function, mesh: MeshAxes, given: Sequence[SpecAxes | Non
         env[param] = TensorPart.of(graph.wrap(value), spec)
     maker = _Partition(graph, mesh)
     results = maker.region(function.body, env)
-    made = graph.build([part.value for part in results])
+    local = graph.build([part.value for part in results])
     params = tuple([env[param].spec for param in function.params])
-    made.layout = MeshLayout(mesh, params, tuple([part.spec for part in results]))
-    return made
+    local.layout = MeshLayout(mesh, params, tuple([part.spec for part in results]))
+    return local
 
 
 def wanted(value: Value) -> SpecAxes | None:
@@ -98,12 +98,12 @@ class _Partition:
 
     def moved(self, part: TensorPart, spec: SpecAxes) -> GraphValue:
         """A tensor under a spec; each is made once, from what costs least."""
-        found = part.forms.get(spec)
-        if found is None and is_remade(part.value.value) and not any(part.spec):
-            found = part.forms[spec] = self.remade(part, spec)
-        if found is None:
-            found = part.forms[spec] = reshard(self.graph, self.mesh, self.nearest(part, spec), spec)
-        return found
+        form = part.forms.get(spec)
+        if form is None and is_remade(part.value.value) and not any(part.spec):
+            form = part.forms[spec] = self.remade(part, spec)
+        if form is None:
+            form = part.forms[spec] = reshard(self.graph, self.mesh, self.nearest(part, spec), spec)
+        return form
 
     def remade(self, part: TensorPart, spec: SpecAxes) -> GraphValue:
         """A whole value that is cheap to make, made again as a part."""
@@ -135,15 +135,15 @@ class _Partition:
         specs = [_spec(axes, cut) for axes in factors.results]
         types = [local_type(self.mesh, v.type, spec) for v, spec in zip(inst.results, specs, strict=True)]
         at = LocalInst(self.graph, self.mesh, inst, factors, cut, x, types)
-        made: list[TensorPart] = []
+        parts: list[TensorPart] = []
         for number, value in enumerate(emit_local(at)):
             if value.dims != types[number].dims:
                 raise InternalError(
                     f"a part of {inst.op.name} is {value.type}, not {types[number]}", location=inst.loc
                 )
             part = self.combined(TensorPart.of(value, specs[number]), factors, cut, goals[number])
-            made.append(TensorPart.of(finish(at, part.value, number), part.spec))
-        return made
+            parts.append(TensorPart.of(finish(at, part.value, number), part.spec))
+        return parts
 
     def combined(self, part: TensorPart, factors: Factors, cut: Cut, goal: SpecAxes | None) -> TensorPart:
         """Parts of a sum made one: everywhere, or where the goal says each rank needs only its part of it."""
@@ -261,8 +261,8 @@ class _Partition:
             )
             regions.append(self.inner(inst, region, own, goals, env))
         self.graph.place = inst.loc
-        made = self.graph.emit_many(inst.op, operands, inst.attrs, regions)
-        return [TensorPart.of(value, spec) for value, spec in zip(made, results, strict=True)]
+        values = self.graph.emit_many(inst.op, operands, inst.attrs, regions)
+        return [TensorPart.of(value, spec) for value, spec in zip(values, results, strict=True)]
 
     def result_spec(self, inst: Inst, number: int, count: int) -> SpecAxes:
         """The spec of a result of control flow: what it is said to be, or what it is carried as."""

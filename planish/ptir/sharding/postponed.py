@@ -27,11 +27,11 @@ def postpone_sums(rewriter: ProgramRewriter) -> int:
 
 
 def _postponed(rewriter: ProgramRewriter, loop: Inst) -> int:
-    found = list(_sums(loop))
-    if not found:
+    sums = list(_sums(loop))
+    if not sums:
         return 0
     before, behind = Splice(rewriter, loop), Splice(rewriter, loop.next)
-    for number, reduction in found:
+    for number, reduction in sums:
         given, result = loop.operands[number], loop.results[number]
         users = list(dict.fromkeys(result.users))
         rewriter.replace_op(reduction, reduction.operands[0])
@@ -41,15 +41,15 @@ def _postponed(rewriter: ProgramRewriter, loop: Inst) -> int:
             total = behind.wrap(given).add(total)
         for user in users:
             rewriter.set_operands(user, [total.value if v is result else v for v in user.operands])
-    return len(found)
+    return len(sums)
 
 
 def _sums(loop: Inst) -> Iterator[tuple[int, Inst]]:
     """The numbers of carried values that only such sums are about, and the all-reduce of each."""
     body = loop.regions[0]
     for number in range(loop.attrs.num_carries):  # type: ignore[attr-defined]
-        carried, made = body.args[number], body.results[number]
-        total = made.def_inst
+        carried, updated = body.args[number], body.results[number]
+        total = updated.def_inst
         if (
             total is None
             or total.op is not ops.add
@@ -58,9 +58,9 @@ def _sums(loop: Inst) -> Iterator[tuple[int, Inst]]:
         ):
             continue
         left, right = total.operands
-        if left is right or not _used_by(carried, total) or not _used_by(made, body.end):
+        if left is right or not _used_by(carried, total) or not _used_by(updated, body.end):
             continue
-        if body.results.count(made) > 1 or not loop.results[number].users:
+        if body.results.count(updated) > 1 or not loop.results[number].users:
             continue
         reduction = _reduction(right if left is carried else left, total, body)
         if reduction is not None:

@@ -24,11 +24,11 @@ Names = tuple[str, ...]
 
 def mesh_of(program: Program) -> MeshAxes | None:
     """The mesh that the `sharding` ops of a program name; there must be one."""
-    found: dict[MeshAxes, Inst] = {}
+    meshes: dict[MeshAxes, Inst] = {}
     for function in program:
         for inst in function.walk():
             if isinstance(inst.attrs, ShardingAttrs):
-                found.setdefault(inst.attrs.mesh, inst)
+                meshes.setdefault(inst.attrs.mesh, inst)
             elif isinstance(inst.attrs, CollectiveAttrs):
                 raise GraphError(
                     "the program has collectives, so it is the program of one rank already",
@@ -36,15 +36,15 @@ def mesh_of(program: Program) -> MeshAxes | None:
                     location=inst.loc,
                     remedy="cut the program before it is partitioned",
                 )
-    if len(found) > 1:
-        (one, _), (other, inst) = list(found.items())[:2]
+    if len(meshes) > 1:
+        (one, _), (other, inst) = list(meshes.items())[:2]
         raise GraphError(
             f"two meshes in one program: {mesh_text(one)} and {mesh_text(other)}",
             op="sharding",
             location=inst.loc,
             remedy="use one mesh for all shardings of a function",
         )
-    return next(iter(found), None)
+    return next(iter(meshes), None)
 
 
 def mesh_text(mesh: MeshAxes) -> str:
@@ -172,11 +172,11 @@ def write(function: Function, specs: Specs, listener: Listener | None = None) ->
             continue
         users = list(value.users)
         place = _behind(value, home)
-        made = rw.insert_before(
+        mark = rw.insert_before(
             place, sharding, (value,), attrs, loc=place.loc if source is None else source.loc
         )
         for user in users:
-            rw.set_operands(user, [made.result if operand is value else operand for operand in user.operands])
+            rw.set_operands(user, [mark.result if operand is value else operand for operand in user.operands])
         count += 1
     if count:
         function.version += 1

@@ -58,7 +58,7 @@ class ReshardStep(NamedTuple):
 
 def steps(old: SpecAxes, new: SpecAxes) -> list[ReshardStep]:
     """How to get from a spec to another: exchange what moves to another axis, gather what is too much, cut the rest."""
-    made: list[ReshardStep] = []
+    plan: list[ReshardStep] = []
     now = [list(names) for names in old]
     for axis, names in enumerate(new):
         while not _begins(now[axis], names):
@@ -72,19 +72,19 @@ def steps(old: SpecAxes, new: SpecAxes) -> list[ReshardStep]:
                 None,
             )
             if target is not None:
-                made.append(ReshardStep("exchange", axis, (last,), target))
+                plan.append(ReshardStep("exchange", axis, (last,), target))
                 now[target].append(now[axis].pop())
                 continue
             over: list[str] = []
             while not _begins(now[axis], names) and not (over and _moves(now, new, axis)):
                 over.insert(0, now[axis].pop())
-            made.append(ReshardStep("gather", axis, tuple(over)))
+            plan.append(ReshardStep("gather", axis, tuple(over)))
     cut = [
         ReshardStep("cut", axis, tuple(names[len(now[axis]) :]))
         for axis, names in enumerate(new)
         if len(names) > len(now[axis])
     ]
-    return made + cut
+    return plan + cut
 
 
 def _begins(names: Sequence[str], wanted: Sequence[str]) -> bool:

@@ -74,9 +74,9 @@ def _polygamma(at: Site, n: V, x: V) -> V:
     higher = special.zeta(order.add(1.0), value).mul(order.add(1.0).lgamma().exp())
     odd = order.mul(0.5).floor().mul(2.0).ne(order)
     signed = odd.select(higher, higher.neg())
-    found = order.eq(0).select(value.digamma(), signed)
+    derivative = order.eq(0).select(value.digamma(), signed)
     fits = order.ge(0).and_(order.floor().eq(order))
-    return cast(fits.select(found, at.full(value.dims, math.nan, dtypes.float64)), x.dtype)
+    return cast(fits.select(derivative, at.full(value.dims, math.nan, dtypes.float64)), x.dtype)
 
 
 _TWO: Final[dict[str, Binary]] = {"next_after": _next_after, "polygamma": _polygamma, "zeta": _zeta}

@@ -117,7 +117,7 @@ def convolution(
         values = list(given or default)
         return [values[n] for n in order]
 
-    found = x.convolution(
+    convolved = x.convolution(
         kernel,
         lhs,
         _layout(axes["rhs"], {"o": "O", "i": "I"}),
@@ -129,7 +129,7 @@ def convolution(
         feature_group_count,
         attrs,
     )
-    return cast(found, out)
+    return cast(convolved, out)
 
 
 def _batch_groups(x: V, batch: int, feature: int, groups: int) -> V:

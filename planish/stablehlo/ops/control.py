@@ -76,10 +76,10 @@ def while_(at: Site, *init: Any) -> tuple[Any, ...]:
 
     def full(args: Sequence[V]) -> list[Any]:
         """With tokens at their places."""
-        found: list[Any] = [None] * len(init)
+        slots: list[Any] = [None] * len(init)
         for n, x in zip(held, args, strict=True):
-            found[n] = x
-        return found
+            slots[n] = x
+        return slots
 
     results = at.graph.while_loop(
         lambda *args: at.run(condition, full(args))[0].reshape(()),

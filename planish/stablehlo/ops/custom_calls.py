@@ -145,8 +145,8 @@ def _top_k(at: Site, config: Config, x: V, *rest: V) -> tuple[V, V]:
 
 
 def _letter(config: Config, name: str, default: str) -> str:
-    found = config.get(name, ord(default))
-    return chr(found) if isinstance(found, int) else str(found)[:1]
+    letter = config.get(name, ord(default))
+    return chr(letter) if isinstance(letter, int) else str(letter)[:1]
 
 
 def _fine(at: Site, x: V) -> V:
@@ -158,10 +158,10 @@ def _fine(at: Site, x: V) -> V:
 def _cholesky(at: Site, config: Config, x: V) -> tuple[V, V]:
     """The other triangle stays as it was; a matrix without a factor is told by 1."""
     lower = _letter(config, "uplo", "L") == "L"
-    found = x.cholesky(lower)
-    wrong = found.is_nan().reduce_or([x.rank - 2, x.rank - 1])
+    factor = x.cholesky(lower)
+    wrong = factor.is_nan().reduce_or([x.rank - 2, x.rank - 1])
     other = triu(x, 1) if lower else tril(x, -1)
-    return found.add(other), cast(wrong, dtypes.int32)
+    return factor.add(other), cast(wrong, dtypes.int32)
 
 
 @_lapack("getrf")
@@ -236,8 +236,8 @@ def _tridiagonal(at: Site, config: Config, lower: V, middle: V, upper: V, b: V) 
         )
 
     matrix = band(lower, -1).add(band(middle, 0)).add(band(upper, 1))
-    found = lu_solve(*matrix.lu(), b)
-    return lower, middle, upper, found, _fine(at, matrix)
+    solution = lu_solve(*matrix.lu(), b)
+    return lower, middle, upper, solution, _fine(at, matrix)
 
 
 @_target("LuDecomposition")

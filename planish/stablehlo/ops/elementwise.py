@@ -81,14 +81,14 @@ def divide(at: Site, x: V, y: V) -> V:
     """Integers toward zero; what is divided by 0 has all bits set, as XLA has it."""
     if not x.dtype.is_int:
         return x.div(y)
-    found = x.trunc_div(y)
-    return found if _nonzero(at) else y.eq(0).select(at.like(x, -1), found)
+    quotient = x.trunc_div(y)
+    return quotient if _nonzero(at) else y.eq(0).select(at.like(x, -1), quotient)
 
 
 def remainder(at: Site, x: V, y: V) -> V:
     """With the sign of the first; of integers by 0 the first itself."""
-    found = x.trunc_mod(y)
-    return found if not x.dtype.is_int or _nonzero(at) else y.eq(0).select(x, found)
+    rest = x.trunc_mod(y)
+    return rest if not x.dtype.is_int or _nonzero(at) else y.eq(0).select(x, rest)
 
 
 def _nonzero(at: Site) -> bool:

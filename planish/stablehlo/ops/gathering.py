@@ -29,7 +29,7 @@ class Starts:
 
     def places(self, dims: Sequence[DimLike], indexed: Ints, partial: Ints) -> list[V]:
         """For each of some axes of the operand the places that elements of dims (batch, parts of windows) have along it."""
-        found: list[V] = []
+        indices: list[V] = []
         lead = range(len(self.batch))
         for axis in indexed:
             start = self.parts.get(axis)
@@ -41,8 +41,8 @@ class Starts:
             if axis in partial:
                 place = len(self.batch) + partial.index(axis)
                 index = index.add(self.at.graph.iota(tuple(dims), place, dtypes.int64))
-            found.append(index)
-        return found
+            indices.append(index)
+        return indices
 
 
 def starts_of(at: Site, indices: V, numbers: Numbers, operation: str) -> Starts:
@@ -112,18 +112,18 @@ def _gathered(at: Site, x: V, indices: V, numbers: Numbers, sizes: Sequence[DimL
     batch, dims = starts.batch, (*starts.batch, *(sizes[a] for a in partial))
     indexed = [a for a in range(x.rank) if a not in whole]
     if not indexed:
-        found = x.broadcast_to((*batch, *x.dims))
-        return _arranged(found, batch, whole, partial, offset_dims, x.rank, collapsed)
+        taken = x.broadcast_to((*batch, *x.dims))
+        return _arranged(taken, batch, whole, partial, offset_dims, x.rank, collapsed)
     inside = {a: _clamped(start, x.dims[a] - sizes[a]) for a, start in starts.parts.items() if a in indexed}
     places = replace(starts, parts=inside).places(dims, indexed, partial)
     if 0 in x.dims or 0 in dims:
         rest = tuple(x.dims[a] for a in whole)
-        found = at.full((*dims, *rest), 0, x.dtype)
+        taken = at.full((*dims, *rest), 0, x.dtype)
     elif x.dtype.is_bool:
-        found = cast(x, dtypes.uint8).gather(places, indexed).ne(0)
+        taken = cast(x, dtypes.uint8).gather(places, indexed).ne(0)
     else:
-        found = x.gather(places, indexed)
-    return _arranged(found, batch, whole, partial, offset_dims, x.rank, collapsed)
+        taken = x.gather(places, indexed)
+    return _arranged(taken, batch, whole, partial, offset_dims, x.rank, collapsed)
 
 
 def _clamped(start: V, room: DimLike) -> V:
@@ -134,7 +134,7 @@ def _clamped(start: V, room: DimLike) -> V:
 
 
 def _arranged(
-    found: V, batch: Sequence[DimLike], whole: Ints, partial: Ints, offsets: Ints, rank: int, collapsed: Ints
+    taken: V, batch: Sequence[DimLike], whole: Ints, partial: Ints, offsets: Ints, rank: int, collapsed: Ints
 ) -> V:
     """(batch, partial windows, whole axes) in the order of the result."""
     kept = [a for a in range(rank) if a not in collapsed]
@@ -142,9 +142,9 @@ def _arranged(
     order: list[int] = []
     lead = iter(range(len(batch)))
     within = iter(kept)
-    for place in range(found.rank):
+    for place in range(taken.rank):
         order.append(len(batch) + window.index(next(within)) if place in offsets else next(lead))
-    return found if order == sorted(order) else found.transpose(order)
+    return taken if order == sorted(order) else taken.transpose(order)
 
 
 @lowering("stablehlo.torch_index_select")

@@ -28,8 +28,8 @@ def triangular_solve(
     transforms = {"NO_TRANSPOSE": "none", "TRANSPOSE": "transpose", "ADJOINT": "adjoint"}
     if transpose_a not in transforms:
         at.refuse(f"there is no transpose_a {transpose_a}")
-    found = _wide(a).triangular_solve(_wide(b), left_side, lower, transforms[transpose_a], unit_diagonal)
-    return cast(found, b.dtype)
+    solution = _wide(a).triangular_solve(_wide(b), left_side, lower, transforms[transpose_a], unit_diagonal)
+    return cast(solution, b.dtype)
 
 
 @lowering("stablehlo.fft")

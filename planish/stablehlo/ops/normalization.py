@@ -34,10 +34,10 @@ def batch_norm_training(
 ) -> tuple[V, V, V]:
     axes = _others(x, feature_index)
     mean, variance = normalize.mean(x, axes), normalize.variance(x, axes)
-    found = batch_norm_inference(
+    normalized = batch_norm_inference(
         at, x, scale, offset, mean, variance, epsilon=epsilon, feature_index=feature_index
     )
-    return found, mean, variance
+    return normalized, mean, variance
 
 
 @lowering("stablehlo.batch_norm_grad")

@@ -37,10 +37,10 @@ def sort(at: Site, *operands: V, dimension: int = -1, is_stable: bool = False) -
     if len(keys) == 1 and len(operands) == 1 and _is_plain(at, keys[0]):
         return (operands[0].sort(axis, keys[0].descending),)
     # the key of the canonical form is the operand's own order: NaN last, both zeros alike
-    made = [_key_values(at, key, operands) for key in keys]
+    key_values = [_key_values(at, key, operands) for key in keys]
     if [key.place for key in keys] == list(range(len(keys))) and all(_is_plain(at, key) for key in keys):
         return at.graph.sort(operands, axis, keys[0].descending, len(keys))
-    return at.graph.sort([*made, *operands], axis, keys[0].descending, len(keys))[len(keys) :]
+    return at.graph.sort([*key_values, *operands], axis, keys[0].descending, len(keys))[len(keys) :]
 
 
 def _key_values(at: Site, key: _Key, operands: tuple[V, ...]) -> V:
@@ -50,9 +50,9 @@ def _key_values(at: Site, key: _Key, operands: tuple[V, ...]) -> V:
         block.args, [*_needed(block, key.value), Operation("stablehlo.return", [key.value], {}, [])]
     )
     args = [x for x in operands for _ in range(2)]
-    (made,) = at.each(shown, args)
-    made = cast(made, dtypes.uint8) if made.dtype.is_bool else made
-    return total_order(made) if key.total and made.dtype.is_float else made
+    (compared,) = at.each(shown, args)
+    compared = cast(compared, dtypes.uint8) if compared.dtype.is_bool else compared
+    return total_order(compared) if key.total and compared.dtype.is_float else compared
 
 
 def _needed(block: HloBlock, value: HloValue) -> list[Operation]:
@@ -129,14 +129,14 @@ def _lexicographic(block: HloBlock, value: HloValue) -> list[_Key] | None:
                 continue
             for tie, other in (rest.operands, rest.operands[::-1]):
                 if tie.op is not None and _is_tie(tie.op, first.op):
-                    found = _lexicographic(block, other)
-                    return None if found is None else [key, *found]
+                    tail = _lexicographic(block, other)
+                    return None if tail is None else [key, *tail]
     if op.name == "stablehlo.select":
         test, then, otherwise = op.operands
         key = _key(block, otherwise.op)
         if key is not None and test.op is not None and _is_tie(test.op, otherwise.op):
-            found = _lexicographic(block, then)
-            return None if found is None else [key, *found]
+            tail = _lexicographic(block, then)
+            return None if tail is None else [key, *tail]
     return None
 
 
@@ -157,10 +157,10 @@ def _key(block: HloBlock, op: Operation | None) -> _Key | None:
 
 def _mirrored(block: HloBlock, left: HloValue, right: HloValue) -> int | None:
     """The number of the only argument that the left side is computed from, if the right side is the same of its partner."""
-    found: set[int] = set()
-    if not _alike(block, left, right, found) or len(found) != 1:
+    seen: set[int] = set()
+    if not _alike(block, left, right, seen) or len(seen) != 1:
         return None
-    return found.pop()
+    return seen.pop()
 
 
 def _alike(block: HloBlock, one: HloValue, other: HloValue, seen: set[int]) -> bool:
@@ -231,8 +231,8 @@ def _by_counting(at: Site, operands: tuple[V, ...], axis: int) -> tuple[V, ...]:
     places = [at.graph.iota(place.dims, a, dtypes.int64) for a in range(rank - 1)]
     back = [order.index(a) for a in range(rank)]
     axes = list(range(rank))
-    made = [x.scatter(x, [*places, place], axes, "replace", True) for x in turned]
-    return tuple(x if back == axes else x.transpose(back) for x in made)
+    in_order = [x.scatter(x, [*places, place], axes, "replace", True) for x in turned]
+    return tuple(x if back == axes else x.transpose(back) for x in in_order)
 
 
 @lowering("chlo.top_k")

@@ -34,10 +34,10 @@ def reduce(at: Site, *operands: V, dimensions: Sequence[int]) -> tuple[V, ...]:
         )
     kind = kind_of(block) if count == 1 else None
     if kind in REDUCE:
-        found = REDUCE[kind](inputs[0], list(dimensions))
+        reduced = REDUCE[kind](inputs[0], list(dimensions))
         if is_identity(kind, at.known(at.op.operands[1]), at, 1):
-            return (found,)
-        return at.each(block, [spread(starts[0], found.dims), found])
+            return (reduced,)
+        return at.each(block, [spread(starts[0], reduced.dims), reduced])
     picked = _arg_extreme(at, inputs, block, dimensions)
     if picked is not None:
         return picked
@@ -62,10 +62,10 @@ def _folded(
         half = count // 2
         low = [_part(x, 0, half) for x in values]
         high = [_part(x, half, 2 * half) for x in values]
-        made = at.each(block, [*low, *high])
+        merged = at.each(block, [*low, *high])
         if count % 2:
-            made = tuple(m.concat([_part(x, 2 * half, count)]) for m, x in zip(made, values, strict=True))
-        values, count = list(made), half + count % 2
+            merged = tuple(m.concat([_part(x, 2 * half, count)]) for m, x in zip(merged, values, strict=True))
+        values, count = list(merged), half + count % 2
     return at.each(block, [*first, *(x.reshape(dims) for x in values)])
 
 
@@ -91,8 +91,8 @@ def _arg_extreme(at: Site, inputs: Sequence[V], block: HloBlock, axes: Sequence[
         return None
     x = cast(inputs[0], dtypes.uint8) if inputs[0].dtype.is_bool else inputs[0]
     place = (x.argmax if largest else x.argmin)(axis, dtype=dtypes.int64)
-    found = (x.reduce_max if largest else x.reduce_min)([axis])
-    return cast(found, inputs[0].dtype), cast(place, inputs[1].dtype)
+    extreme = (x.reduce_max if largest else x.reduce_min)([axis])
+    return cast(extreme, inputs[0].dtype), cast(place, inputs[1].dtype)
 
 
 def _picks(block: HloBlock) -> bool | None:

@@ -85,9 +85,9 @@ def combine_at(
         return (x.scatter(new, places, list(axes), word, unique),)
     if unique:
         old = [y.gather(places, list(axes)) for y in inputs]
-        made = at.each(block, [*old, *updates])
+        merged = at.each(block, [*old, *updates])
         return tuple(
-            y.scatter(m, places, list(axes), "replace", True) for y, m in zip(inputs, made, strict=True)
+            y.scatter(m, places, list(axes), "replace", True) for y, m in zip(inputs, merged, strict=True)
         )
     return _one_by_one(at, block, inputs, updates, places, axes)
 
@@ -111,7 +111,7 @@ def _one_by_one(
         now, new, where = args[:held], args[held : 2 * held], args[2 * held :]
         index = [w.reshape((1,)) for w in where]
         old = [y.gather(index, list(axes)).reshape(rest) for y in now]
-        made = at.each(block, [*old, *new])
-        return [y.scatter(m.reshape((1, *rest)), index, list(axes)) for y, m in zip(now, made, strict=True)]
+        merged = at.each(block, [*old, *new])
+        return [y.scatter(m.reshape((1, *rest)), index, list(axes)) for y, m in zip(now, merged, strict=True)]
 
     return at.graph.scan(turn, list(inputs), [*rows, *lines])

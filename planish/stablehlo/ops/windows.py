@@ -48,8 +48,8 @@ def reduce_window(
         if whole is None:
             _need_numbers(at, [window_dimensions, strides, *room])
             whole = x.reduce_window(kind, window_dimensions, strides, room, spacing, dilations)
-        found = cast(whole, inputs[0].dtype)
-        return (found,) if fits else at.each(block, [spread(starts[0], found.dims), found])
+        reduced = cast(whole, inputs[0].dtype)
+        return (reduced,) if fits else at.each(block, [spread(starts[0], reduced.dims), reduced])
     _need_numbers(at, [window_dimensions, strides, *room])
     wide = [padded(x, s, room, spacing) for x, s in zip(inputs, starts, strict=True)]
     sizes = [
@@ -144,18 +144,18 @@ def select_and_scatter(
     low = [p[0] for p in room]
     first, *others = itertools.product(*map(range, window))
     best = window_part(wide, first, sizes, strides, ones)
-    place, found = _positions(at, first, sizes, strides, low, dims)
+    place, any_inside = _positions(at, first, sizes, strides, low, dims)
     for offset in others:
         part = window_part(wide, offset, sizes, strides, ones)
         number, inside = _positions(at, offset, sizes, strides, low, dims)
         # what is outside of the operand is never selected
-        keeps = at.each(choose, [best, part])[0].and_(found).or_(inside.not_())
+        keeps = at.each(choose, [best, part])[0].and_(any_inside).or_(inside.not_())
         best, place = keeps.select(best, part), keeps.select(place, number)
-        found = found.or_(inside)
+        any_inside = any_inside.or_(inside)
     base = spread(start, (math.prod(dims),))
     line = source.type.size
-    made = combine_at(at, combine, [base], [source.reshape((line,))], [place.reshape((line,))], [0])
-    return made[0].reshape(dims)
+    merged = combine_at(at, combine, [base], [source.reshape((line,))], [place.reshape((line,))], [0])
+    return merged[0].reshape(dims)
 
 
 def _positions(at: Site, offset: Ints, sizes: Ints, strides: Ints, low: Ints, dims: Ints) -> tuple[V, V]:
