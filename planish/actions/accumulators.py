@@ -28,10 +28,10 @@ class Accumulators(Splitting):
         final: dict[UOp, UOp] = {}
         for node in sink.toposort():
             src = tuple([final[source] for source in node.src])
-            made = node if src == node.src else node.replace(src=src)
+            rebuilt = node if src == node.src else node.replace(src=src)
             if node.op is Ops.REDUCE and part in node.src[1:] and len(node.src) > 2:
-                x, *ranges = made.src
-                made = made.replace(src=(x, *(r for r in ranges if r is not part)))
-                made = made.replace(src=(made, part))
-            final[node] = made
+                x, *ranges = rebuilt.src
+                rebuilt = rebuilt.replace(src=(x, *(r for r in ranges if r is not part)))
+                rebuilt = rebuilt.replace(src=(rebuilt, part))
+            final[node] = rebuilt
         return final[sink]

@@ -63,27 +63,27 @@ def _aligned(action: Align, sink: UOp, r: UOp) -> UOp:
             if node.op is not Ops.END:
                 raise action.no("the axis is reduced or kept")
             src = tuple([longer if source is r else final[source] for source in node.src])
-        made = node if src == node.src else node.replace(src=src)
+        rebuilt = node if src == node.src else node.replace(src=src)
         if node.op is Ops.INDEX and any(r in index.ranges for index in node.src[1:]):
-            made = gated(made, condition)
+            rebuilt = gated(rebuilt, condition)
         elif node.op is Ops.STORE and r in node.ranges and r not in node.src[0].ranges:
-            made = made.replace(src=(gated(made.src[0], condition), *made.src[1:]))
-        final[node] = made
+            rebuilt = rebuilt.replace(src=(gated(rebuilt.src[0], condition), *rebuilt.src[1:]))
+        final[node] = rebuilt
     return final[sink]
 
 
 def _start(action: Align, nodes: list[UOp], r: UOp) -> UOp:
     """How far behind a multiple the elements along an axis start where they are written."""
-    found: dict[UOp, None] = {}
+    starts: dict[UOp, None] = {}
     for node in nodes:
         if node.op is Ops.STORE and r in node.src[0].ranges:
             indices = node.src[0].src[1:]
             if len(indices) != 1 or stride(indices[0], r) != 1:
                 raise action.no("what is written along the axis does not lie side by side")
-            found[simplify(substitute(indices[0], {r: r.table.const(0)}) % action.multiple)] = None
-    if len(found) != 1:
+            starts[simplify(substitute(indices[0], {r: r.table.const(0)}) % action.multiple)] = None
+    if len(starts) != 1:
         raise action.no("what is written along the axis does not start together")
-    (start,) = found
+    (start,) = starts
     if start.op is Ops.CONST and start.arg == 0:
         raise action.no(f"the axis starts at a multiple of {action.multiple}")
     return start

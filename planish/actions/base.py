@@ -151,11 +151,11 @@ class Action:
 
     def axis_of(self, sink: UOp, name: str) -> UOp:
         """The axis of a kernel that has a name."""
-        found = axis_named(sink, name)
-        if found is None:
+        axis = axis_named(sink, name)
+        if axis is None:
             names = ", ".join(map(name_of, axes_of(sink)))
             raise self.no(f"there is no axis {name}", remedy=f"the axes are {names or 'none'}")
-        return found
+        return axis
 
     def __str__(self) -> str:
         parts = []
@@ -240,10 +240,10 @@ def apply_action(sink: UOp, action: Action, target: Target = _SCALAR, before: Se
     barred = next((taken for taken in before if taken.bars_threads), None)
     if barred is not None and (action.threads_needed or action.bars_threads):
         raise action.no(f"no threads of a block after {barred.word}")
-    made = _applied(sink, action, target)
-    if barred is not None and threads_of(made) > 1:
+    kernel = _applied(sink, action, target)
+    if barred is not None and threads_of(kernel) > 1:
         raise action.no(f"no threads of a block after {barred.word}")
-    return made
+    return kernel
 
 
 def _applied(sink: UOp, action: Action, target: Target) -> UOp:
@@ -251,7 +251,7 @@ def _applied(sink: UOp, action: Action, target: Target) -> UOp:
     if active() is not None or action.asks_settings:
         return action.apply(sink, target)
     known = cast("dict[tuple[UOp, Action], tuple[Target, UOp]]", sink.table.memos.setdefault(_applied, {}))
-    found = known.get((sink, action))
-    if found is None or found[0] is not target:
-        found = known[sink, action] = target, action.apply(sink, target)
-    return found[1]
+    entry = known.get((sink, action))
+    if entry is None or entry[0] is not target:
+        entry = known[sink, action] = target, action.apply(sink, target)
+    return entry[1]

@@ -84,10 +84,10 @@ class Block(OneAxis):
 
 def _sum_before(action: Block, value: UOp, place: UOp) -> UOp | None:
     """What passes along another axis have left in the outputs: nothing in the first of them, else what is there."""
-    found = [n for n in value.toposort() if place in n.src]
-    if not found:
+    users = [n for n in value.toposort() if place in n.src]
+    if not users:
         return None
-    (held,) = found if len(found) == 1 else (value,)
+    (held,) = users if len(users) == 1 else (value,)
     sums = [n for n in value.toposort() if held in n.src]
     known = held.op is Ops.WHERE and held.src[2] is place and len(sums) == 1
     if not known or not (value is sums[0] or (value.op is Ops.WHERE and value.src[2] is sums[0])):

@@ -128,36 +128,36 @@ def boxed(read: UOp, inner: Sequence[UOp], lanes: UOp | None, fresh: Fresh, targ
         return Boxed(read, {axis: axis for axis in inner})
     steps = {axis: stride_of(index, axis) for axis in inner if axis.op is Ops.RANGE}
     turned = lanes if lanes in steps and steps[lanes] not in {Stride(0), Stride(1), Stride(-1)} else None
-    found = Boxed(read, turned=turned)
+    box = Boxed(read, turned=turned)
     groups: list[_Group] = []
     moving: list[_Group] = []
     for axis in inner:
         step = steps.get(axis)
         if axis is turned or step is None or not step.elements:
-            found.at[axis] = axis
+            box.at[axis] = axis
         elif step.elements > 0:
             moving.append(_Group(axis, step, axis))
         else:
-            moving.append(_backwards(found, axis, step, fresh))
+            moving.append(_backwards(box, axis, step, fresh))
     for one in sorted(moving, key=lambda group: (group.step.elements, group.size)):
-        if not any(_joined(found, group, one, fresh, turned is not None) for group in groups):
+        if not any(_joined(box, group, one, fresh, turned is not None) for group in groups):
             groups.append(one)
     for group in groups:
         if group.step == Stride(1):
-            _in_vectors(found, group, fresh, target)
-        found.at[group.axis] = group.at
-    return found
+            _in_vectors(box, group, fresh, target)
+        box.at[group.axis] = group.at
+    return box
 
 
-def _backwards(found: Boxed, axis: UOp, step: Stride, fresh: Fresh) -> _Group:
+def _backwards(box: Boxed, axis: UOp, step: Stride, fresh: Fresh) -> _Group:
     """A loop along which the read moves down, as an axis along which it moves up."""
     bound = axis.src[0]
     up, last = fresh(bound), simplify(bound + -1)
-    found.read = _simplified(substitute(found.read, {axis: up * -1 + last}))
+    box.read = _simplified(substitute(box.read, {axis: up * -1 + last}))
     return _Group(up, Stride(-step.elements, step.unit), axis * -1 + last)
 
 
-def _joined(found: Boxed, group: _Group, one: _Group, fresh: Fresh, neighbours: bool) -> bool:
+def _joined(box: Boxed, group: _Group, one: _Group, fresh: Fresh, neighbours: bool) -> bool:
     """Whether a loop becomes part of an axis of the box: it moves by a multiple, and less far than what is there."""
     times, rest = divmod(one.step.elements, group.step.elements)
     if (
@@ -168,10 +168,10 @@ def _joined(found: Boxed, group: _Group, one: _Group, fresh: Fresh, neighbours: 
     ):
         return False
     longer = fresh(simplify((one.bound + -1) * times + group.bound))
-    read = _simplified(substitute(found.read, {group.axis: longer - one.axis * times}))
+    read = _simplified(substitute(box.read, {group.axis: longer - one.axis * times}))
     if one.axis in read.ranges:
         return False
-    found.read = read
+    box.read = read
     group.axis, group.at = longer, group.at + one.at * times
     return True
 
@@ -184,9 +184,9 @@ def _simplified(read: UOp) -> UOp:
     )
 
 
-def _in_vectors(found: Boxed, group: _Group, fresh: Fresh, target: Target) -> None:
+def _in_vectors(box: Boxed, group: _Group, fresh: Fresh, target: Target) -> None:
     """Let the contiguous axis run on to whole vectors; beyond its end nothing is read."""
-    width, bound = target.lanes(found.read.dtype), group.bound
+    width, bound = target.lanes(box.read.dtype), group.bound
     whole = simplify((bound + (width - 1)) // width * width)
     if target.block or not target.masked or whole is bound:
         return
@@ -195,5 +195,5 @@ def _in_vectors(found: Boxed, group: _Group, fresh: Fresh, target: Target) -> No
     if kind_of(group.axis) in LANES and group.size < width:
         return
     longer = fresh(whole)
-    found.read = _simplified(gated(substitute(found.read, {group.axis: longer}), longer < bound))
+    box.read = _simplified(gated(substitute(box.read, {group.axis: longer}), longer < bound))
     group.axis = longer

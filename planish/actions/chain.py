@@ -34,7 +34,7 @@ def _estimated(value: UOp) -> UOp:
     """A value whose exponentials are powers of two as a machine has them, and whose constant factors are part of what is multiplied and added anyway."""
     powers = (n for n in value.toposort() if n.op is Ops.EXP and n.dtype is dtypes.float32)
     value = substitute(value, {n: _power(n.src[0]).alu(Ops.EXP2_ESTIMATE) for n in powers})
-    return substitute(value, {n: made for n in value.toposort() if (made := _spread(n)) is not None})
+    return substitute(value, {n: spread for n in value.toposort() if (spread := _spread(n)) is not None})
 
 
 def _power(x: UOp) -> UOp:
@@ -58,23 +58,23 @@ def _spread(x: UOp) -> UOp | None:
     return None
 
 
-def _walked(sink: UOp, core: Core, found: Chain, how: tuple[int, int, bool]) -> UOp:
+def _walked(sink: UOp, core: Core, way: Chain, how: tuple[int, int, bool]) -> UOp:
     """The kernel with the walk in it."""
-    walk = Walk(sink, core, found.outer, found.seen, how)
+    walk = Walk(sink, core, way.outer, way.seen, how)
     held, sums = walk.fragment(core, SCORES), walk.fragment(walk.second, SUMS)
-    products = {each.reduce: walk.product(each) for each in found.inner}
-    kept = [walk.register(sums.lanes) for _ in found.sums]
+    products = {each.reduce: walk.product(each) for each in way.inner}
+    kept = [walk.register(sums.lanes) for _ in way.sums]
     ends = []
-    for total, (outer, between) in zip(kept, found.sums, strict=True):
-        made = walk.standing(walk.unhidden(_estimated(between)), products, held)
+    for total, (outer, between) in zip(kept, way.sums, strict=True):
+        weights = walk.standing(walk.unhidden(_estimated(between)), products, held)
         if walk.size % core.n:
-            made = (walk.key(held) < walk.size).where(made, made.const_like(0.0))
+            weights = (walk.key(held) < walk.size).where(weights, weights.const_like(0.0))
         start = total.at(*walk.around)
         sofar = total.at(start.store(start.const_like(0.0)), walk.block)
-        summed = walk.summed(outer, walk.gathered(made, held.lanes), walk.gathered(sofar, sums.lanes))
+        summed = walk.summed(outer, walk.gathered(weights, held.lanes), walk.gathered(sofar, sums.lanes))
         now = sink.table.make(Ops.UNROLL, sofar.dtype, (summed,), sums.lanes)
         ends.append(sofar.store(now).end(walk.block))
-    results = {each.outer.reduce: total.at(*ends) for total, each in zip(kept, found.sums, strict=True)}
+    results = {each.outer.reduce: total.at(*ends) for total, each in zip(kept, way.sums, strict=True)}
     return walk.stored(sink, results, sums)
 
 
@@ -89,5 +89,5 @@ class Chained(KeyWalk[Chain]):
     def ways(cls, sink: UOp, core: Core) -> Sequence[Chain]:
         return chained(sink, core)
 
-    def walked(self, sink: UOp, core: Core, found: Chain) -> UOp:
-        return _walked(sink, core, found, self.how)
+    def walked(self, sink: UOp, core: Core, way: Chain) -> UOp:
+        return _walked(sink, core, way, self.how)

@@ -18,7 +18,7 @@ _PREPARING: Final = frozenset({Ops.CAST, Ops.BITCAST, Ops.ADD, Ops.SUB, Ops.XOR}
 
 def reads_of_copies(facts: Nest) -> set[UOp]:
     """The reads of copies that were made before."""
-    found: set[UOp] = set()
+    reads: set[UOp] = set()
     for node in facts.nodes:
         if node.op is not Ops.BUFFERIZE:
             continue
@@ -30,8 +30,8 @@ def reads_of_copies(facts: Nest) -> set[UOp]:
             (value,) = moving
         if value.op is Ops.INDEX and value.src[0].op is Ops.DEFINE_GLOBAL:
             closed = closed_by(node)
-            found.update(n for n in value.toposort() if n.op is Ops.INDEX and not n.ranges.isdisjoint(closed))
-    return found
+            reads.update(n for n in value.toposort() if n.op is Ops.INDEX and not n.ranges.isdisjoint(closed))
+    return reads
 
 
 _SHORT: Final = 4
@@ -43,17 +43,17 @@ def prepared(facts: Nest, read: UOp) -> UOp:
 
     That is done once, by the copy.
     """
-    found = read
+    value = read
     while True:
-        uses = [n for n in facts.nodes if found in n.src]
+        uses = [n for n in facts.nodes if value in n.src]
         if len(uses) != 1 or uses[0].dtype.itemsize > _SHORT or read.dtype.itemsize >= _SHORT:
-            return found
+            return value
         (use,) = uses
-        others = [source for source in use.src if source is not found]
+        others = [source for source in use.src if source is not value]
         shift = use.op in _PREPARING - {Ops.CAST, Ops.BITCAST} and len(others) == 1 and not others[0].ranges
         if use.op not in {Ops.CAST, Ops.BITCAST} and not shift:
-            return found
-        found = use
+            return value
+        value = use
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,14 +165,14 @@ def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, colum
         number = _shared_out(split, rows * core.n, min(wide, run))
         across = along is split.m
         mine = [(number % rows, number // rows) if across else (number // core.n, number % core.n)]
-    found: list[CoreResults] = [CoreResults({}, *where) for where in mine]
+    results: list[CoreResults] = [CoreResults({}, *where) for where in mine]
     for reduce, total in totals.items():
         # (parts of a sum are no sum yet)
-        made = narrow[reduce] if split.rank is None else None
+        narrower = narrow[reduce] if split.rank is None else None
         value = total
-        if made is not None:
+        if narrower is not None:
             here = {split.m: split.outer_m + row, split.n: split.outer_n + column}
-            value = substitute(made, {reduce: total, **here})
+            value = substitute(narrower, {reduce: total, **here})
         place = _placing(core.n, rows, value.dtype.itemsize, start, turned=along is split.m)
         kept = value.table.make(
             Ops.BUFFERIZE,
@@ -180,10 +180,10 @@ def results_in_memory(split: CoreTiling, totals: dict[UOp, UOp], row: UOp, colum
             (value, *(() if split.rank is None else (split.rank,)), simplify(place(row, column))),
             Bufferize("local", late=not split.stay),
         )
-        for each in found:
+        for each in results:
             at = simplify(place(each.row, each.column))
-            each.sums[reduce if made is None else made] = _summed(split, kept, at)
-    return found
+            each.sums[reduce if narrower is None else narrower] = _summed(split, kept, at)
+    return results
 
 
 def with_results(sink: UOp, split: CoreTiling, parts: Sequence[CoreResults]) -> UOp:

@@ -61,13 +61,13 @@ class KeyWalk(Action, Generic[T]):
         """What a kernel has of the kind."""
 
     @abstractmethod
-    def walked(self, sink: UOp, core: Core, found: T) -> UOp:
+    def walked(self, sink: UOp, core: Core, way: T) -> UOp:
         """The kernel with the walk in it."""
 
     @classmethod
-    def of(cls, core: Core, found: T, groups: int = 1, buffers: int = 1, engine: bool = False) -> Self:
+    def of(cls, core: Core, way: T, groups: int = 1, buffers: int = 1, engine: bool = False) -> Self:
         """A way to walk."""
-        m, n, k = (name_of(axis) for axis in (found.outer.m, found.outer.n, found.outer.k))
+        m, n, k = (name_of(axis) for axis in (way.outer.m, way.outer.n, way.outer.k))
         return cls(core.name, m, n, k, groups, buffers, engine)
 
     @classmethod
@@ -84,12 +84,12 @@ class KeyWalk(Action, Generic[T]):
         core = self.chosen(sink, target)
         ways = self.ways(sink, core)
         groups, buffers, engine = self.how
-        found = next((each for each in ways if self.of(core, each, groups, buffers, engine) == self), None)
-        if found is None:
+        way = next((each for each in ways if self.of(core, each, groups, buffers, engine) == self), None)
+        if way is None:
             said = "; ".join(str(self.of(core, each)) for each in ways)
             raise self.no(f"there is no such {self.makes}", remedy=f"there is {said}" if said else None)
-        self.check(core, found)
-        return fitting(sink, self.walked(sink, core, found), self, target)
+        self.check(core, way)
+        return fitting(sink, self.walked(sink, core, way), self, target)
 
     @property
     def how(self) -> tuple[int, int, bool]:
@@ -109,17 +109,17 @@ class KeyWalk(Action, Generic[T]):
             raise self.no(f"{self.groups} groups of {core.threads} threads and {self.buffers} buffers")
         return core
 
-    def check(self, core: Core, found: T) -> None:
+    def check(self, core: Core, way: T) -> None:
         """Refuse sizes that do not fit, and sums that are no products."""
-        outer, rows = found.outer, core.m * self.groups
-        if not all(size_of(r) for r in (outer.m, outer.n, outer.k, *(each.k for each in found.inner))):
+        outer, rows = way.outer, core.m * self.groups
+        if not all(size_of(r) for r in (outer.m, outer.n, outer.k, *(each.k for each in way.inner))):
             raise self.no("sizes are not known")
         if size_of(outer.m) % rows or second_core(core, outer) not in CORES:
             raise self.no(
                 f"{size_of(outer.m)} queries and {size_of(outer.n)} columns are no multiple of {rows} and no width of a tile",
                 remedy="pad_to makes them so",
             )
-        known = {each.reduce for each in found.inner}
-        made = (n for each in found.weights for n in each.toposort(lambda n: n not in known))
-        if any(n.op in LOOP_VALUES and n not in known for n in made):
+        known = {each.reduce for each in way.inner}
+        nodes = (n for each in way.weights for n in each.toposort(lambda n: n not in known))
+        if any(n.op in LOOP_VALUES and n not in known for n in nodes):
             raise self.no("what is made of the products is made of other sums as well")

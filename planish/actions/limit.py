@@ -139,7 +139,7 @@ def _moved(n: UOp, exchange: dict[UOp, UOp]) -> UOp:
 
 def _exponentials(action: Limit, facts: Nest, row: UOp, top: UOp) -> list[UOp]:
     """exp(row[k] - top): what is made of a row, if nothing else is."""
-    found = []
+    exponentials = []
     for read in facts.nodes:
         if read.op is not Ops.INDEX or read.src[0] is not row:
             continue
@@ -149,11 +149,11 @@ def _exponentials(action: Limit, facts: Nest, row: UOp, top: UOp) -> list[UOp]:
             e.op is not Ops.EXP for e in exps
         ):
             raise action.no("something else than exponentials is made of the row")
-        found += exps
+        exponentials += exps
     users = [n for n in facts.nodes if top in n.src]
-    if not found or any(n.op is not Ops.SUB for n in users):
+    if not exponentials or any(n.op is not Ops.SUB for n in users):
         raise action.no("something else than exponentials is made of the maximum")
-    return found
+    return exponentials
 
 
 def _seen(total: UOp, r: UOp) -> tuple[UOp, UOp] | None:
@@ -184,7 +184,7 @@ def _largest(value: UOp, lane: UOp) -> UOp:
     step = stride(value, lane)
     if step is not None:
         return substitute(value, {lane: lane.const_like(lane.vmax if step > 0 else 0)})
-    found = substitute(value, {lane: lane.const_like(0)})
+    largest = substitute(value, {lane: lane.const_like(0)})
     for number in range(1, lane.vmax + 1):
-        found = found.alu(Ops.MAX, substitute(value, {lane: lane.const_like(number)}))
-    return found
+        largest = largest.alu(Ops.MAX, substitute(value, {lane: lane.const_like(number)}))
+    return largest

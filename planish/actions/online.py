@@ -34,13 +34,13 @@ from planish.uop.weighted_sums import WeightedSum, weighted_sums
 _LOG2E: Final = math.log2(math.e)
 
 
-def _walked(sink: UOp, core: Core, found: WeightedSum, how: tuple[int, int, bool]) -> UOp:
+def _walked(sink: UOp, core: Core, way: WeightedSum, how: tuple[int, int, bool]) -> UOp:
     """The kernel with the walk in it."""
-    sink, others = row_stores(sink, found.outer.n)
-    walk = Walk(sink, core, found.outer, found.seen, how)
+    sink, others = row_stores(sink, way.outer.n)
+    walk = Walk(sink, core, way.outer, way.seen, how)
     held, sums = walk.fragment(core, SCORES), walk.fragment(walk.second, SUMS)
-    graded, factor = unscaled(found.between)
-    graded = walk.standing(walk.unhidden(graded), {found.scores.reduce: walk.product(found.scores)}, held)
+    graded, factor = unscaled(way.between)
+    graded = walk.standing(walk.unhidden(graded), {way.scores.reduce: walk.product(way.scores)}, held)
     if walk.size % core.n:
         graded = (walk.key(held) < walk.size).where(graded, graded.const_like(-math.inf))
     kept = walk.register(held.rows), walk.register(held.rows), walk.register(sums.lanes)
@@ -55,7 +55,7 @@ def _walked(sink: UOp, core: Core, found: WeightedSum, how: tuple[int, int, bool
     shrunk = top.alu(Ops.MULACC, top.const_like(rate), -base).alu(Ops.EXP2_ESTIMATE)
     grown = graded.alu(Ops.MULACC, graded.const_like(rate), -base).alu(Ops.EXP2_ESTIMATE)
     weights = walk.gathered(grown.cast(walk.second.inputs), held.lanes)
-    products = walk.summed(found.outer, weights, walk.gathered(total * shrunk, sums.lanes))
+    products = walk.summed(way.outer, weights, walk.gathered(total * shrunk, sums.lanes))
     new = (
         best,
         share.alu(Ops.MULACC, shrunk, walk.over_columns(Ops.ADD, grown, held)),
@@ -63,11 +63,11 @@ def _walked(sink: UOp, core: Core, found: WeightedSum, how: tuple[int, int, bool
     )
     ends = [was.store(now).end(walk.block) for was, now in zip((top, share, total), new, strict=True)]
     whole = walk.of_row(Ops.ADD, kept[1].at(*ends))
-    known = {found.softmax.top: kept[0].at(*ends) * factor, found.softmax.total: whole}
+    known = {way.softmax.top: kept[0].at(*ends) * factor, way.softmax.total: whole}
     ends += [walk.stored_row(store, known, held) for store in others]
-    if found.blind:
+    if way.blind:
         whole = whole.eq(0.0).where(whole.const_like(1.0), whole)
-    return walk.stored(sink, {found.outer.reduce: kept[2].at(*ends) * whole.alu(Ops.RECIP)}, sums)
+    return walk.stored(sink, {way.outer.reduce: kept[2].at(*ends) * whole.alu(Ops.RECIP)}, sums)
 
 
 class Online(KeyWalk[WeightedSum]):
@@ -81,5 +81,5 @@ class Online(KeyWalk[WeightedSum]):
     def ways(cls, sink: UOp, core: Core) -> Sequence[WeightedSum]:
         return weighted_sums(sink, core)
 
-    def walked(self, sink: UOp, core: Core, found: WeightedSum) -> UOp:
-        return _walked(sink, core, found, self.how)
+    def walked(self, sink: UOp, core: Core, way: WeightedSum) -> UOp:
+        return _walked(sink, core, way, self.how)

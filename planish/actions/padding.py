@@ -55,14 +55,14 @@ def _neutral(root: UOp, value: UOp, condition: UOp) -> UOp:
     return condition.where(value, value.const_like(nothing))
 
 
-def _kept_aside(node: UOp, made: UOp, r: UOp, condition: UOp) -> UOp:
+def _kept_aside(node: UOp, padded: UOp, r: UOp, condition: UOp) -> UOp:
     """What is kept, where beyond the end it overwrites nothing."""
     first = next(k for k, place in enumerate(node.src) if k and r in place.ranges)
     others = (place for k, place in enumerate(node.src) if k and k != first)
-    if is_row_major(made.src[first]) and not any(r in place.ranges for place in others):
-        return made  # there is room behind
-    aside = condition.where(made.src[first], node.src[first].vmax + 1)
-    return made.replace(src=(*made.src[:first], aside, *made.src[first + 1 :]))
+    if is_row_major(padded.src[first]) and not any(r in place.ranges for place in others):
+        return padded  # there is room behind
+    aside = condition.where(padded.src[first], node.src[first].vmax + 1)
+    return padded.replace(src=(*padded.src[:first], aside, *padded.src[first + 1 :]))
 
 
 class _Pitch(NamedTuple):
@@ -81,7 +81,7 @@ def _longer_rows(sink: UOp, r: UOp, new: UOp) -> dict[UOp, _Pitch]:
     size, nodes = r.src[0], sink.toposort()
     if size.op is not Ops.CONST:
         return {}
-    pitch, found = _Pitch(cast("int", size.arg), new.vmax + 1), dict[UOp, _Pitch]()
+    pitch, pitches = _Pitch(cast("int", size.arg), new.vmax + 1), dict[UOp, _Pitch]()
     for node in nodes:
         if node.op is not Ops.BUFFERIZE or len(node.src) != 2 or r not in closed_by(node):
             continue
@@ -92,8 +92,8 @@ def _longer_rows(sink: UOp, r: UOp, new: UOp) -> dict[UOp, _Pitch]:
         if any(user.op is not Ops.INDEX or user.src[0] is not node or len(user.src) != 2 for user in readers):
             continue
         if not any(each.op in _DIVISIONS for user in readers for each in pitch.of(user.src[1]).toposort()):
-            found[node] = pitch
-    return found
+            pitches[node] = pitch
+    return pitches
 
 
 def longer(r: UOp, multiple: int) -> UOp:
@@ -139,9 +139,9 @@ class Padding(OneAxis):
         facts = Nest.of(sink)
         self.check(facts, r)
         self.check_bounds(facts, r)
-        made = self.padded(sink, r)
+        kernel = self.padded(sink, r)
         # threads share rows of which one loop is longer already and another is not yet: the schedule as a whole is asked
-        return made if target.block else fitting(sink, made, self, target)
+        return kernel if target.block else fitting(sink, kernel, self, target)
 
     def padded(self, sink: UOp, r: UOp) -> UOp:
         """The kernel with the longer range."""
@@ -153,22 +153,22 @@ class Padding(OneAxis):
             if node in final:
                 continue
             src = tuple([final[source] for source in node.src])
-            made = node if src == node.src else node.replace(src=src)
+            padded = node if src == node.src else node.replace(src=src)
             place = node
             if node.op is Ops.INDEX and (pitch := rows.get(node.src[0])) is not None:
-                place, made = (
-                    each.replace(src=(each.src[0], pitch.of(each.src[1]))) for each in (node, made)
+                place, padded = (
+                    each.replace(src=(each.src[0], pitch.of(each.src[1]))) for each in (node, padded)
                 )
             if node.op is Ops.BUFFERIZE and (pitch := rows.get(node)) is not None:
                 behind = simplify(node.src[1] - r)
-                made = made.replace(src=(made.src[0], pitch.of(behind) + new))
+                padded = padded.replace(src=(padded.src[0], pitch.of(behind) + new))
             elif node.op is Ops.INDEX and any(r in index.ranges for index in node.src[1:]):
-                made = read(place, made)
+                padded = read(place, padded)
             elif node.op is Ops.BUFFERIZE and r in closed_by(node):
-                made = _kept_aside(node, made, r, condition)
+                padded = _kept_aside(node, padded, r, condition)
             elif node.op is Ops.REDUCE and r in closed_by(node) and not self.is_neutral(node, r):
-                made = made.replace(src=(_neutral(made, made.src[0], condition), *made.src[1:]))
+                padded = padded.replace(src=(_neutral(padded, padded.src[0], condition), *padded.src[1:]))
             elif node.op is Ops.STORE and r in node.ranges and r not in node.src[0].ranges:
-                made = made.replace(src=(gated(made.src[0], condition), *made.src[1:]))
-            final[node] = made
+                padded = padded.replace(src=(gated(padded.src[0], condition), *padded.src[1:]))
+            final[node] = padded
         return rewrite(final[sink], pm_flatten_range)

@@ -65,7 +65,7 @@ def _apart(read: UOp, same: Collection[UOp], in_part: Collection[UOp]) -> tuple[
     while index is not inside:
         conditions.append(index.src[0])
         index = index.src[1]
-    found: list[UOp] = []
+    removed: list[UOp] = []
     for condition in joined_by(Ops.AND, *conditions):
         leaves = {n for n in condition.toposort() if n.op is Ops.RANGE or n.op is Ops.UNROLL}
         if not leaves.isdisjoint(in_part):
@@ -73,10 +73,10 @@ def _apart(read: UOp, same: Collection[UOp], in_part: Collection[UOp]) -> tuple[
         elif leaves.isdisjoint(same):
             kept.append(condition)
         elif leaves <= set(same):
-            found.append(condition)
+            removed.append(condition)
         else:
             return None
     bare = read.replace(src=(read.src[0], simplify(inside)))
     for condition in kept:
         bare = gated(bare, condition)
-    return bare, tuple(found)
+    return bare, tuple(removed)

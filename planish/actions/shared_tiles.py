@@ -248,18 +248,18 @@ class SharedTile:
             number = number // dim.size
         value = substitute(read, self._axes([number, *reversed(at)]))
         kept = Bufferize("local", buffers=buffers, own=True)
-        made = table.make(Ops.BUFFERIZE, read.dtype, (value, vector, lane), kept)
+        copied = table.make(Ops.BUFFERIZE, read.dtype, (value, vector, lane), kept)
         place = table.const(0)
         for dim in self.dims:
             place = place * dim.size + dim.coordinate()
-        return table.make(Ops.INDEX, read.dtype, (made, simplify(place // width), simplify(place % width)))
+        return table.make(Ops.INDEX, read.dtype, (copied, simplify(place // width), simplify(place % width)))
 
     def _axes(self, at: Sequence[UOp]) -> dict[UOp, UOp]:
         """The axes of a read that is at these coordinates."""
-        found: dict[UOp, UOp] = {}
+        axes: dict[UOp, UOp] = {}
         for dim, coordinate in zip(self.dims, at, strict=True):
             for digit in dim.digits:
                 part = coordinate // (digit.weight // dim.base) % digit.size * digit.divisor
-                known = found.get(digit.axis)
-                found[digit.axis] = part if known is None else known + part
-        return {axis: simplify(value) for axis, value in found.items()}
+                known = axes.get(digit.axis)
+                axes[digit.axis] = part if known is None else known + part
+        return {axis: simplify(value) for axis, value in axes.items()}

@@ -117,9 +117,9 @@ def added(facts: Nest, passes: Passes, bound: UOp, size: int, lanes: int) -> dic
     )
     nothing = (values.const_like(0.0) * values).reduce(Ops.ADD, beyond, some)
     kept = table.make(Ops.BUFFERIZE, nothing.dtype, (nothing, column), Bufferize("local"))
-    found = {}
+    sums = {}
     for n in facts.nodes:
         if n.op is Ops.INDEX and n.src[0].op is Ops.AFTER and passes.end in n.src[0].src:
             mine = simplify(cast("UOp", plain_index(n)) // rows)
-            found[n] = n + table.make(Ops.INDEX, n.dtype, (kept, mine))
-    return found
+            sums[n] = n + table.make(Ops.INDEX, n.dtype, (kept, mine))
+    return sums

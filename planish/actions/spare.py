@@ -58,12 +58,12 @@ def _with(sink: UOp, row: UOp, read: list[UOp]) -> UOp:
     first, final = row < 1, dict[UOp, UOp]()
     for node in sink.toposort():
         src = tuple([final[source] for source in node.src])
-        made = node if src == node.src else node.replace(src=src)
+        rebuilt = node if src == node.src else node.replace(src=src)
         if node in read:
-            made = gated(made, first)
+            rebuilt = gated(rebuilt, first)
         elif node.op is Ops.STORE:
-            made = made.replace(src=(gated(made.src[0], first), *made.src[1:]))
+            rebuilt = rebuilt.replace(src=(gated(rebuilt.src[0], first), *rebuilt.src[1:]))
         elif node.op is Ops.END:
-            made = made.replace(src=(*made.src, row))
-        final[node] = made
+            rebuilt = rebuilt.replace(src=(*rebuilt.src, row))
+        final[node] = rebuilt
     return final[sink]

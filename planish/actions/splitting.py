@@ -113,8 +113,8 @@ class Splitting(OneAxis):
             if node.op in {Ops.FLOORDIV, Ops.FLOORMOD} and r in node.ranges:
                 exchange[node] = simplify(substitute(node, {r: instead}))
         exchange |= self.besides(facts, r, part)
-        made = self.finished(rewrite(substitute(sink, exchange), pm_flatten_range), part, target)
-        return fitting(sink, made, self, target) if self.asks_for_room else made
+        kernel = self.finished(rewrite(substitute(sink, exchange), pm_flatten_range), part, target)
+        return fitting(sink, kernel, self, target) if self.asks_for_room else kernel
 
 
 def within_a_block(action: Action, sink: UOp, target: Target) -> UOp:

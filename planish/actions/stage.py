@@ -93,12 +93,12 @@ def _is_lane_axis(node: UOp) -> bool:
 
 def _inner(facts: Nest, read: UOp, loop: UOp | None) -> list[UOp]:
     """What a read depends on that runs inside of a loop (of the kernel): loops, threads and lanes."""
-    found: dict[UOp, None] = {}
+    inner: dict[UOp, None] = {}
     for each in read.src[1:]:
         for node in each.toposort(lambda n: n.op not in {Ops.INDEX, Ops.REDUCE, Ops.RANGE}):
             if _is_lane_axis(node) or (node.op is Ops.RANGE and _runs_inside(facts, node, loop)):
-                found[node] = None
-    return sorted(found, key=lambda axis: axis.order)  # (nodes come in the order in which they were made)
+                inner[node] = None
+    return sorted(inner, key=lambda axis: axis.order)  # (nodes come in the order in which they were made)
 
 
 def _runs_inside(facts: Nest, r: UOp, loop: UOp | None) -> bool:
@@ -160,8 +160,8 @@ def _panels(box: Boxed) -> set[UOp]:
 
 def _fragment(axes: Sequence[UOp]) -> list[UOp]:
     """The lanes of a tensor core's operand, slowest first: they lie in LOCAL memory as the core wants them, together."""
-    found = [axis for axis in axes if _is_lane_axis(axis)]
-    return sorted(found, key=lambda axis: cast("UnrolledLanes", axis.arg).axes[0][0])
+    lanes = [axis for axis in axes if _is_lane_axis(axis)]
+    return sorted(lanes, key=lambda axis: cast("UnrolledLanes", axis.arg).axes[0][0])
 
 
 def _together(tile: _CopiedTile, read: UOp, target: Target) -> dict[UOp, int]:
@@ -169,7 +169,7 @@ def _together(tile: _CopiedTile, read: UOp, target: Target) -> dict[UOp, int]:
 
     If they are neighbours in memory, too, and too few, those of the next steps join them.
     """
-    found: dict[UOp, int] = {}
+    widths: dict[UOp, int] = {}
     index, most, count, straight = plain_index(read), target.lanes(read.dtype), 1, True
     fragment = _fragment(tile.axes)
     for axis in reversed(tile.axes):
@@ -177,13 +177,13 @@ def _together(tile: _CopiedTile, read: UOp, target: Target) -> dict[UOp, int]:
         straight = straight and index is not None and stride(index, axis) == count
         if axis in fragment:
             if count * size > most:
-                return found
-            found[axis] = size
+                return widths
+            widths[axis] = size
         else:
             width = max((w for w in range(1, most // count + 1) if size % w == 0), default=1)
-            return {**found, axis: width} if fragment and straight and width > 1 else found
+            return {**widths, axis: width} if fragment and straight and width > 1 else widths
         count *= size
-    return found
+    return widths
 
 
 def _kept(x: UOp, place: UOp, buffers: int = 1) -> UOp:
@@ -281,11 +281,11 @@ def _copy_together(
 
 def _gaps(tile: _CopiedTile) -> list[bool]:
     dense = 1
-    found = []
+    gaps = []
     for size, pitch in zip(reversed(tile.sizes), reversed(tile.pitches), strict=True):
-        found.append(pitch != dense)
+        gaps.append(pitch != dense)
         dense *= size
-    return found
+    return gaps
 
 
 class Stage(Action):
@@ -310,7 +310,7 @@ class Stage(Action):
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> Stage:
         at = rng.choice([None, *map(name_of, axes_of(sink))])
-        made = cls(
+        stage = cls(
             rng.choice((1, 1, 2, 3)),
             at,
             rng.choice((1, 1, 2, 3)),
@@ -318,8 +318,8 @@ class Stage(Action):
             rng.random() < 0.2,
             rng.choice((0, 0, 0, 32, 64, 128)),
         )
-        plain = made.buffers >= _AHEAD and not (made.pad or made.turned or made.swizzle)
-        return made.replaced(own=rng.random() < _OWN_DRAWN) if plain else made
+        plain = stage.buffers >= _AHEAD and not (stage.pad or stage.turned or stage.swizzle)
+        return stage.replaced(own=rng.random() < _OWN_DRAWN) if plain else stage
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         if self.buffers < 1:
@@ -391,7 +391,7 @@ class Stage(Action):
             wanted = read if threads else prepared(facts, read)
             shared = None
             if not self.own:
-                shared = next((found for copy in copies if (found := copy.serves(wanted)) is not None), None)
+                shared = next((value for copy in copies if (value := copy.serves(wanted)) is not None), None)
             if shared is not None:
                 exchange[wanted] = shared
             if not inner or shared is not None:
@@ -407,11 +407,11 @@ class Stage(Action):
             if self.own and not all(r in inner for r in threads):
                 raise self.no(f"threads read the same of arg{slot}, and would fetch it each")
             if self.own or (special and dims_of(read, inner) is None):
-                found = self.once(read, inner, threads, twins, target, several)
-                if found is None and self.own:
+                value = self.once(read, inner, threads, twins, target, several)
+                if value is None and self.own:
                     raise self.no(f"what a thread reads of arg{slot} is no box")
-                if found is not None:
-                    exchange[read] = found
+                if value is not None:
+                    exchange[read] = value
                     continue
             if threads:
                 exchange |= self.shared(facts, read, inner, threads, twins, target)
@@ -440,17 +440,17 @@ class Stage(Action):
     ) -> UOp | None:
         """What a read becomes of which several axes are the same element; `known` is what was copied before. None if it is no box."""
         axes = [axis for axis in inner if not self.own or axis not in threads]
-        found = read_once(read, axes, turned=self.turned, swizzle=self.swizzle, pad=self.pad)
-        if found is None:
+        tiled = read_once(read, axes, turned=self.turned, swizzle=self.swizzle, pad=self.pad)
+        if tiled is None:
             return None
-        if found.bare not in known:
-            tile, single = found.tile, found.single
+        if tiled.bare not in known:
+            tile, single = tiled.tile, tiled.single
             if self.own:
-                known[found.bare] = tile.fetched_alone(single, twins.range, target, self.buffers)
+                known[tiled.bare] = tile.fetched_alone(single, twins.range, target, self.buffers)
             else:
                 kept = tile.copied(single, threads, twins.range, target, self.buffers)
-                known[found.bare] = read.table.make(Ops.INDEX, read.dtype, (kept, tile.read_place()))
-        return found.under_conditions(known[found.bare])
+                known[tiled.bare] = read.table.make(Ops.INDEX, read.dtype, (kept, tile.read_place()))
+        return tiled.under_conditions(known[tiled.bare])
 
     def shared(
         self, facts: Nest, read: UOp, inner: list[UOp], threads: list[UOp], twins: _Twins, target: Target
@@ -462,10 +462,10 @@ class Stage(Action):
             box = SharedTile.of(read, inner, turned=self.turned, swizzle=self.swizzle, pad=self.pad)
             if box is not None:
                 kept = box.copied(read, threads, twins.range, target, self.buffers)
-                found = {read: table.make(Ops.INDEX, read.dtype, (kept, box.read_place()))}
+                exchange = {read: table.make(Ops.INDEX, read.dtype, (kept, box.read_place()))}
                 if warp is not None and ROW // max(read.dtype.itemsize, 1) in target.widths(read.dtype):
-                    found |= _dealt(facts, read, inner, warp, box, kept, twins)
-                return found
+                    exchange |= _dealt(facts, read, inner, warp, box, kept, twins)
+                return exchange
             if special:
                 raise self.no(f"what is read of arg{self.param} is no box of rows for such a layout")
         tile = _tile(read, inner, self.pad, threads=threads)
@@ -477,11 +477,11 @@ def _dealt(
     facts: Nest, read: UOp, inner: list[UOp], warp: UOp, box: SharedTile, kept: UOp, twins: _Twins
 ) -> dict[UOp, UOp]:
     """The operands of tensor cores that a read is all of, from rows of its tile."""
-    found: dict[UOp, UOp] = {}
+    operands: dict[UOp, UOp] = {}
     for node in facts.nodes:
         if node.op is Ops.CONTRACT and node.src[0] is read and (axes := lane_axes(node, inner)) is not None:
-            made = dealt(node, box, kept, warp, axes, twins.next)
-            if made is not None:
+            operand = dealt(node, box, kept, warp, axes, twins.next)
+            if operand is not None:
                 twins.next += 1
-                found[node] = made
-    return found
+                operands[node] = operand
+    return operands

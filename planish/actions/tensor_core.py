@@ -148,15 +148,15 @@ class CoreTiling:
             *range(-1, -self.run.bit_length(), -1),
         ]  # bits of the tile count from -1 downwards
         order.insert(self.apart.bit_length() - 1, held[0])
-        found = tile // self.run * (k * self.run)
+        term = tile // self.run * (k * self.run)
         if self.apart == 1:
-            found = found + tile % self.run * (1 << len(held))
+            term = term + tile % self.run * (1 << len(held))
             order = held
         for first, places in ((0, order), (behind, shared)):
             for to, place in enumerate(places, first):
                 bit = inside // (1 << place) % 2 if place >= 0 else tile // (1 << -place - 1) % 2
-                found = found + bit * (1 << to)
-        return found
+                term = term + bit * (1 << to)
+        return term
 
     def fresh(self, size: int, kind: AxisType) -> UOp:
         self.next += 1
@@ -323,10 +323,10 @@ class TensorCore(Action):
                 f"{core.name} {kept} of {core.inputs}, which changes results",
                 remedy="allow it with fastmath=True",
             )
-        found = products(sink, core)
-        if not found:
+        candidates = products(sink, core)
+        if not candidates:
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
-        for product in found:
+        for product in candidates:
             if tuple(name_of(axis) for axis in (product.m, product.n, product.k)) == (self.m, self.n, self.k):
                 rows = size_of(product.m)
                 if rows % (core.m * self.groups):
@@ -347,7 +347,7 @@ class TensorCore(Action):
                 ):
                     raise self.no("threads would share rows that the kernel keeps for one value of an axis")
                 return core, product
-        ways = "; ".join(str(TensorCore.of(core, product)) for product in found)
+        ways = "; ".join(str(TensorCore.of(core, product)) for product in candidates)
         raise self.no(f"{core.name} does not fit these axes", remedy=f"it fits so: {ways}")
 
     def apply(self, sink: UOp, target: Target) -> UOp:
@@ -375,5 +375,5 @@ class TensorCore(Action):
                 totals[each.reduce] = split.tile(one, lanes)
         if not core.reads_memory:
             return with_results(sink, split, [CoreResults(totals, row, column)])
-        made = with_results(sink, split, results_in_memory(split, totals, row, column))
-        return fitting(sink, made, self, target)
+        kernel = with_results(sink, split, results_in_memory(split, totals, row, column))
+        return fitting(sink, kernel, self, target)

@@ -53,8 +53,8 @@ def fetched(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: 
         return None
     if any(axis.src[0].op is not Ops.CONST for axis in (first, second)) or box.sizes[1] > _MOST_ROWS:
         return None
-    found = _box(value, first, second, at, copied, box)
-    return windows(value, first, second, at, copied, box) if found is None else found
+    fetch = _box(value, first, second, at, copied, box)
+    return windows(value, first, second, at, copied, box) if fetch is None else fetch
 
 
 def _cut(value: UOp, axis: UOp, run: int, at: Mapping[UOp, UOp]) -> tuple[UOp, UOp, dict[UOp, UOp]]:
@@ -67,10 +67,10 @@ def _cut(value: UOp, axis: UOp, run: int, at: Mapping[UOp, UOp]) -> tuple[UOp, U
 
 
 def _box(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: UOp, box: Box) -> UOp | None:
-    found = _limits(value.src[1])
-    if found is None or not found[1].keys() <= {first, second}:
+    limited = _limits(value.src[1])
+    if limited is None or not limited[1].keys() <= {first, second}:
         return None
-    index, limits = found
+    index, limits = limited
     terms = affine(simplify(index))
     if terms is None:
         return None

@@ -46,13 +46,13 @@ def kinds() -> Mapping[str, type[Action]]:
     """All kinds of actions, by their words: those in the files of this folder."""
     from pkgutil import iter_modules  # only who reads a schedule waits for it
 
-    found: dict[str, type[Action]] = {}
+    by_word: dict[str, type[Action]] = {}
     for each in iter_modules(planish.actions.__path__):
         module = import_module(f"{planish.actions.__name__}.{each.name}")
         for kind in vars(module).values():
             if isinstance(kind, type) and issubclass(kind, Action) and kind.word:
-                found[kind.word] = kind
-    return dict(sorted(found.items()))
+                by_word[kind.word] = kind
+    return dict(sorted(by_word.items()))
 
 
 def print_schedule(actions: Iterable[Action]) -> str:
@@ -82,17 +82,17 @@ class _Reader:
         """How what is being read is written."""
 
     def peek(self) -> str:
-        found = _TOKEN.match(self.text, self.at)
-        return found.group(1) if found is not None else ""
+        match = _TOKEN.match(self.text, self.at)
+        return match.group(1) if match is not None else ""
 
     def take(self) -> str:
-        found = _TOKEN.match(self.text, self.at)
-        self.at = len(self.text) if found is None else found.end()
-        return "" if found is None else found.group(1)
+        match = _TOKEN.match(self.text, self.at)
+        self.at = len(self.text) if match is None else match.end()
+        return "" if match is None else match.group(1)
 
     def fail(self, *expected: str, remedy: str | None = None) -> NoReturn:
-        found = _TOKEN.match(self.text, self.at)
-        start = found.start(1) if found is not None else self.at
+        match = _TOKEN.match(self.text, self.at)
+        start = match.start(1) if match is not None else self.at
         shown = self.peek()
         what = "the end" if not shown else "the end of the line" if shown == "\n" else repr(shown)
         remedy = remedy or self.form
@@ -188,28 +188,28 @@ def parse_schedule(
     `names` are those that a function has for a kernel's parameters; as long as nobody knows the kernel, any name will do.
     """
     reader = _Reader(text, file, names)
-    found: list[Action] = []
+    actions: list[Action] = []
     while reader.peek():
         if reader.peek() in (";", "\n"):
             reader.take()
             continue
-        found.append(reader.action())
+        actions.append(reader.action())
         if reader.peek() not in ("", "\n"):
             reader.expect(";", "\n", "")
-    return tuple(found)
+    return tuple(actions)
 
 
 def sections(text: str) -> dict[str, str]:
     """The schedules in a text, by the names of kernels; one for all of them has no name."""
-    found: dict[str, list[str]] = {"": []}
+    by_name: dict[str, list[str]] = {"": []}
     name = ""
     for number, line in enumerate(text.splitlines()):
         section = _SECTION.match(line)
         if section is not None:
             name = section.group(1).strip()
             # blank lines for all before, so that what is wrong is found where it stands
-            found[name] = [""] * number
-        found[name].append("" if section is not None else line)
-    if len(found) > 1 and not any(line.partition("#")[0].strip() for line in found[""]):
-        del found[""]
-    return {name: "\n".join(lines) for name, lines in found.items()}
+            by_name[name] = [""] * number
+        by_name[name].append("" if section is not None else line)
+    if len(by_name) > 1 and not any(line.partition("#")[0].strip() for line in by_name[""]):
+        del by_name[""]
+    return {name: "\n".join(lines) for name, lines in by_name.items()}

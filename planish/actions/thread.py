@@ -67,11 +67,11 @@ class Thread(Splitting):
     def besides(self, facts: Nest, r: UOp, part: UOp) -> dict[UOp, UOp]:
         """What becomes of the other loops of a kernel when cores share one."""
         pieces = part.vmax + 1
-        found = companions(self, facts, r, pieces)
-        if self.uneven and found.axes:
+        others = companions(self, facts, r, pieces)
+        if self.uneven and others.axes:
             raise self.no("other loops have no such pieces")
-        exchange = {end: done_once(end, part) for end in found.alone}
-        for axis in found.axes:
+        exchange = {end: done_once(end, part) for end in others.alone}
+        for axis in others.axes:
             rest = (axis.vmax + 1) // pieces
             inner = cast("Axis", axis.arg).part(1)
             exchange[axis] = part if rest == 1 else part * rest + axis.table.range(rest, inner)

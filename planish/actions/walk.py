@@ -186,17 +186,17 @@ class Walk:
 
     def moved(self, value: UOp, exchange: dict[UOp, UOp]) -> UOp:
         """A value at other places, reading nothing beyond the ends of its axes."""
-        made = substitute(value, exchange)
+        elsewhere = substitute(value, exchange)
         for axis, at in exchange.items():
             if axis.op is Ops.RANGE and at.vmax > axis.vmax:
                 inside = at < axis.src[0]
                 reads = {
                     n: gated(n, inside)
-                    for n in made.toposort()
+                    for n in elsewhere.toposort()
                     if n.op is Ops.INDEX and n.src[0].op is Ops.DEFINE_GLOBAL and at in n.toposort()
                 }
-                made = substitute(made, reads)
-        return made
+                elsewhere = substitute(elsewhere, reads)
+        return elsewhere
 
     def multiplied(self, core: Core, pairs: list[tuple[UOp, UOp]], start: UOp) -> UOp:
         """Tiles of products, added up one after the other."""
@@ -313,12 +313,12 @@ class Walk:
             return None
         rows = split.outer_m if split.group is None else split.outer_m + split.group * self.core.m
         first = simplify(self.start % limit.period) if limit.period else self.start
-        found = []
+        hidden = []
         if limit.last is not None:
-            found.append(substitute(limit.last, {split.m: rows}) < first + (size - 1))
+            hidden.append(substitute(limit.last, {split.m: rows}) < first + (size - 1))
         if limit.first is not None:
-            found.append(first < substitute(limit.first, {split.m: rows + (self.core.m - 1)}))
-        return reduce(or_, found)
+            hidden.append(first < substitute(limit.first, {split.m: rows + (self.core.m - 1)}))
+        return reduce(or_, hidden)
 
     def key(self, held: Fragment) -> UOp:
         """The key of a lane."""
@@ -333,12 +333,12 @@ class Walk:
     def stored_row(self, store: UOp, known: Mapping[UOp, UOp], held: Fragment) -> UOp:
         """A store of what is known of each row at the end of the walk, by one of the threads that hold it."""
         place, value = store.src
-        made = looked_through(value)
-        if any(n.op is Ops.REDUCE and n not in known for n in made.toposort(lambda n: n not in known)):
+        opened = looked_through(value)
+        if any(n.op is Ops.REDUCE and n not in known for n in opened.toposort(lambda n: n not in known)):
             raise Refusal("a result for each row is made of more than the walk knows of it")
         first = (cast("UOp", self.split.thread) % _ROW_THREADS).eq(0)
         at = {self.split.m: self.split.outer_m + held.row}
-        return gated(substitute(place, at), first).store(substitute(made, {**known, **at}))
+        return gated(substitute(place, at), first).store(substitute(opened, {**known, **at}))
 
     @property
     def around(self) -> list[UOp]:

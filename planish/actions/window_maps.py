@@ -61,11 +61,11 @@ class _Digits(NamedTuple):
 
     def at(self, place: UOp) -> dict[UOp, UOp]:
         """What the digits are at a place of the axis; the last may be beyond its end."""
-        found = {
+        digits = {
             digit: place // count % size_of(digit)
             for digit, count in zip(self.ranges, self.counts, strict=True)
         }
-        return found | {self.ranges[-1]: place // self.counts[-1]}
+        return digits | {self.ranges[-1]: place // self.counts[-1]}
 
 
 def _cuts(nodes: Iterable[UOp], axis: UOp) -> Iterator[int]:
@@ -134,15 +134,15 @@ class _Gates(NamedTuple):
 
 def conditions_of(index: UOp) -> tuple[UOp, list[UOp]]:
     """An index as it is where it is somewhere, and all that has to hold for that."""
-    found: list[UOp] = []
+    conditions: list[UOp] = []
     while index.op is Ops.WHERE and index.src[2].op is Ops.INVALID:
-        found += joined_by(Ops.AND, index.src[0])
+        conditions += joined_by(Ops.AND, index.src[0])
         index = index.src[1]
-    return index, found
+    return index, conditions
 
 
 def _gates(conditions: Iterable[UOp], digits: Mapping[UOp, UOp]) -> _Gates | None:
-    found = _Gates({}, {})
+    gates = _Gates({}, {})
     for gate in conditions:
         if gate.op is not Ops.CMPLT or all(side.op is not Ops.CONST for side in gate.src):
             return None
@@ -154,11 +154,11 @@ def _gates(conditions: Iterable[UOp], digits: Mapping[UOp, UOp]) -> _Gates | Non
         key = frozenset(terms.terms.items())
         if below:
             limit = number - 1 - terms.constant
-            found.high[key] = min(limit, found.high.get(key, limit))
+            gates.high[key] = min(limit, gates.high.get(key, limit))
         else:
             limit = number + 1 - terms.constant
-            found.low[key] = max(limit, found.low.get(key, limit))
-    return found
+            gates.low[key] = max(limit, gates.low.get(key, limit))
+    return gates
 
 
 def windows(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: UOp, box: Box) -> UOp | None:
@@ -178,22 +178,22 @@ def windows(value: UOp, first: UOp, second: UOp, at: Mapping[UOp, UOp], copied: 
         return None
     exchange = {first: terms.whole(), second: pixels.whole()}
     conditions = [g for g in conditions if g.src[0] is not second]
-    found, gates = affine(simplify(substitute(index, exchange))), _gates(conditions, exchange)
-    if found is None or gates is None:
+    sum_, gates = affine(simplify(substitute(index, exchange))), _gates(conditions, exchange)
+    if sum_ is None or gates is None:
         return None
     digits = {*pixels.ranges, *terms.ranges}
-    if any(term not in digits and not digits.isdisjoint(term.ranges) for term in found.terms):
+    if any(term not in digits and not digits.isdisjoint(term.ranges) for term in sum_.terms):
         return None
     # where windows slide along the slowest digit, too, all is one image
     for counted in (pixels, pixels.longer(second.table.range(1, root + 2 * _MOST_DIGITS))):
-        dims = _dims(found, gates, counted, terms, run) if len(counted.ranges) - 1 in _CORNERS else None
+        dims = _dims(sum_, gates, counted, terms, run) if len(counted.ranges) - 1 in _CORNERS else None
         if dims is None or not _is_aligned(dims, value.dtype.itemsize):
             continue
         if size < size_of(second) and (dims[-1].beside.terms or dims[-1].place.constant):
             continue  # beyond the last image is another, and not nothing
-        made = _fetch(value, copied, box, dims, {**counted.at(at[second]), **terms.at(at[first])})
-        if made is not None:
-            return made
+        fetch = _fetch(value, copied, box, dims, {**counted.at(at[second]), **terms.at(at[first])})
+        if fetch is not None:
+            return fetch
     return None
 
 

@@ -59,8 +59,8 @@ def outputs_of(kernel: UOp) -> frozenset[int]:
     """The slots that a kernel writes and does not read."""
     effects = Effects(kernel.toposort())
     written = {memory_below(store.src[0]) for store in effects.stores}
-    found = written - {memory_below(place) for place in effects.read}
-    return frozenset(cast("int", memory.arg) for memory in found if memory.op is Ops.DEFINE_GLOBAL)
+    outputs = written - {memory_below(place) for place in effects.read}
+    return frozenset(cast("int", memory.arg) for memory in outputs if memory.op is Ops.DEFINE_GLOBAL)
 
 
 def written_by(kernel: UOp) -> frozenset[int]:
@@ -69,10 +69,10 @@ def written_by(kernel: UOp) -> frozenset[int]:
     return frozenset(cast("int", memory.arg) for memory in places if memory.op is Ops.DEFINE_GLOBAL)
 
 
-def difference(expected: Memory, found: Memory) -> str | None:
+def difference(expected: Memory, actual: Memory) -> str | None:
     """What differs between two memories, if anything does beyond rounding in another order."""
     for slot, want in expected.items():
-        have = found[slot]
+        have = actual[slot]
         wrong = ~close(want, have)
         if wrong.any():
             at = int(np.argmax(wrong))
@@ -133,9 +133,9 @@ def first_wrong(
             for step in steps(kernel, machine):
                 position += 1
                 if step.changed:
-                    found = _judged(step.form, memory, variables, undefined, expected)
-                    if found is not None:
-                        kind, what = found
+                    verdict = _judged(step.form, memory, variables, undefined, expected)
+                    if verdict is not None:
+                        kind, what = verdict
                         rule = None
                         if rules:
                             rule = _first_rule(
@@ -156,10 +156,10 @@ def _judged(
     form: Form, memory: Memory, variables: Mapping[str, int], undefined: frozenset[int], expected: Memory
 ) -> tuple[Kind, str] | None:
     try:
-        found = interpret(form, memory, variables, undefined=undefined)
+        actual = interpret(form, memory, variables, undefined=undefined)
     except ExecutionError as error:
         return error.fault, str(error)
-    what = difference(expected, found)
+    what = difference(expected, actual)
     return None if what is None else ("values", what)
 
 
@@ -169,8 +169,8 @@ def _judged(
 def _copied(form: Form, table: Table) -> Form:
     """The same kernel in another table."""
     nodes = in_order(form) if isinstance(form, UOp) else form
-    made = copy_nodes(nodes, table)
-    return made[form] if isinstance(form, UOp) else [made[line] for line in form]
+    copies = copy_nodes(nodes, table)
+    return copies[form] if isinstance(form, UOp) else [copies[line] for line in form]
 
 
 def _first_rule(
@@ -191,24 +191,24 @@ def _first_rule(
         nonlocal last
         with Table() as table:
             given = _copied(before, table)
-            with trial(limit) as made:
+            with trial(limit) as trying:
                 try:
                     form: Form | None = stage.run(given, machine)
                 except PlanishError:
                     form = None
-            last = made.last
+            last = trying.last
             shown = ("", "", "")
             if last is not None:
                 shown = (last.rule.name, infix(last.before)[:_SHOWN], infix(last.after)[:_SHOWN])
             if form is None:
-                return None, made.count, shown
+                return None, trying.count, shown
             try:
-                found = _judged(form, memory, variables, undefined, expected)
+                verdict = _judged(form, memory, variables, undefined, expected)
             except PlanishError:
-                return None, made.count, shown
+                return None, trying.count, shown
             # half of a stage may be no kernel at all: only the very mistake of the whole counts
-            bad = False if found is None else True if found[0] == kind else None
-            return bad, made.count, shown
+            bad = False if verdict is None else True if verdict[0] == kind else None
+            return bad, trying.count, shown
 
     _, total, _ = is_bad(None)
     if not total or is_bad(0)[0]:

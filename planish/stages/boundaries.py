@@ -69,6 +69,6 @@ class Boundaries:
             spec.check(graph, phase)
         except VerifyError as error:
             raise BoundaryError(f"{said}: {error.message}", error.problems, op=error.op) from error
-        found = outside(graph) if isinstance(graph, UOp) else []  # a list has IFs where a graph has gates
-        if found:
-            raise BoundaryError(f"{said}: memory is accessed outside its bounds", found)
+        beyond = outside(graph) if isinstance(graph, UOp) else []  # a list has IFs where a graph has gates
+        if beyond:
+            raise BoundaryError(f"{said}: memory is accessed outside its bounds", beyond)

@@ -150,7 +150,7 @@ PLAIN: Final = Machine(TARGETS["scalar"], lambda sink: ())
 
 def disabled(text: str | None) -> frozenset[int]:
     """The numbers of the stages named in the setting `disable_stages`: `load collapse, 6`."""
-    found: set[int] = set()
+    left_out: set[int] = set()
     known = {stage.name: stage for stage in (*STAGES, *LINE_STAGES)}
     numbers = {str(stage.number): stage for stage in known.values()}
     for word in (text or "").split(","):
@@ -168,8 +168,8 @@ def disabled(text: str | None) -> frozenset[int]:
                 f"stage {stage.number} ({stage.name}) cannot be left out: later stages need what it does",
                 remedy=f"may be left out: {legal}",
             )
-        found.add(stage.number)
-    return frozenset(found)
+        left_out.add(stage.number)
+    return frozenset(left_out)
 
 
 def steps(sink: UOp, machine: Machine = PLAIN, name: str = "kernel") -> Iterator[StageRun]:

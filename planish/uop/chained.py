@@ -59,7 +59,7 @@ class Chain(NamedTuple):
 
 def chained(sink: UOp, core: Core) -> list[Chain]:
     """The products of a kernel that are made so, of operands that a core takes; those that are made of the same are one."""
-    found: list[Chain] = []
+    chains: list[Chain] = []
     for total, keys, weights, v in sums_over_kept(sink, core):
         sums = [n for n in weights.toposort(lambda n: n.op is not Ops.REDUCE) if n.op is Ops.REDUCE]
         inner = [_inner(each, keys, v, core) for each in sums]
@@ -69,13 +69,13 @@ def chained(sink: UOp, core: Core) -> list[Chain]:
         m, n = products[0][0].m, products[0][1]
         if n not in weights.ranges:
             outer = Product(total, weights, v, m, n, keys)
-            found.append(Chain(tuple(p for p, _ in products), (ChainedSum(outer, weights),)))
-    return _joined(found)
+            chains.append(Chain(tuple(p for p, _ in products), (ChainedSum(outer, weights),)))
+    return _joined(chains)
 
 
-def _joined(found: list[Chain]) -> list[Chain]:
+def _joined(chains: list[Chain]) -> list[Chain]:
     """Chains, as many of them in one walk as go together; first those that are made of most."""
-    left = sorted(found, key=lambda chain: -len(chain.inner))
+    left = sorted(chains, key=lambda chain: -len(chain.inner))
     joined: list[Chain] = []
     while left:
         base, *left = left

@@ -99,7 +99,7 @@ class Variant:
 
 def fitting(variants: Iterable[Variant], form: int) -> list[Variant]:
     """Of those for its op, the ones that could match a node of a form, in their order. (One loop: thousands of forms turn up in the first kernels.)"""
-    found: list[Variant] = []
+    candidates: list[Variant] = []
     for variant in variants:
         tests = variant._tests
         if tests is None:
@@ -108,8 +108,8 @@ def fitting(variants: Iterable[Variant], form: int) -> list[Variant]:
             if not allowed >> (form >> place & width) & 1:
                 break
         else:
-            found.append(variant)
-    return found
+            candidates.append(variant)
+    return candidates
 
 
 def _form_tests(pattern: NodePattern) -> Iterator[tuple[int, int, int]]:
@@ -154,11 +154,11 @@ class _Compiler:
     def source(self) -> str:
         self._match(self.pattern, "n", depth=0)
         result = self._result()
-        found = f"(r := {result}) is not None"
+        condition = f"(r := {result}) is not None"
         if isinstance(self.rule.right, NodePattern):
             self.constants |= {"dtype_changed": dtype_changed, "RULE": self.rule}
-            found = f"((r := {result}).dtype is n.dtype or dtype_changed(RULE, n, r))"
-        tests = " and ".join([*self.tests, found, "r is not n"])
+            condition = f"((r := {result}).dtype is n.dtype or dtype_changed(RULE, n, r))"
+        tests = " and ".join([*self.tests, condition, "r is not n"])
         return f"lambda n, ctx: r if {tests} else None"
 
     def compile(self) -> MatchFunction:
@@ -225,11 +225,11 @@ class _Compiler:
             self.tests.append(f"len({self._assigned(where)}.src) == {count}")
         first = self.locals
         self.locals += count
-        found = [f"v{first + number}" for number in range(count)]
-        self.sources |= {name: (where, number) for number, name in enumerate(found)}
+        variables = [f"v{first + number}" for number in range(count)]
+        self.sources |= {name: (where, number) for number, name in enumerate(variables)}
         # Cheap tests first: ops of all sources before anything below them.
         for position in sorted(range(count), key=lambda i: (not sources[i].is_leaf, i)):
-            self._match(sources[position], found[position], depth + 1, position)
+            self._match(sources[position], variables[position], depth + 1, position)
 
     # -- the right side ----------------------------------------------------------------------------------------
 
@@ -300,9 +300,9 @@ class _Compiler:
             if template.ops is None or template.sources is None or template.ops & COMPARISONS:
                 continue
             sources = template.sources[1:] if template.ops == {Ops.WHERE} else template.sources
-            found = self._bound_in(*sources)
-            if found is not None:
-                return found
+            bound = self._bound_in(*sources)
+            if bound is not None:
+                return bound
         for template in templates:
             if template.ops is not None and template.ops & COMPARISONS and template.sources is not None:
                 return self._bound_in(*template.sources)
@@ -359,9 +359,9 @@ def _find(pattern: NodePattern, name: str) -> NodePattern | None:
     if pattern.name == name:
         return pattern
     for source in pattern.sources or ():
-        found = _find(source, name)
-        if found is not None:
-            return found
+        subpattern = _find(source, name)
+        if subpattern is not None:
+            return subpattern
     return None
 
 
@@ -374,13 +374,13 @@ def dtype_changed(rule: Rule, before: UOp, after: UOp) -> NoReturn:
     )
 
 
-def same_float(found: object, wanted: float) -> bool:
+def same_float(value: object, wanted: float) -> bool:
     """Equal with sign, NaN like NaN."""
-    if type(found) is not float:
-        return found == wanted
+    if type(value) is not float:
+        return value == wanted
     if math.isnan(wanted):
-        return math.isnan(found)
-    return found == wanted and math.copysign(1, found) == math.copysign(1, wanted)
+        return math.isnan(value)
+    return value == wanted and math.copysign(1, value) == math.copysign(1, wanted)
 
 
 def build(op: Ops, *sources: UOp) -> UOp:

@@ -27,30 +27,30 @@ _AFTER, _CONST, _MUL, _RANGE, _VCONST = Ops.AFTER, Ops.CONST, Ops.MUL, Ops.RANGE
 def _without(root: UOp, known: Callable[[UOp], object]) -> list[UOp]:
     """The nodes under one that lack a property, itself among them, sources first; below a node that has it, all have."""
     seen = {root}
-    found = [root]
-    for node in found:
+    nodes = [root]
+    for node in nodes:
         for source in node.src:
             if known(source) is None and source not in seen:
                 seen.add(source)
-                found.append(source)
-    found.sort(key=_serial)
-    return found
+                nodes.append(source)
+    nodes.sort(key=_serial)
+    return nodes
 
 
 def fill_ranges(root: UOp) -> frozenset[UOp]:
-    found = _NO_RANGES
+    ranges = _NO_RANGES
     for node in _without(root, _ranges_of):
-        found = _union(node.src)
+        ranges = _union(node.src)
         if node.op is _RANGE:
-            found = found | {node}
+            ranges = ranges | {node}
         elif node.op is _AFTER:
             # what an effect has closed is closed for the value observed after it
             for effect in node.src[1:]:
-                found = found - _closed(effect)
+                ranges = ranges - _closed(effect)
         elif node.op in FIRST_RANGE:
-            found = found - _closed(node)
-        node._ranges = found
-    return found
+            ranges = ranges - _closed(node)
+        node._ranges = ranges
+    return ranges
 
 
 def _closed(node: UOp) -> frozenset[UOp]:

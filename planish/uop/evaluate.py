@@ -41,9 +41,9 @@ _PASS: Final = frozenset({Ops.NOOP, Ops.AFTER, Ops.CONTIGUOUS, Ops.END})
 def evaluate(root: UOp, env: Mapping[UOp, Value]) -> Array:
     """The value of `root` where the nodes in `env` have the values given there."""
     run = Run(env)
-    found = run.order(root)
+    nodes = run.order(root)
     with np.errstate(all="ignore"):
-        for node in found:
+        for node in nodes:
             run.visit(node)
         result = arithmetic.store(run.values[root], root.dtype)
     if root in run.invalid:
@@ -88,17 +88,17 @@ class Run:
     def order(self, root: UOp) -> list[UOp]:
         """What is needed for `root`, sources first; gives every implicit axis its place."""
         seen = {root}
-        found = [root]
-        for node in found:
+        nodes = [root]
+        for node in nodes:
             for source in self._needed(node):
                 if source not in seen:
                     seen.add(source)
-                    found.append(source)
-        found.sort(key=lambda node: node.serial)
+                    nodes.append(source)
+        nodes.sort(key=lambda node: node.serial)
         for node, value in self.env.items():
             if not node.dtype.is_pointer:
                 self.rank = max(self.rank, np.ndim(value))
-        for node in found:
+        for node in nodes:
             if node in self.env:
                 continue
             if node.op is Ops.RANGE:
@@ -106,7 +106,7 @@ class Run:
             elif node.op in (Ops.UNROLL, Ops.CONTRACT):
                 for path, _ in cast("UnrolledLanes", node.arg).axes:
                     self.axes.setdefault(path, len(self.axes))
-        return found
+        return nodes
 
     def _needed(self, node: UOp) -> tuple[UOp, ...]:
         if node in self.env:
@@ -277,8 +277,8 @@ def _lookup(run: Run, node: UOp) -> Array:
     places = places if node.dtype.lanes > 1 else places[..., None]
     shape = np.broadcast_shapes(entries.shape[:-1], places.shape[:-1])
     wide, chosen = (np.broadcast_to(x, (*shape, x.shape[-1])) for x in (entries, places))
-    found = np.take_along_axis(wide, chosen, axis=-1)
-    return found if node.dtype.lanes > 1 else found[..., 0]
+    elements = np.take_along_axis(wide, chosen, axis=-1)
+    return elements if node.dtype.lanes > 1 else elements[..., 0]
 
 
 def _rare(run: Run, node: UOp) -> Array:

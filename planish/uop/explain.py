@@ -102,11 +102,11 @@ def why_not(rule: Rule, node: UOp) -> WhyNot:
         try:
             reading.match(variant.pattern, node, f"{variant.pattern}")
         except _Failed as failed:
-            found = WhyNot(failed.reason, failed.at, reading.passed)
+            why = WhyNot(failed.reason, failed.at, reading.passed)
         else:
-            found = WhyNot(_declined(rule, node, reading.bound), node, reading.passed, True)
-        if furthest is None or (found.matches, found.passed) > (furthest.matches, furthest.passed):
-            furthest = found
+            why = WhyNot(_declined(rule, node, reading.bound), node, reading.passed, True)
+        if furthest is None or (why.matches, why.passed) > (furthest.matches, furthest.passed):
+            furthest = why
     if furthest is None:
         return WhyNot("its pattern can be read in no way", node, 0)
     return furthest

@@ -64,7 +64,7 @@ _NAME: Final = re.compile(r"(gidx|cidx|lidx)(0|[1-9][0-9]{0,8})")
 
 def index_named(name: str) -> HardwareIndex:
     """The index that a text calls so."""
-    found = _NAME.fullmatch(name)
-    if found is not None:
-        return HardwareIndex(IndexKind(found.group(1)), int(found.group(2)))
+    match = _NAME.fullmatch(name)
+    if match is not None:
+        return HardwareIndex(IndexKind(match.group(1)), int(match.group(2)))
     return HardwareIndex(IndexKind.CORE, given="" if name == IndexKind.CORE.value else name)

@@ -31,15 +31,15 @@ def by_nest(ranges: frozenset[UOp] | set[UOp]) -> list[UOp]:
 
 def _flatten(root: UOp) -> UOp | None:
     listed = root.src[1:]
-    found: dict[UOp, None] = {}
+    flat: dict[UOp, None] = {}
     for each in listed:
         # what is neither a range nor arithmetic (lanes that stand for a range) is not ours to open
-        found.update(dict.fromkeys(by_nest(each.ranges) if each.op in _EXPRESSIONS else (each,)))
-    if tuple(found) == listed:
+        flat.update(dict.fromkeys(by_nest(each.ranges) if each.op in _EXPRESSIONS else (each,)))
+    if tuple(flat) == listed:
         return None
-    if root.op is Ops.END and not found:
+    if root.op is Ops.END and not flat:
         return root.src[0]
-    return root.replace(src=(root.src[0], *found))
+    return root.replace(src=(root.src[0], *flat))
 
 
 def _nothing(root: UOp) -> UOp:

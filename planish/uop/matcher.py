@@ -101,25 +101,25 @@ def rule(
             raise RewriteError(f"the rule for {left} computes its result: say its equation with `says`")
         says = f"{left} -> {target}"
     written = sys._getframe(1)
-    made = Rule(says, left, target, when, written.f_code.co_filename, written.f_lineno)
+    rule_ = Rule(says, left, target, when, written.f_code.co_filename, written.f_lineno)
     if not isinstance(target, NodePattern) or when is not None:
-        check_names(made)
-    return made
+        check_names(rule_)
+    return rule_
 
 
-def check_names(made: Rule) -> None:
+def check_names(rule_: Rule) -> None:
     """A function may only ask for names that every way to match binds; found here, not when it first fires."""
     asked = {
         name
-        for function in (made.right, made.when)
+        for function in (rule_.right, rule_.when)
         if function is not None and not isinstance(function, NodePattern)
         for name in parameters_of(function)
     } - {"root", "ctx"}
-    for variant in made.variants:
+    for variant in rule_.variants:
         missing = asked - set(variant.pattern.names())
         if missing:
             raise RewriteError(
-                f"rule {made.name}: asks for {', '.join(sorted(missing))}, which {variant.pattern} does not bind"
+                f"rule {rule_.name}: asks for {', '.join(sorted(missing))}, which {variant.pattern} does not bind"
             )
 
 
@@ -196,8 +196,8 @@ class Decisions(dict[int, tuple[MatchFunction, ...]]):
         if variants is None:  # most ops are those of no rule
             self[form] = ()
             return ()
-        found = fitting(variants, form)
-        functions = tuple([v.function if watch is None else watch.wrap(v) for v in found])
+        candidates = fitting(variants, form)
+        functions = tuple([v.function if watch is None else watch.wrap(v) for v in candidates])
         self[form] = functions
         return functions
 
@@ -218,8 +218,8 @@ class Matcher:
         """Every way to match a node of an op, in order of precedence."""
         if self._by_op is None:
             by_op: defaultdict[int, list[Variant]] = defaultdict(list)
-            for made in self.rules:
-                for variant in made.variants:
+            for rule_ in self.rules:
+                for variant in rule_.variants:
                     ops = variant.pattern.ops
                     for each in _OPS if ops is None else ops:
                         by_op[each].append(variant)

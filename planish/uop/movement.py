@@ -90,10 +90,10 @@ def source_indices(
         return _reshape(cast("Shape", arg), in_shape, out_indices, table), None
     _require(len(out_indices) == len(in_shape), op, f"{len(out_indices)} indices for {len(in_shape)} axes")
     if op is Ops.PERMUTE:
-        found: list[UOp | None] = [None] * len(in_shape)
+        indices: list[UOp | None] = [None] * len(in_shape)
         for index, axis in zip(out_indices, cast("tuple[int, ...]", arg), strict=True):
-            found[axis] = index
-        return tuple([cast("UOp", index) for index in found]), None
+            indices[axis] = index
+        return tuple([cast("UOp", index) for index in indices]), None
     if op is Ops.EXPAND:
         zero = table.const(0)
         targets = cast("Shape", arg)
@@ -137,11 +137,11 @@ def _shifted(index: UOp, by: Dim, sign: int) -> UOp:
 def _pad(
     pairs: tuple[tuple[Dim, Dim], ...], in_shape: Shape, out_indices: Sequence[UOp]
 ) -> tuple[tuple[UOp, ...], UOp | None]:
-    found: list[UOp] = []
+    indices: list[UOp] = []
     valid: UOp | None = None
     for index, dim, (before, after) in zip(out_indices, in_shape, pairs, strict=True):
         inner = _shifted(index, before, -1)
-        found.append(inner)
+        indices.append(inner)
         conditions = []
         if not (isinstance(before, int) and before == 0):
             conditions.append(inner >= 0)
@@ -153,7 +153,7 @@ def _pad(
         valid = simplify(valid)
         if valid.op is Ops.CONST and valid.arg:
             valid = None
-    return tuple(found), valid
+    return tuple(indices), valid
 
 
 # -- RESHAPE -----------------------------------------------------------------------------------------------------
@@ -169,13 +169,13 @@ def _reshape(out_shape: Shape, in_shape: Shape, out_indices: Sequence[UOp], tabl
     # An axis of size 1 has one index; leaving it out makes blocks match that it would separate.
     outs = [(dim, index) for dim, index in zip(out_shape, out_indices, strict=True) if not _is_one(dim)]
     ins = [axis for axis, dim in enumerate(in_shape) if not _is_one(dim)]
-    found = [zero] * len(in_shape)
+    indices = [zero] * len(in_shape)
     for out_block, in_block in _blocks([dim for dim, _ in outs], [in_shape[axis] for axis in ins]):
         dims = tuple(in_shape[ins[position]] for position in in_block)
         block = [outs[position] for position in out_block]
         for position, index in zip(in_block, _divide(block, dims, table), strict=True):
-            found[ins[position]] = index
-    return tuple(found)
+            indices[ins[position]] = index
+    return tuple(indices)
 
 
 def _divide(block: list[tuple[Dim, UOp]], dims: Shape, table: Table) -> list[UOp]:
@@ -183,12 +183,12 @@ def _divide(block: list[tuple[Dim, UOp]], dims: Shape, table: Table) -> list[UOp
     if len(block) == len(dims) == 1:
         return [block[0][1]]
     flat = simplify(flat_index(tuple(dim for dim, _ in block), [index for _, index in block], table))
-    found: list[UOp] = []
+    indices: list[UOp] = []
     for dim in reversed(dims[1:]):
-        found.append(simplify(flat % dim))
+        indices.append(simplify(flat % dim))
         flat = simplify(flat // dim)
-    found.append(flat)
-    return found[::-1]
+    indices.append(flat)
+    return indices[::-1]
 
 
 _Block = tuple[range, range]

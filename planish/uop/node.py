@@ -82,33 +82,33 @@ class Table:
             if arg is not None and op in CONSTANTS and isinstance(dtype, DType):
                 return self._make_constant(op, dtype, src, arg)
             key = (op, dtype, src, arg)
-            found = self._nodes.get(key)
+            known = self._nodes.get(key)
         except TypeError as error:
             if isinstance(error, PlanishError):
                 raise
             raise self._unhashable(op, src, arg) from None
-        if found is None:
+        if known is None:
             return self._create(op, dtype, src, arg, key)
-        if found.op is not op or (
-            arg is not None and arg is not found.arg and not _same_types(found.arg, arg)
+        if known.op is not op or (
+            arg is not None and arg is not known.arg and not _same_types(known.arg, arg)
         ):
             # Python finds 1 == True == 1.0 and plain tuples equal to named ones; we do not
             self._check(op, dtype, src, arg)
             raise GraphError(
-                f"{op_name(op)}: arg {arg!r} is not of the types of {found.arg!r}", op=op_name(op)
+                f"{op_name(op)}: arg {arg!r} is not of the types of {known.arg!r}", op=op_name(op)
             )
-        return found
+        return known
 
     def remake(self, node: UOp, src: tuple[UOp, ...]) -> UOp:
         """A node of this table over other sources. What is known to be well-formed of it is not checked again."""
         op, dtype, arg = node.op, node.dtype, node.arg
         key = (op, dtype, src, arg)
         nodes = self._nodes
-        found = nodes.get(key)
-        if found is not None and (arg is None or arg is found.arg):
-            return found
+        known = nodes.get(key)
+        if known is not None and (arg is None or arg is known.arg):
+            return known
         before = node.src
-        if found is not None or not src or op in BY_VALUE or len(src) != len(before):
+        if known is not None or not src or op in BY_VALUE or len(src) != len(before):
             return self.make(op, dtype, src, arg)
         form: int | None = node.form
         place = 0
@@ -121,11 +121,11 @@ class Table:
                 if new.op is not old.op:
                     form = None
         serial = self._serial
-        nodes[key] = made = UOp(op, dtype, src, arg, self, serial, form)
+        nodes[key] = rebuilt = UOp(op, dtype, src, arg, self, serial, form)
         self._serial = serial + 1
         if op is _RANGE:
-            self._loops.append(made)
-        return made
+            self._loops.append(rebuilt)
+        return rebuilt
 
     def _create(
         self, op: Ops, dtype: DType, src: tuple[UOp, ...], arg: object, key: tuple[object, ...]
@@ -194,8 +194,8 @@ class Table:
                 raise GraphError(f"{op.name}: arg must be a tuple with a number per lane", op=op.name)
             exact, bits = exact_lanes(dtype.scalar, arg)
         key = (op, dtype, src, bits)
-        found = self._nodes.get(key)
-        return found if found is not None else self._create(op, dtype, src, exact, key)
+        constant = self._nodes.get(key)
+        return constant if constant is not None else self._create(op, dtype, src, exact, key)
 
     # -- leaves ------------------------------------------------------------------------------------------------
 

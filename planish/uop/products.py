@@ -66,9 +66,9 @@ class _Shifted(NamedTuple):
 
 def _left(x: UOp, core: Core) -> _Shifted | None:
     """The left operand in the dtype that the core reads."""
-    found = _narrow(x, core, core.inputs)
-    if found is not None or not core.shifts or x.dtype is not core.output:
-        return None if found is None else _Shifted(found)
+    narrow = _narrow(x, core, core.inputs)
+    if narrow is not None or not core.shifts or x.dtype is not core.output:
+        return None if narrow is None else _Shifted(narrow)
     dtype = core.inputs
     if x.op is Ops.CAST and x.src[0].dtype.is_signed and x.src[0].dtype.itemsize == dtype.itemsize:
         half = 1 << dtype.bits - 1  # of as many bits: the sign, turned
@@ -123,7 +123,7 @@ def _operands(reduce: UOp, core: Core) -> tuple[list[_Operands], str]:
         value = value.src[1]
     if value.op is not Ops.MUL:
         return [], "no sum of products"
-    found: list[_Operands] = []
+    operands: list[_Operands] = []
     for left, right in (value.src, value.src[::-1]):
         shifted, b = _left(left, core), _narrow(right, core, core.right or core.inputs)
         if shifted is None or b is None:
@@ -140,16 +140,16 @@ def _operands(reduce: UOp, core: Core) -> tuple[list[_Operands], str]:
                 a = _guarded(a, clauses)
             if offset is not None or core.output.is_float or _guarded(a, clauses) is not a:
                 b = _guarded(b, clauses)
-        found.append(_Operands(reduce, a, b, offset))
+        operands.append(_Operands(reduce, a, b, offset))
     read = str(core.inputs) if core.right is None else f"{core.inputs} and {core.right}"
-    return found, "" if found else f"the factors are not {read}"
+    return operands, "" if operands else f"the factors are not {read}"
 
 
 def _readings(
-    found: list[_Operands], core: Core, scanned: frozenset[UOp]
+    operands: list[_Operands], core: Core, scanned: frozenset[UOp]
 ) -> Iterator[tuple[Product | None, str]]:
     """The ways to read a reduction in tiles of a core, last axes first."""
-    for product in _axes(found, scanned):
+    for product in _axes(operands, scanned):
         misfit = [
             f"{axis.arg} has {size_of(axis) or 'an unknown number of'} values, no multiple of {size}"
             for axis, size in zip((product.m, product.n, product.k), core.dims, strict=True)
@@ -166,14 +166,14 @@ def _scanned(nodes: Sequence[UOp]) -> frozenset[UOp]:
     return frozenset(r for n in nodes if n.op is Ops.SCAN for along in n.src[1:] for r in along.ranges)
 
 
-def _axes(found: list[_Operands], scanned: frozenset[UOp]) -> Iterator[Product]:
+def _axes(operands: list[_Operands], scanned: frozenset[UOp]) -> Iterator[Product]:
     """The ways to read a reduction as a product of matrices of any size, last axes first."""
-    reduce = found[0].reduce
+    reduce = operands[0].reduce
     ranges = sorted(reduce.ranges, key=lambda r: r.order, reverse=True)
     outputs = [r for r in ranges if kind_of(r) in OUTPUT and r not in scanned]
     reduced = sorted((r for r in reduce.src[1:] if r.op is Ops.RANGE), key=lambda r: r.order, reverse=True)
     for n in outputs:
-        for _, a, b, offset in found:
+        for _, a, b, offset in operands:
             if n not in b.ranges or n in a.ranges:
                 continue
             for m in outputs:
@@ -186,7 +186,7 @@ def _axes(found: list[_Operands], scanned: frozenset[UOp]) -> Iterator[Product]:
 
 
 def _search(sink: UOp, core: Core) -> tuple[list[Product], str]:
-    found: list[Product] = []
+    ways: list[Product] = []
     reason = "there is no reduction"
     nodes = sink.toposort()
     scanned = _scanned(nodes)
@@ -205,10 +205,10 @@ def _search(sink: UOp, core: Core) -> tuple[list[Product], str]:
             if product is None:
                 misses.append(why)
             else:
-                found.append(product)
+                ways.append(product)
         if misses:  # the nearest miss: the one with the least to complain about
             reason = min(misses, key=lambda text: (text.count(";"), " 1 values" in text))
-    return found, reason
+    return ways, reason
 
 
 def factors(reduce: UOp, core: Core) -> list[tuple[UOp, UOp]]:
@@ -223,14 +223,14 @@ def narrowed(factor: UOp, core: Core) -> UOp | None:
 
 def nearly(sink: UOp, core: Core) -> list[Product]:
     """Every way in which a core could be used if axes had the sizes for it."""
-    found: list[Product] = []
+    ways: list[Product] = []
     nodes = sink.toposort()
     scanned = _scanned(nodes)
     for node in nodes:
         operands = _operands(node, core)[0] if node.op is Ops.REDUCE else []
         if operands:
-            found += _axes(operands, scanned)
-    return found
+            ways += _axes(operands, scanned)
+    return ways
 
 
 def products(sink: UOp, core: Core) -> list[Product]:
@@ -240,5 +240,5 @@ def products(sink: UOp, core: Core) -> list[Product]:
 
 def why_not(sink: UOp, core: Core) -> str:
     """What keeps a core from being used in a kernel; empty if nothing does."""
-    found, reason = _search(sink, core)
-    return "" if found else reason
+    ways, reason = _search(sink, core)
+    return "" if ways else reason

@@ -49,8 +49,8 @@ class Reader(LineCursor):
         self.defined: dict[str, int] = {}  # name -> offset of its line
 
     def name(self) -> str:
-        found = self.match(IDENTIFIER)
-        return self.string("a name", "a quoted string") if found is None else found.group()
+        word = self.match(IDENTIFIER)
+        return self.string("a name", "a quoted string") if word is None else word.group()
 
     def truth(self) -> bool:
         if self.take_word("true"):
@@ -69,9 +69,9 @@ class Reader(LineCursor):
 
     def axis(self) -> Axis:
         start = self.here()
-        found = self.match(_AXIS)
-        kind = None if found is None else _AXIS_LETTERS.get(found.group(2))
-        if found is None or kind is None:
+        match = self.match(_AXIS)
+        kind = None if match is None else _AXIS_LETTERS.get(match.group(2))
+        if match is None or kind is None:
             letters = ", ".join(f"{k.letter} {k.name}" for k in AxisType)
             self.position = start
             self.fail(
@@ -80,9 +80,9 @@ class Reader(LineCursor):
                 offset=start,
                 remedy=f"letters: {letters}",
             )
-        path = axis_path(found.group(1))
+        path = axis_path(match.group(1))
         return (
-            Axis(path, kind).moved(self.path(found.group(3), start)) if found.group(3) else Axis(path, kind)
+            Axis(path, kind).moved(self.path(match.group(3), start)) if match.group(3) else Axis(path, kind)
         )
 
     def path(self, text: str | None, offset: int) -> tuple[int, ...]:
@@ -93,8 +93,8 @@ class Reader(LineCursor):
         return UnrolledLanes(tuple(self.until(")", self._lane_axis)))
 
     def _lane_axis(self) -> tuple[tuple[int, ...], int]:
-        found = self.need(_LANE, "axis:size such as 0:4 or 1_0:8")
-        return self.path(found.group(1), found.start()), self.to_int(found.group(2), found.start())
+        match = self.need(_LANE, "axis:size such as 0:4 or 1_0:8")
+        return self.path(match.group(1), match.start()), self.to_int(match.group(2), match.start())
 
     def hardware_index(self) -> HardwareIndex:
         start = self.here()
@@ -108,13 +108,13 @@ class Reader(LineCursor):
         start = self.here()
         said = NO_HINTS
         for word in self.name().split():
-            found = _HINT.fullmatch(word)
-            if found is None:
+            hint = _HINT.fullmatch(word)
+            if hint is None:
                 self.unknown(
                     "unknown hint", word, dict.fromkeys(HINT_WORDS), f"such as {', '.join(HINT_WORDS)}", start
                 )
-            number = self.to_int(found.group(2) or "0", start)
-            match found.group(1) or word:
+            number = self.to_int(hint.group(2) or "0", start)
+            match hint.group(1) or word:
                 case "align":
                     said = said._replace(align=number)
                 case "buffers":
@@ -128,8 +128,8 @@ class Reader(LineCursor):
         return said
 
     def bounds(self) -> tuple[int, int]:
-        found = self.need(_BOUNDS, "bounds such as 0..63")
-        return self.to_int(found.group(1), found.start()), self.to_int(found.group(2), found.start())
+        match = self.need(_BOUNDS, "bounds such as 0..63")
+        return self.to_int(match.group(1), match.start()), self.to_int(match.group(2), match.start())
 
     def values(self, depth: int = 0) -> tuple[object, ...]:
         """A tuple of anything an argument may hold."""
@@ -148,11 +148,11 @@ class Reader(LineCursor):
             return self.string()
         number = self.match(_NUMBER)
         if number is not None:
-            found = self.number(number)
-            if isinstance(found, float) and math.isnan(found):
+            value = self.number(number)
+            if isinstance(value, float) and math.isnan(value):
                 # A NaN differs from itself, so an argument that holds one would never be found in the table.
                 self.fail("an argument cannot hold NaN", offset=number.start())
-            return found
+            return value
         start = self.position
         word = self.match(IDENTIFIER)
         if word is not None and word.group() in _WORDS:
@@ -162,16 +162,16 @@ class Reader(LineCursor):
             self.what_is_here(), "a number", "a string", "true", "false", "none", "%n", "a tuple"
         )
 
-    def number(self, found: re.Match[str]) -> int | float:
-        text = found.group()
-        return self.to_int(text, found.start()) if text.lstrip("+-").isdigit() else float(text)
+    def number(self, match: re.Match[str]) -> int | float:
+        text = match.group()
+        return self.to_int(text, match.start()) if text.lstrip("+-").isdigit() else float(text)
 
     def reference(self) -> UOp:
-        found = self.need(REF_FORM, "a node such as %3")
-        node = self.nodes.get(found.group())
+        match = self.need(REF_FORM, "a node such as %3")
+        node = self.nodes.get(match.group())
         if node is None:
             self.fail(
-                f"{found.group()} is not defined above", offset=found.start(), remedy="sources come first"
+                f"{match.group()} is not defined above", offset=match.start(), remedy="sources come first"
             )
         return node
 

@@ -251,13 +251,13 @@ def _settle_all(stack: list[UOp], waiting: dict[UOp, UOp], run: _Run) -> UOp:
         if not ready:
             continue
         if changed:
-            made = remake(node, tuple([final[source] for source in node.src]))
-            if made not in final and made not in waiting and not decisions[made.form]:
+            rebuilt = remake(node, tuple([final[source] for source in node.src]))
+            if rebuilt not in final and rebuilt not in waiting and not decisions[rebuilt.form]:
                 run.visits += 1  # over final sources, and no rule has anything to say about it
-                final[made] = final[node] = made
+                final[rebuilt] = final[node] = rebuilt
                 stack.pop()
                 continue
-            result: UOp | None = made
+            result: UOp | None = rebuilt
         else:
             result = _offer(node, run)
         if result is None:
@@ -400,13 +400,13 @@ def line_rewrite(
     for line in lines:
         src = tuple([values.get(source, source) for source in line.src])
         node = line if src == line.src else line.replace(src=src)
-        made: UOp | Lines = node
+        rewritten: UOp | Lines = node
         for function in decisions[node.form]:
-            found = cast("UOp | Lines | None", function(node, ctx))
-            if found is not None:
-                made = found
+            replacement = cast("UOp | Lines | None", function(node, ctx))
+            if replacement is not None:
+                rewritten = replacement
                 break
-        value, new_lines = made if isinstance(made, Lines) else (made, (made,))
+        value, new_lines = rewritten if isinstance(rewritten, Lines) else (rewritten, (rewritten,))
         values[line] = value
         result.extend(new_lines)
     return result
@@ -416,8 +416,8 @@ def line_rewrite(
 
 
 def _step(before: UOp, after: UOp, run: _Run) -> str:
-    found = run.matcher.first(before, run.ctx)
-    name = found[0].name if found is not None and found[1] is after else "its sources changed"
+    match = run.matcher.first(before, run.ctx)
+    name = match[0].name if match is not None and match[1] is after else "its sources changed"
     return f"{name}:  {before!r} -> {after!r}"
 
 

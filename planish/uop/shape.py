@@ -37,9 +37,9 @@ def shape(node: UOp) -> Shape:
     memo: dict[UOp, Any] = (
         {} if known is None else known
     )  # (asked for so often that a default or a cast would be felt)
-    found: Shape | None = memo.get(node)
-    if found is not None:
-        return found
+    dims: Shape | None = memo.get(node)
+    if dims is not None:
+        return dims
     if known is None:
         node.table.memos[shape] = memo
     for each in node.toposort(lambda n: n in _descend(n, memo)):
@@ -67,11 +67,11 @@ def _shape(node: UOp, memo: dict[UOp, Shape]) -> Shape:
     if op in ALU or op is Ops.INDEX or op is Ops.STORE:
         # elements at positions are as many as there are positions, whatever they are taken from
         joined = node.src[1:] if op is Ops.INDEX else node.src
-        found = {memo[source] for source in joined if memo[source]}
-        if len(found) > 1:
-            raise GraphError(f"{op.name}: sources of shapes {', '.join(map(text, found))}", op=op.name,
+        shapes = {memo[source] for source in joined if memo[source]}
+        if len(shapes) > 1:
+            raise GraphError(f"{op.name}: sources of shapes {', '.join(map(text, shapes))}", op=op.name,
                              remedy="EXPAND them to one shape first")  # fmt: skip
-        return found.pop() if found else ()
+        return shapes.pop() if shapes else ()
     return ()
 
 

@@ -273,32 +273,32 @@ def problems(what: UOp | Sequence[UOp], phase: str) -> list[BrokenLaw]:
         raise GraphError(f"phase {phase} is checked on {expected}, not on {type(what).__name__}")
     nodes = in_order(what) if isinstance(what, UOp) else list(what)
     scope = Scope(nodes)
-    found: list[BrokenLaw] = []
+    broken_laws: list[BrokenLaw] = []
     for each in nodes:
         if each.op not in spec.ops:
-            found.append(BrokenLaw(each, f"{each.op.name} has no place in phase {phase}"))
+            broken_laws.append(BrokenLaw(each, f"{each.op.name} has no place in phase {phase}"))
         for function in spec.laws.decisions[each.form]:
             broken = function(each, scope)
             if broken is not None:
-                found.append(BrokenLaw(each, cast("str", broken)))
+                broken_laws.append(BrokenLaw(each, cast("str", broken)))
     if not isinstance(what, UOp):
-        found += _linear_problems(what, scope)
-    return found
+        broken_laws += _linear_problems(what, scope)
+    return broken_laws
 
 
 def check(what: UOp | Sequence[UOp], phase: str) -> None:
     """Raise `VerifyError`, showing every broken law, unless the graph (or linear program) is legal at this phase."""
-    found = problems(what, phase)
-    if not found:
+    broken_laws = problems(what, phase)
+    if not broken_laws:
         return
     if isinstance(what, UOp):
-        names = name_nodes(in_order(what), what, frozenset(p.node for p in found))
+        names = name_nodes(in_order(what), what, frozenset(p.node for p in broken_laws))
     else:
         names = {line: f"%{number}" for number, line in enumerate(what)}
-    shown = [_window(problem, names) for problem in found[:_SHOWN]]
-    if len(found) > _SHOWN:
-        shown.append(f"and {len(found) - _SHOWN} more")
-    times = "once" if len(found) == 1 else f"{len(found)} times"
+    shown = [_window(problem, names) for problem in broken_laws[:_SHOWN]]
+    if len(broken_laws) > _SHOWN:
+        shown.append(f"and {len(broken_laws) - _SHOWN} more")
+    times = "once" if len(broken_laws) == 1 else f"{len(broken_laws)} times"
     raise VerifyError(f"the {phase} spec is broken {times}", shown)
 
 

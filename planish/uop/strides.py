@@ -13,9 +13,9 @@ def stride(index: UOp, axis: UOp) -> int | None:
     """By how much an index grows with an axis, a loop or lanes; None if that is not one number."""
     if axis.op is Ops.RANGE and axis not in index.ranges:
         return 0
-    found = affine(index) if axis.op is Ops.RANGE else None
-    if found is not None and not any(axis in term.ranges for term in found.terms if term is not axis):
-        return found.terms.get(axis, 0)
+    sum_ = affine(index) if axis.op is Ops.RANGE else None
+    if sum_ is not None and not any(axis in term.ranges for term in sum_.terms if term is not axis):
+        return sum_.terms.get(axis, 0)
     step = simplify(substitute(index, {axis: axis + 1}) + index * -1)
     value = step.arg
     return value if step.op is Ops.CONST and isinstance(value, int) else None

@@ -144,22 +144,22 @@ class Core:
     def parts(self, matrix: Matrix) -> tuple[BitField, ...]:
         """The layout as runs of bits, each as long as possible; those of the registers by falling lane bit."""
         columns = (self.shape(matrix)[1] - 1).bit_length()
-        found: list[BitField] = []
+        fields: list[BitField] = []
         for place, bit in enumerate(self.layout(matrix)):
             row, number = place >= columns, int(bit[1:])
-            last = found[-1] if found else None
+            last = fields[-1] if fields else None
             if (
                 last is not None
                 and last.source == bit[0]
                 and last.row == row
                 and last.start + last.bits == number
             ):
-                found[-1] = last._replace(bits=last.bits + 1)
+                fields[-1] = last._replace(bits=last.bits + 1)
             else:
-                found.append(
+                fields.append(
                     BitField("l" if bit[0] == "l" else "r", number, 1, row, place - columns if row else place)
                 )
-        return tuple(sorted(found, key=lambda part: (part.source, -part.start)))
+        return tuple(sorted(fields, key=lambda part: (part.source, -part.start)))
 
     def places(self, matrix: Matrix) -> NDArray[np.int64]:
         """The row-major number of the element that [thread, lane] holds."""

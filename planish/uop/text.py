@@ -41,13 +41,13 @@ def arg_nodes(arg: object) -> list[UOp]:
     """The nodes inside an argument: sizes of symbolic shapes."""
     if type(arg) is not tuple:
         return []
-    found: list[UOp] = []
+    nodes: list[UOp] = []
     for item in arg:
         if isinstance(item, UOp):
-            found.append(item)
+            nodes.append(item)
         elif type(item) is tuple:
-            found += arg_nodes(item)
-    return found
+            nodes += arg_nodes(item)
+    return nodes
 
 
 def in_order(root: UOp) -> list[UOp]:
@@ -204,17 +204,17 @@ class _Lines(Reader):
         return tuple(self.until("]", self.plain_number))
 
     def operands(self) -> list[UOp | _Literal]:
-        found: list[UOp | _Literal] = []
+        operands: list[UOp | _Literal] = []
         if (
             self.at_end()
             or self.text[self.position] == ":"
             or KEY_FORM.match(self.text, self.position, self.end)
         ):
-            return found
-        found.append(self.operand())
+            return operands
+        operands.append(self.operand())
         while self.take(","):
-            found.append(self.operand())
-        return found
+            operands.append(self.operand())
+        return operands
 
     def attributes(self, op: Ops) -> object:
         form = FORMS.get(op)
@@ -267,12 +267,12 @@ class _Lines(Reader):
             self.fail(error.message, offset=offset, remedy=error.remedy)
 
     def header(self) -> None:
-        found = _HEADER.match(self.text, self.position, self.end)
-        if found is None or found.end() != self.end:
+        match = _HEADER.match(self.text, self.position, self.end)
+        if match is None or match.end() != self.end:
             self.fail("this is not a uop text", f"the header 'uop {VERSION}'")
-        version = self.to_int(found.group(1), found.start(1))
+        version = self.to_int(match.group(1), match.start(1))
         if version != VERSION:
-            self.fail(f"this text has version {version}", f"version {VERSION}", offset=found.start(1))
+            self.fail(f"this text has version {version}", f"version {VERSION}", offset=match.start(1))
 
     def read(self) -> list[UOp]:
         """All lines."""

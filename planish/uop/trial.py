@@ -1,8 +1,8 @@
 """Rewriting cut short: only the first so many rule applications happen, whoever asks for them.
 
-    with trial(12) as made:
+    with trial(12) as trying:
         stage(sink)                 12 rules are applied, then every rule declines
-    made.last                       the last of them: rule, node before, node after
+    trying.last                     the last of them: rule, node before, node after
 
 Two trials of one piece of work on equal graphs in fresh tables apply the same rules in the same order, so the first wrong one
 can be found by bisection.
@@ -56,10 +56,10 @@ class Trial(Watch):
 
     def decisions(self, matcher: Matcher) -> Decisions:
         """The decision table of a matcher under this trial."""
-        found = self._decisions.get(matcher)
-        if found is None:
-            found = self._decisions[matcher] = matcher.watched(self)
-        return found
+        decisions = self._decisions.get(matcher)
+        if decisions is None:
+            decisions = self._decisions[matcher] = matcher.watched(self)
+        return decisions
 
     def begun(self, matcher: Matcher, root: UOp, order: str) -> int:
         """A rewrite of a graph is about to begin, under a number; those that its rules ask for begin inside of it."""
@@ -75,9 +75,9 @@ active: Final = _ACTIVE.get
 
 
 @contextmanager
-def installed(made: Trial | None) -> Iterator[None]:
+def installed(trying: Trial | None) -> Iterator[None]:
     """A trial in force inside of the block; None: whatever is in force is not."""
-    token = _ACTIVE.set(made)
+    token = _ACTIVE.set(trying)
     try:
         yield
     finally:
@@ -87,6 +87,6 @@ def installed(made: Trial | None) -> Iterator[None]:
 @contextmanager
 def trial(limit: int | None = None) -> Iterator[Trial]:
     """Allow so many rule applications inside of the block; without a limit they are only counted."""
-    made = Trial(limit=limit)
-    with installed(made):
-        yield made
+    trying = Trial(limit=limit)
+    with installed(trying):
+        yield trying

@@ -133,32 +133,32 @@ class UOp(Operators):
     @property
     def bounds(self) -> tuple[int, int] | None:
         """The interval (both ends included) of an integer, index or bool node; None on other dtypes."""
-        found = self._bounds
-        return found if found is not None else intervals.fill(self)
+        bounds = self._bounds
+        return bounds if bounds is not None else intervals.fill(self)
 
     @property
     def vmin(self) -> int:
         """The least value the node can take."""
-        found = self._bounds
-        return (found if found is not None else self._interval())[0]
+        bounds = self._bounds
+        return (bounds if bounds is not None else self._interval())[0]
 
     @property
     def vmax(self) -> int:
         """The greatest value the node can take."""
-        found = self._bounds
-        return (found if found is not None else self._interval())[1]
+        bounds = self._bounds
+        return (bounds if bounds is not None else self._interval())[1]
 
     def _interval(self) -> tuple[int, int]:
-        found = self.bounds
-        if found is None:
+        bounds = self.bounds
+        if bounds is None:
             raise GraphError(f"{self.op.name} of dtype {self.dtype} has no integer bounds", op=self.op.name)
-        return found
+        return bounds
 
     @property
     def ranges(self) -> frozenset[UOp]:
         """The ranges open at this node: it is evaluated once per value of each."""
-        found = self._ranges
-        return found if found is not None else derived.fill_ranges(self)
+        ranges = self._ranges
+        return ranges if ranges is not None else derived.fill_ranges(self)
 
     @property
     def key(self) -> bytes:
@@ -174,26 +174,26 @@ class UOp(Operators):
         Variables and ranges come first, by name and axis, so that sums read from outer to inner; a product with
         a constant sorts as its factor, other terms by the innermost range they depend on, a constant last.
         """
-        found = self._order
-        if found is None:
+        order = self._order
+        if order is None:
             derived.fill_orders(self)
-            found = cast("tuple[int, ...]", self._order)
-        return found
+            order = cast("tuple[int, ...]", self._order)
+        return order
 
     def toposort(self, enter: Callable[[UOp], bool] | None = None) -> list[UOp]:
         """All nodes this one is made of, sources first, itself last; `enter` prunes what lies below a node."""
         if enter is None:
             return list(self.sorted_sources())
         seen = {self}
-        found = [self]
-        for node in found:
+        nodes = [self]
+        for node in nodes:
             if enter(node):
                 for source in node.src:
                     if source not in seen:
                         seen.add(source)
-                        found.append(source)
-        found.sort(key=_serial)
-        return found
+                        nodes.append(source)
+        nodes.sort(key=_serial)
+        return nodes
 
     def sorted_sources(self) -> tuple[UOp, ...]:
         """The same without pruning, remembered for a while: one stage after another asks about one graph."""
@@ -202,14 +202,14 @@ class UOp(Operators):
         if kept is not None:
             return kept
         seen = {self}
-        found = [self]
-        for node in found:
+        nodes = [self]
+        for node in nodes:
             for source in node.src:
                 if source not in seen:
                     seen.add(source)
-                    found.append(source)
-        found.sort(key=_serial)
-        result = tuple(found)
+                    nodes.append(source)
+        nodes.sort(key=_serial)
+        result = tuple(nodes)
         if len(known) >= _MOST_SORTED:
             known.clear()
         known[self] = result

@@ -36,8 +36,8 @@ class Seen(NamedTuple):
 def seen(conditions: Sequence[UOp], keys: UOp, queries: UOp) -> Seen:
     """What conditions on a key say of where a query sees any."""
     conditions = [simplify(each) for each in conditions]
-    found = _seen(conditions, keys, queries)
-    return found if found != Seen() else _seen_anew(conditions, keys, queries)
+    visible = _seen(conditions, keys, queries)
+    return visible if visible != Seen() else _seen_anew(conditions, keys, queries)
 
 
 def _seen_anew(conditions: Sequence[UOp], keys: UOp, queries: UOp) -> Seen:
@@ -53,12 +53,12 @@ def _seen_anew(conditions: Sequence[UOp], keys: UOp, queries: UOp) -> Seen:
     about = [simplify(substitute(each, {within: number})) for each in conditions]
     if any(keys in each.ranges for each in about):
         return Seen()
-    found = _seen(about, number, queries)
-    return found if found == Seen() else found._replace(period=period)
+    visible = _seen(about, number, queries)
+    return visible if visible == Seen() else visible._replace(period=period)
 
 
 def _seen(conditions: Sequence[UOp], keys: UOp, queries: UOp) -> Seen:
-    found = Seen()
+    visible = Seen()
     for condition in conditions:
         if condition.op not in {Ops.CMPLE, Ops.CMPLT}:
             continue
@@ -72,8 +72,8 @@ def _seen(conditions: Sequence[UOp], keys: UOp, queries: UOp) -> Seen:
         if step not in {-1, 1} or grows is None or grows < 0:
             continue
         if all(kind_of(r) in OUTPUT for r in bound.ranges):
-            found = found._replace(last=bound) if step == -1 else found._replace(first=bound)
-    return found
+            visible = visible._replace(last=bound) if step == -1 else visible._replace(first=bound)
+    return visible
 
 
 def unless_hidden(exponent: UOp) -> list[UOp]:

@@ -93,7 +93,7 @@ def sums_over_kept(sink: UOp, core: Core) -> Iterator[tuple[UOp, UOp, UOp, UOp]]
 
 def weighted_sums(sink: UOp, core: Core) -> list[WeightedSum]:
     """The sums of a kernel that are made so, of operands that a core takes."""
-    found = []
+    sums = []
     for total, keys, weights, v in sums_over_kept(sink, core):
         softmax = _softmax(weights, keys)
         if softmax is None:
@@ -105,8 +105,8 @@ def weighted_sums(sink: UOp, core: Core) -> list[WeightedSum]:
                 if axes is not None:
                     m, n, depth = axes
                     first = Product(product, q, x, m, keys, depth)
-                    found.append(WeightedSum(first, Product(total, weights, v, m, n, keys), softmax))
-    return found
+                    sums.append(WeightedSum(first, Product(total, weights, v, m, n, keys), softmax))
+    return sums
 
 
 def _above_sums(node: UOp) -> bool:
@@ -140,15 +140,15 @@ def looked_through(value: UOp) -> UOp:
     final: dict[UOp, UOp] = {}
     for node in value.toposort():
         src = tuple([final[source] for source in node.src])
-        made = node if src == node.src else node.table.remake(node, src)
-        if made.op is Ops.INDEX and made.src[0].op is Ops.BUFFERIZE:
-            kept, *at = made.src
+        rebuilt = node if src == node.src else node.table.remake(node, src)
+        if rebuilt.op is Ops.INDEX and rebuilt.src[0].op is Ops.BUFFERIZE:
+            kept, *at = rebuilt.src
             x, *places = kept.src
             if len(at) == len(places):
-                found = [_numbers(place, number) for place, number in zip(places, at, strict=True)]
-                if all(found):
-                    made = substitute(x, {r: number for each in found for r, number in each.items()})
-        final[node] = made
+                numbers = [_numbers(place, number) for place, number in zip(places, at, strict=True)]
+                if all(numbers):
+                    rebuilt = substitute(x, {r: number for each in numbers for r, number in each.items()})
+        final[node] = rebuilt
     return final[value]
 
 
@@ -156,14 +156,14 @@ def _numbers(place: UOp, number: UOp) -> dict[UOp, UOp]:
     """Which ranges a place with a number belongs to, row by row; none if places are no numbers of theirs."""
     if place.op is Ops.RANGE:
         return {place: number}
-    found, left = dict[UOp, UOp](), 1
+    numbers, left = dict[UOp, UOp](), 1
     for r in sorted(place.ranges, key=lambda r: stride(place, r) or 0):
         if stride(place, r) != left or r.src[0].op is not Ops.CONST:
             return {}
         size = r.vmax + 1
-        found[r] = number // left % size
+        numbers[r] = number // left % size
         left *= size
-    return found if place.vmin == 0 and place.vmax == left - 1 else {}
+    return numbers if place.vmin == 0 and place.vmax == left - 1 else {}
 
 
 def _softmax(share: UOp, keys: UOp) -> SoftmaxWeights | None:

@@ -148,34 +148,34 @@ def _layers(form: LaneForm) -> Layers:
     constants = form.constants
     if not form.terms and len(set(constants)) == len(constants):  # mostly each lane is at a place of its own
         return {(): {offset: [lane] for lane, offset in enumerate(constants)}}
-    found: Layers = {}
+    layers: Layers = {}
     for lane, (base, offset) in enumerate(zip(form.bases(), constants, strict=True)):
-        layer = found.get(base)
+        layer = layers.get(base)
         if layer is None:
-            found[base] = {offset: [lane]}
+            layers[base] = {offset: [lane]}
             continue
         known = layer.get(offset)
         if known is None:
             layer[offset] = [lane]
         else:
             known.append(lane)
-    return found
+    return layers
 
 
 def _layers_by_gate(form: LaneForm, gates: Sequence[UOp | None], masked: bool) -> Layers:
     """The same of lanes under gates. One layer holds each place once; a place wanted again under another gate starts a second layer."""
-    found: Layers = {}
+    layers: Layers = {}
     for lane, (base, offset) in enumerate(zip(form.bases(), form.constants, strict=True)):
         here = gates[lane]
         if here is not None and here.op is Ops.CONST and not here.arg:
             continue
-        layer = found.setdefault((base, 0) if masked else (base, here), {})
+        layer = layers.setdefault((base, 0) if masked else (base, here), {})
         depth = 0
         while masked and offset in layer and gates[layer[offset][0]] is not here:
             depth += 1
-            layer = found.setdefault((base, depth), {})
+            layer = layers.setdefault((base, depth), {})
         layer.setdefault(offset, []).append(lane)
-    return found
+    return layers
 
 
 def _runs(offsets: list[int], width: int) -> Iterator[list[int]]:

@@ -110,13 +110,13 @@ class Forms:
 
     def at(self, form: LaneForm, lane: int, like: UOp) -> UOp:
         """One lane of a sum as a scalar expression in normal form; `like` has its dtype. Places of a tile differ by constants."""
-        found = {term: factor for term, factor in form.common.items() if factor}
-        found |= {term: factors[lane] for term, factors in form.terms.items() if factors[lane]}
+        terms = {term: factor for term, factor in form.common.items() if factor}
+        terms |= {term: factors[lane] for term, factors in form.terms.items() if factors[lane]}
         constant = form.constants[lane]
-        key = like.dtype, tuple(found.items())
+        key = like.dtype, tuple(terms.items())
         base = self.bases.get(key)
         if base is None:
-            base = self.bases[key] = simplify(Affine(found, 0).build(like), symbolic)
+            base = self.bases[key] = simplify(Affine(terms, 0).build(like), symbolic)
         return ahead(base, constant)
 
     def _form(self, node: UOp) -> LaneForm:
@@ -236,12 +236,12 @@ def of_scalars(lanes: list[UOp]) -> LaneForm:
     terms: dict[UOp, list[int]] = {}
     constants = [0] * len(lanes)
     for number, lane in enumerate(lanes):
-        found = affine(lane)
-        if found is None or len(terms) + len(found.terms) > _MOST_TERMS:
-            found = Affine({lane: 1}, 0)
-        for term, factor in found.terms.items():
+        sum_ = affine(lane)
+        if sum_ is None or len(terms) + len(sum_.terms) > _MOST_TERMS:
+            sum_ = Affine({lane: 1}, 0)
+        for term, factor in sum_.terms.items():
             terms.setdefault(term, [0] * len(lanes))[number] = factor
-        constants[number] = found.constant
+        constants[number] = sum_.constant
     common = {t: factors[0] for t, factors in terms.items() if factors.count(factors[0]) == len(factors)}
     return LaneForm(common, {t: factors for t, factors in terms.items() if t not in common}, constants)
 

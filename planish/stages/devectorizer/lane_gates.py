@@ -41,8 +41,8 @@ def gate_of(
         remaining = iter(each)
         spread = tuple(closed if lane is None else next(remaining) for lane in lanes)
         return opened.table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), spread)
-    made = _factored(gate, lanes, forms)
-    return _selected(gate, lanes, closed) if made is None else made
+    factored = _factored(gate, lanes, forms)
+    return _selected(gate, lanes, closed) if factored is None else factored
 
 
 def _selected(gate: UOp, lanes: Sequence[int | None], closed: UOp) -> UOp:
@@ -95,10 +95,10 @@ def _conditions(gate: UOp) -> list[UOp]:
 
 
 def _all(conditions: list[UOp]) -> UOp | None:
-    made = None
+    conjunction = None
     for condition in conditions:
-        made = condition if made is None else made & condition
-    return made
+        conjunction = condition if conjunction is None else conjunction & condition
+    return conjunction
 
 
 def _vector(lanes: list[UOp]) -> UOp | None:

@@ -116,10 +116,10 @@ def _lane_steps(lanes: tuple[int, ...]) -> set[int]:
 
 def _digits(number: int, steps: Collection[int]) -> dict[int, int] | None:
     """A number as multiples of steps, the largest first; None if something is left."""
-    found: dict[int, int] = {}
+    digits: dict[int, int] = {}
     for step in sorted(steps, reverse=True):
-        found[step], number = divmod(number, step)
-    return found if number == 0 else None
+        digits[step], number = divmod(number, step)
+    return digits if number == 0 else None
 
 
 def _packed(places: Sequence[_Place]) -> dict[int, tuple[int, int]] | None:
@@ -232,13 +232,13 @@ def own_registers(sink: UOp, target: Target) -> UOp:
         memory = _memory(node.src[0]) if node.op is Ops.INDEX else None
         if memory is not None and memory not in rings:
             places.setdefault(memory, []).append(node)
-    found = [kept for m, ns in places.items() if (kept := _kept(m, ns, stored)) is not None]
+    candidates = [kept for m, ns in places.items() if (kept := _kept(m, ns, stored)) is not None]
     threads = prod(r.vmax + 1 for r in nodes if r.op is Ops.RANGE and kind_of(r) in THREADS)
     left = min(target.registers, target.block_registers // max(threads, 1)) - _OTHERS
     first = max((cast("int", n.arg) + 1 for n in nodes if n.op is Ops.DEFINE_REG), default=0)
     exchange: dict[UOp, UOp] = {}
     taken: list[_Kept] = []
-    for kept in sorted(found, key=lambda kept: kept.words):
+    for kept in sorted(candidates, key=lambda kept: kept.words):
         if kept.crowds(threads, target):
             continue
         if not any(kept.becomes(other) or other.becomes(kept) for other in taken):

@@ -199,8 +199,8 @@ def _go_on(sink: UOp, ctx: RegisterCount) -> UOp:
     }
     met = [each for each in nodes if _meets_what_was(each, written)]
     uses = Counter(source for node in nodes for source in node.src) if met else Counter[UOp]()
-    found = {each: _accumulated(each.src[1], ctx, each.src[0]) for each in met if uses[each.src[1]] == 1}
-    return substitute(sink, found) if found else sink
+    exchange = {each: _accumulated(each.src[1], ctx, each.src[0]) for each in met if uses[each.src[1]] == 1}
+    return substitute(sink, exchange) if exchange else sink
 
 
 def _by_tensor_core(value: UOp) -> bool:
@@ -247,8 +247,8 @@ def running(op: Ops, value: UOp, positions: int, *, threads: bool = False) -> UO
 def _one_by_one(op: Ops, value: UOp, positions: int, width: int) -> UOp:
     """The fewest operations, where nothing is done to several lanes at once."""
     parts = [value.gep(*range(first, first + width)) for first in range(0, positions * width, width)]
-    found = list(accumulate(parts, lambda before, part: before.alu(op, part)))
-    return value.table.make(Ops.VECTORIZE if width == 1 else Ops.CAT, value.dtype, tuple(found))
+    totals = list(accumulate(parts, lambda before, part: before.alu(op, part)))
+    return value.table.make(Ops.VECTORIZE if width == 1 else Ops.CAT, value.dtype, tuple(totals))
 
 
 def _scan_lanes_to_accumulator(root: UOp, ctx: RegisterCount) -> UOp:
@@ -340,10 +340,10 @@ def _reads_in_their_loops(sink: UOp) -> UOp:
     final: dict[UOp, UOp] = {}
     for each in sink.toposort():
         src = tuple([final[source] for source in each.src])
-        made = each if src == each.src else each.replace(src=src)
+        rebuilt = each if src == each.src else each.replace(src=src)
         if each.op is Ops.END:
-            made = made.replace(src=(_read_anew(made), *made.src[1:]))
-        final[each] = made
+            rebuilt = rebuilt.replace(src=(_read_anew(rebuilt), *rebuilt.src[1:]))
+        final[each] = rebuilt
     return final[sink]
 
 

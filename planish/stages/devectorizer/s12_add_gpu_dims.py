@@ -76,9 +76,9 @@ def limit_dims(sizes: Sequence[int], limits: Sequence[int]) -> list[Segment] | N
                 groups[-1].append(size)
             else:
                 groups.append([size])
-        found = _on_indices(groups, limits)
-        if found is not None and (best is None or _divisions(found) < _divisions(best)):
-            best = found
+        segments = _on_indices(groups, limits)
+        if segments is not None and (best is None or _divisions(segments) < _divisions(best)):
+            best = segments
     return best
 
 
@@ -88,7 +88,7 @@ def _divisions(segments: list[Segment]) -> int:
 
 def _on_indices(groups: list[list[int]], limits: Sequence[int]) -> list[Segment] | None:
     """Each group on one index, or on several if it is too long; from the fastest on."""
-    found: list[Segment] = []
+    segments: list[Segment] = []
     left = list(limits)
     for k, group in enumerate(reversed(groups)):
         others = len(groups) - k - 1
@@ -96,9 +96,9 @@ def _on_indices(groups: list[list[int]], limits: Sequence[int]) -> list[Segment]
         if indices is None:
             return None
         left = left[len(indices) :]
-        found.append((tuple(group), tuple(reversed(indices))))
-    found.reverse()
-    return found
+        segments.append((tuple(group), tuple(reversed(indices))))
+    segments.reverse()
+    return segments
 
 
 def _split(size: int, limits: Sequence[int]) -> list[int] | None:
@@ -135,7 +135,7 @@ def _numbered(axes: list[UOp], limits: Sequence[int], kind: IndexKind, what: str
             remedy="give less of these axes to threads, or pad the long one to a number with divisors",
         )
     count = sum(len(indices) for _, indices in segments)
-    found: dict[UOp, UOp] = {}
+    numbers: dict[UOp, UOp] = {}
     place = 0
     for parts, indices in segments:
         members = axes[place : place + len(parts)]
@@ -157,10 +157,10 @@ def _numbered(axes: list[UOp], limits: Sequence[int], kind: IndexKind, what: str
                 number = number * size + _special(kind, count - 1 - k, table.const(size))
         count -= len(indices)
         for axis, bound in zip(reversed(members[1:]), reversed(bounds[1:]), strict=True):
-            found[axis] = simplify(number % bound)
+            numbers[axis] = simplify(number % bound)
             number = number // bound
-        found[members[0]] = simplify(number)
-    return found
+        numbers[members[0]] = simplify(number)
+    return numbers
 
 
 def _by_order(nodes: list[UOp], *kinds: AxisType) -> list[UOp]:
@@ -179,11 +179,11 @@ def _indices(nodes: list[UOp], target: Target) -> dict[UOp, UOp]:
             f"{threads} threads are more than the {target.block_threads} of a block", op="RANGE"
         )
     if target.grid:
-        found = _numbered(outer, target.grid, IndexKind.GRID, "grid")
+        indices = _numbered(outer, target.grid, IndexKind.GRID, "grid")
     else:
-        found = _numbered(outer, (target.cores,), IndexKind.CORE, "number of pieces")
-    found |= _numbered(_by_order(nodes, AxisType.CLUSTER), (_RANKS,), IndexKind.CLUSTER, "cluster")
-    return found | _numbered(inner, target.block, IndexKind.BLOCK, "block")
+        indices = _numbered(outer, (target.cores,), IndexKind.CORE, "number of pieces")
+    indices |= _numbered(_by_order(nodes, AxisType.CLUSTER), (_RANKS,), IndexKind.CLUSTER, "cluster")
+    return indices | _numbered(inner, target.block, IndexKind.BLOCK, "block")
 
 
 # -- stores ----------------------------------------------------------------------------------------------------------
@@ -226,9 +226,9 @@ def _replaced(sink: UOp, indices: dict[UOp, UOp], threads: list[UOp]) -> UOp:
         if node.op in {Ops.AFTER, Ops.END} and len(src) == 1:
             final[node] = src[0]
             continue
-        made = node if src == node.src else node.replace(src=src)
+        rebuilt = node if src == node.src else node.replace(src=src)
         idle = _idle(node, threads) if node.op is Ops.STORE else []
-        final[node] = _gated(made, [indices[r] for r in idle]) if idle else made
+        final[node] = _gated(rebuilt, [indices[r] for r in idle]) if idle else rebuilt
     return final[sink]
 
 

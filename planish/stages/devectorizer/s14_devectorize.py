@@ -138,7 +138,7 @@ def _shifted(root: UOp, ctx: _LaneRun) -> UOp | None:
         return None
     form, gates, gate, _ = lanes_of(place, ctx.forms)
     bases, constants = list(form.bases()), form.constants
-    found: dict[object, list[int | None]] = {}
+    vectors: dict[object, list[int | None]] = {}
     order: list[int] = []
     for begin in range(0, root.dtype.lanes, width):
         lanes = range(begin, begin + width)
@@ -146,8 +146,8 @@ def _shifted(root: UOp, ctx: _LaneRun) -> UOp | None:
         if any(bases[n] != bases[begin] or constants[n] - first != n - begin for n in lanes):
             return None
         key = (bases[begin], first, tuple(gates[n] for n in lanes))
-        found.setdefault(key, list(lanes))
-        number = list(found).index(key)
+        vectors.setdefault(key, list(lanes))
+        number = list(vectors).index(key)
         order.extend(range(number * width, (number + 1) * width))
     starts = {(bases[begin], constants[begin]) for begin in range(0, root.dtype.lanes, width)}
     if not any(one == other and 0 < b - a < width for one, a in starts for other, b in starts):
@@ -164,7 +164,7 @@ def _shifted(root: UOp, ctx: _LaneRun) -> UOp | None:
                 ),
             ),
         )
-        for lanes in found.values()
+        for lanes in vectors.values()
     ]
     return selected(join(pieces, root.dtype.scalar.vec(width * len(pieces))), tuple(order))
 
@@ -276,8 +276,8 @@ def _cut(access: UOp, ctx: _LaneRun) -> UOp:
     """An access that was just made, as the rule of `correct_load_store` would make it, who would see it next."""
     if not ctx.cut_accesses or _is_copy(access):  # a copy is cut as what it loads, which is not settled yet
         return access
-    found = _correct(access, ctx)
-    return access if found is None else found
+    corrected = _correct(access, ctx)
+    return access if corrected is None else corrected
 
 
 def _is_copy(access: UOp) -> bool:
@@ -452,10 +452,10 @@ devectorize_values: Final = Matcher(
 @cache
 def matcher_for(setting: int) -> Matcher:
     """The rules under a value of the setting `devectorize`."""
-    found = lane_rules + load_store_folding + pm_split_wmma
+    matcher = lane_rules + load_store_folding + pm_split_wmma
     if setting < 2:
-        found = found + correct_load_store
-    return found + devectorize_values if setting == 1 else found
+        matcher = matcher + correct_load_store
+    return matcher + devectorize_values if setting == 1 else matcher
 
 
 def devectorize(sink: UOp, target: Target) -> UOp:

@@ -101,13 +101,13 @@ def _wrap(value: UOp) -> UOp:
 
 def _unwrapped(values: tuple[UOp, ...]) -> list[UOp] | None:
     """What is in these wrappers; None if a value is not lowered yet."""
-    found = []
+    unwrapped = []
     for value in values:
         inner = unwrap_cast_index(value)
         if inner is None:
             return None
-        found.append(inner)
-    return found
+        unwrapped.append(inner)
+    return unwrapped
 
 
 def _in(dtype: DType, values: list[UOp]) -> tuple[UOp, ...]:
@@ -203,14 +203,14 @@ def _strip_place(root: UOp) -> UOp | None:
     indices = [source for source in root.src[1:] if not source.dtype.is_bool]
     if any(source.dtype.is_index and unwrap_cast_index(source) is None for source in indices):
         return None
-    found = [_stripped(source) for source in indices]
-    widths = {value.dtype.scalar for value in found}
+    stripped = [_stripped(source) for source in indices]
+    widths = {value.dtype.scalar for value in stripped}
     if len(widths) > 1 or not widths <= _MACHINE:
         wide = select_concrete_dtype(*indices)
-        found = [value.cast(wide) for value in found]
-    if found == indices:
+        stripped = [value.cast(wide) for value in stripped]
+    if stripped == indices:
         return None
-    return root.replace(src=(root.src[0], *found, *root.src[1 + len(found) :]))
+    return root.replace(src=(root.src[0], *stripped, *root.src[1 + len(stripped) :]))
 
 
 pm_lower_index_dtype = Matcher(

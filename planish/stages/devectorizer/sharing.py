@@ -161,16 +161,16 @@ def share_locals(sink: UOp) -> UOp:
 
 def _share_two(sink: UOp) -> UOp | None:
     kernel = _Kernel(sink)
-    found = [
+    pairs = [
         (a, b, waits)
         for a in kernel.buffers
         for b in kernel.buffers
         if a is not b and (waits := _order(kernel, a, b)) is not None
     ]
-    if not found:
+    if not pairs:
         return None
     # in place first: a chain of buffers, each made of the one before, is one buffer only if neighbours are joined
-    a, b, waits = next((each for each in found if _is_made_of(kernel, each[1], each[0])), found[0])
+    a, b, waits = next((each for each in pairs if _is_made_of(kernel, each[1], each[0])), pairs[0])
     if a.size != b.size:  # the next look finds them again, of one size
         small, large = (a, b) if a.size < b.size else (b, a)
         return _enlarged(sink, small.memory, large.memory.dtype)

@@ -135,8 +135,8 @@ class _Pipeline:
         place = place.replace(src=(memory, simplify(index), *place.src[2:]))
         direct = value.op is Ops.INDEX and space_of(value) is AddrSpace.GLOBAL
         hints = AccessHints(asynchronous=direct, own=ring.own)
-        made = ring.store.replace(src=(place, value, *ring.store.src[2:]), arg=hints if any(hints) else None)
-        return made.end(*twins.values()) if twins else made
+        store = ring.store.replace(src=(place, value, *ring.store.src[2:]), arg=hints if any(hints) else None)
+        return store.end(*twins.values()) if twins else store
 
     def started(self) -> UOp:
         """The first iterations' copies: the last of their groups.
@@ -171,12 +171,12 @@ class _Pipeline:
 def _loop_of(ring: _Ring) -> UOp | None:
     """The loop whose iterations a ring is filled for; None if it is filled once, or with what the iteration itself makes."""
     loops = sorted(loops_of(ring.observed.ranges), key=lambda r: r.order)
-    made = any(
+    made_inside = any(
         n.op is Ops.INDEX and space_of(n) is not AddrSpace.GLOBAL and loops and loops[-1] in n.ranges
         for source in (ring.store.src[0].src[1], ring.store.src[1])
         for n in source.toposort()
     )
-    return loops[-1] if loops and not made else None
+    return loops[-1] if loops and not made_inside else None
 
 
 def pipelined(sink: UOp) -> tuple[UOp, Mapping[UOp, UOp]]:
@@ -208,7 +208,7 @@ def pipelined(sink: UOp) -> tuple[UOp, Mapping[UOp, UOp]]:
             memory, begin = filled[node.src[0]]
             exchange[node] = node.replace(src=(memory, simplify(_shifted(node.src[1], begin)), *node.src[2:]))
     exchange |= {n: n.src[0] for n in nodes if n.op is Ops.FETCH}
-    made = substitute(sink, exchange) if exchange else sink
+    kernel = substitute(sink, exchange) if exchange else sink
     for loop, lag in lags.items():
-        made = overlap.begun(made, loop, lag) if lag else made
-    return made, {ring.memory: loop for ring, loop in loops.items() if loop is not None}
+        kernel = overlap.begun(kernel, loop, lag) if lag else kernel
+    return kernel, {ring.memory: loop for ring, loop in loops.items() if loop is not None}

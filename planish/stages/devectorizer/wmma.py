@@ -84,10 +84,10 @@ def _tiles(root: UOp) -> tuple[list[UOp], tuple[int, ...]] | None:
 
 
 def _split(root: UOp) -> UOp | None:
-    found = _tiles(root)
-    if found is None:
+    tiled = _tiles(root)
+    if tiled is None:
         return None
-    tiles, order = found
+    tiles, order = tiled
     return root.table.make(Ops.CAT, root.dtype, tuple(tiles)).gep(*order)
 
 
@@ -128,13 +128,13 @@ def _split_sum(root: UOp) -> UOp | None:
         or tile.dtype.lanes != root.dtype.lanes
     ):
         return None
-    found = _tiles(tile)
-    if found is None:
+    tiled = _tiles(tile)
+    if tiled is None:
         if value is tile:
             return None
         tiles, order = [tile], tuple(range(tile.dtype.lanes))  # one tile, its lanes put in another order
     else:
-        tiles, order = found
+        tiles, order = tiled
     sums = tuple(root.replace(dtype=each.dtype, src=(each, *root.src[1:])) for each in tiles)
     whole = sums[0] if len(sums) == 1 else root.table.make(Ops.CAT, tile.dtype, sums)
     if value is not tile:
@@ -148,10 +148,10 @@ def _chain_sum(root: UOp) -> UOp | None:
     tile = value.src[0] if value.op is Ops.GEP else value
     if root.arg is not Ops.ADD or tile.op is not Ops.WMMA or value.dtype.lanes <= width:
         return None
-    found = _tiles(tile)
-    if found is None or not all(map(_starts_at_zero, found[0])):
+    tiled = _tiles(tile)
+    if tiled is None or not all(map(_starts_at_zero, tiled[0])):
         return None
-    tiles, order = found
+    tiles, order = tiled
     lanes = tiles[0].dtype.lanes
     if value is not tile:
         order = tuple(order[lane] for lane in cast("tuple[int, ...]", value.arg))

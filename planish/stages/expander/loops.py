@@ -137,12 +137,12 @@ def _nest(sink: UOp, wanted: Callable[[UOp], bool]) -> UOp:
     """The kernel with the wanted ENDs nested."""
     final: dict[UOp, UOp] = {}
     for node in sink.toposort():
-        made = node
+        rebuilt = node
         if any(final[source] is not source for source in node.src):
-            made = node.replace(src=tuple(final[source] for source in node.src))
+            rebuilt = node.replace(src=tuple(final[source] for source in node.src))
         if node.op is Ops.END and wanted(node):
-            made = nested_ends(made)
-        final[node] = made
+            rebuilt = nested_ends(rebuilt)
+        final[node] = rebuilt
     return final[sink]
 
 

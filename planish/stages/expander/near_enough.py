@@ -50,17 +50,19 @@ def _is_real(node: UOp) -> bool:
 
 def _without_sign(nodes: Iterable[UOp]) -> frozenset[UOp]:
     """Values that are never negative, of nodes in order."""
-    found: set[UOp] = set()
+    unsigned: set[UOp] = set()
     for n in nodes:
         operands = [s for s in n.src if _is_real(s)]
         if (
             n.op in _POWERS
             or (n.op is Ops.CONST and isinstance(n.arg, int | float) and n.arg >= 0)
             or (n.op is Ops.MUL and n.src[0] is n.src[1])
-            or (n.op in {Ops.BUFFERIZE, Ops.INDEX, Ops.WHERE} | _AS_OPERANDS and found.issuperset(operands))
+            or (
+                n.op in {Ops.BUFFERIZE, Ops.INDEX, Ops.WHERE} | _AS_OPERANDS and unsigned.issuperset(operands)
+            )
         ) and (operands or n.op is Ops.CONST):
-            found.add(n)
-    return frozenset(found)
+            unsigned.add(n)
+    return frozenset(unsigned)
 
 
 def near_enough(sink: UOp) -> UOp:
@@ -71,11 +73,11 @@ def near_enough(sink: UOp) -> UOp:
 def _exchanged(sink: UOp, of: Callable[[UOp], UOp | None]) -> UOp:
     """The kernel with estimates in place of values that nobody sees all bits of."""
     nodes = list(sink.toposort())
-    found = [(n, estimate) for n in nodes if n.dtype is dtypes.float32 and (estimate := of(n)) is not None]
-    if not found:
+    pairs = [(n, estimate) for n in nodes if n.dtype is dtypes.float32 and (estimate := of(n)) is not None]
+    if not pairs:
         return sink
     loose = _loose(nodes)
-    return substitute(sink, {n: estimate for n, estimate in found if n in loose})
+    return substitute(sink, {n: estimate for n, estimate in pairs if n in loose})
 
 
 def _estimate(node: UOp) -> UOp | None:
@@ -94,10 +96,10 @@ def _estimate(node: UOp) -> UOp | None:
 def _one_plus_erf(x: UOp) -> UOp:
     size = (x < 0.0).where(-x, x)
     t = size.alu(Ops.MULACC, x.const_like(_ERFC_SCALE), x.const_like(1.0)).alu(Ops.RECIP_ESTIMATE)
-    found = x.const_like(_ERFC[-1])
+    polynomial = x.const_like(_ERFC[-1])
     for coefficient in _ERFC[-2::-1]:
-        found = found.alu(Ops.MULACC, t, x.const_like(coefficient))
-    tail = found * t * (x * x * -_LOG2E).alu(Ops.EXP2_ESTIMATE)
+        polynomial = polynomial.alu(Ops.MULACC, t, x.const_like(coefficient))
+    tail = polynomial * t * (x * x * -_LOG2E).alu(Ops.EXP2_ESTIMATE)
     return (x < 0.0).where(tail, 2.0 - tail)
 
 

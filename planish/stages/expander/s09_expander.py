@@ -115,12 +115,12 @@ def _positions(wanted: LaneAxes, have: LaneAxes, lanes: int) -> tuple[int, ...]:
     for path, size in reversed(have):
         strides[path] = stride
         stride *= size
-    found = [0]
+    places = [0]
     for path, size in wanted:
         step = strides.get(path, 0)
-        found = [flat + position * step for flat in found for position in range(size)]
+        places = [flat + position * step for flat in places for position in range(size)]
     count = _count(have)
-    return tuple([lane * count + place for lane in range(lanes) for place in found])
+    return tuple([lane * count + place for lane in range(lanes) for place in places])
 
 
 def _select(value: UOp, lanes: tuple[int, ...]) -> UOp:
@@ -209,12 +209,12 @@ def _scan_lanes(root: UOp) -> UOp | None:
         raise LoweringError("a SCAN along lanes of what is a vector already", op="SCAN")
     axes = (*own, *(axis for axis in _axes(x) if axis not in own))
     wide = widen(x, axes)
-    made = (
+    scan = (
         _scan_warp(root, wide, r, warp[0], _count(own))
         if warp
         else root.table.make(Ops.SCAN, wide.dtype, (wide, r, root.table.const(_count(own))), root.arg)
     )
-    return root.table.make(Ops.UNROLL, root.dtype, (made,), UnrolledLanes(axes)) if axes else made
+    return root.table.make(Ops.UNROLL, root.dtype, (scan,), UnrolledLanes(axes)) if axes else scan
 
 
 def _scan_warp(root: UOp, wide: UOp, r: UOp, warp: UOp, positions: int) -> UOp:

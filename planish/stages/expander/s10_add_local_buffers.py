@@ -95,9 +95,9 @@ def _is_shared_sum(place: UOp) -> bool:
 
 
 def _layout(buffer: UOp, ctx: Locals) -> _Layout:
-    found = ctx.layouts.get(buffer)
-    if found is not None:
-        return found
+    layout = ctx.layouts.get(buffer)
+    if layout is not None:
+        return layout
     kept = cast("Bufferize", buffer.arg)
     if kept.space != "local":
         raise LoweringError(f"BUFFERIZE in {kept.space} memory inside of a kernel", op="BUFFERIZE")

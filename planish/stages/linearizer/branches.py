@@ -58,14 +58,14 @@ def branch_rare(sink: UOp) -> UOp:
 def _groups(nodes: Sequence[UOp]) -> dict[UOp, list[UOp]]:
     """Each RARE with those it shares a branch with: of the same condition, and none of them made of another."""
     levels: dict[UOp, int] = {}  # how many RAREs there are on the longest way down
-    found: dict[tuple[UOp, int], list[UOp]] = {}
+    groups: dict[tuple[UOp, int], list[UOp]] = {}
     for node in nodes:
         level = max([levels[source] for source in node.src], default=0)
         if node.op is Ops.RARE:
-            found.setdefault((node.src[0], level), []).append(node)
+            groups.setdefault((node.src[0], level), []).append(node)
             level += 1
         levels[node] = level
-    return {node: members for members in found.values() for node in members}
+    return {node: members for members in groups.values() for node in members}
 
 
 def _in_order(sink: UOp, groups: dict[UOp, list[UOp]]) -> list[UOp]:
@@ -75,7 +75,7 @@ def _in_order(sink: UOp, groups: dict[UOp, list[UOp]]) -> list[UOp]:
         members = groups.get(node)
         return list(node.src) if members is None else [source for member in members for source in member.src]
 
-    found: list[UOp] = []
+    order: list[UOp] = []
     done = {sink}
     stack = [(sink, iter(below(sink)))]
     while stack:
@@ -86,9 +86,9 @@ def _in_order(sink: UOp, groups: dict[UOp, list[UOp]]) -> list[UOp]:
                 stack.append((source, iter(below(source))))
                 break
         else:
-            found.append(node)
+            order.append(node)
             stack.pop()
-    return found
+    return order
 
 
 def _branch(members: Sequence[UOp], final: dict[UOp, UOp], slot: int) -> list[UOp]:
@@ -127,9 +127,9 @@ def decided_by_data(lines: Sequence[UOp]) -> frozenset[UOp]:
 
 
 def _is_of_block(gate: UOp) -> bool:
-    made = gate.toposort()
-    reads = any(n.op is Ops.LOAD for n in made)
-    return reads and not any(n.op is Ops.SPECIAL and index_of(n).is_thread for n in made)
+    nodes = gate.toposort()
+    reads = any(n.op is Ops.LOAD for n in nodes)
+    return reads and not any(n.op is Ops.SPECIAL and index_of(n).is_thread for n in nodes)
 
 
 def is_rare(line: UOp, others: Collection[UOp] = ()) -> bool:

@@ -34,13 +34,13 @@ _SMALL: Final = 60
 
 def calls_in(nodes: Sequence[UOp], size_of: Callable[[Ops, DType], int]) -> Calls:
     """The functions that a kernel is to call, by how many nodes each is. Those of narrow floats become functions of wide ones."""
-    found: dict[tuple[Ops, DType], list[UOp]] = {}
+    by_function: dict[tuple[Ops, DType], list[UOp]] = {}
     for node in nodes:
         if node.op in FUNCTIONS and node.dtype.is_float:
             wide = node.dtype if node.dtype.bits >= 32 else dtypes.float32.vec(node.dtype.lanes)
-            found.setdefault((node.op, wide), []).append(node)
+            by_function.setdefault((node.op, wide), []).append(node)
     called = set()
-    for (op, dtype), copies in found.items():
+    for (op, dtype), copies in by_function.items():
         growth = (len(copies) - 1) * size_of(op, dtype.scalar) if len(copies) > _FEW else 0
         if growth > min(BEHIND, GROWTH) and size_of(op, dtype.scalar) > _SMALL:
             behind = dtype.lanes > 1 and _are_behind_loops(copies, nodes)

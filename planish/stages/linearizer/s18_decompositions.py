@@ -64,7 +64,7 @@ class Fixpoint(NamedTuple):
 
 
 def _step(name: str, rules: list[Rule], around: Matcher | None = None) -> Fixpoint:
-    roots = frozenset(op for made in rules for v in made.variants for op in v.pattern.ops or ())
+    roots = frozenset(op for rule_ in rules for v in rule_.variants for op in v.pattern.ops or ())
     matcher = Matcher(name, rules)
     return Fixpoint(matcher if around is None else Matcher(name, (*around, *rules)), roots)
 
@@ -78,7 +78,7 @@ def _decompositions(support: Support) -> list[Rule]:
     return [
         *function_rules(support),
         *bit_rules(support),
-        *(made for made in divisions if not kept.intersection(made.left.ops or ())),
+        *(rule_ for rule_ in divisions if not kept.intersection(rule_.left.ops or ())),
     ]
 
 

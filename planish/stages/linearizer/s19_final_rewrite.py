@@ -67,9 +67,9 @@ def final_rewrite(sink: UOp, target: Target | None = None) -> UOp:
         return branch_rare(rewrite(sink, _RULES))
     matcher = _with(target.extra_matcher)
     for _ in range(_ROUNDS):
-        made = rewrite(sink, matcher)
-        sink = decompositions(made, target)
-        if sink is made:
+        rewritten = rewrite(sink, matcher)
+        sink = decompositions(rewritten, target)
+        if sink is rewritten:
             return branch_rare(sink)
     raise RewriteError(
         f"the last rules of {target.name} and the decompositions undo each other",

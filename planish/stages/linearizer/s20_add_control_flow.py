@@ -44,13 +44,13 @@ class _Dependencies:
         self.below: dict[UOp, int] = {}
         through: dict[UOp, int] = {}  # what whoever uses a node depends on
         for each in sink.toposort():
-            found = 0
+            heads = 0
             for source in each.src:
-                found |= through[source]
-            self.below[each] = through[each] = found
+                heads |= through[source]
+            self.below[each] = through[each] = heads
             if each.op in _HEADS:
                 self.bit[each] = bit = 1 << len(self.bit)
-                through[each] = found | bit
+                through[each] = heads | bit
 
     def needs(self, user: UOp, used: UOp) -> bool:
         """Whether one node depends on a RANGE or END."""

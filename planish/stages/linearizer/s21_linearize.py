@@ -45,7 +45,7 @@ def run_count(node: UOp) -> int:
 
 def structural_order(sink: UOp) -> list[UOp]:
     """All nodes, sources first, in an order that follows from the graph alone: depth first, the first source first."""
-    found: list[UOp] = []
+    order: list[UOp] = []
     done: set[UOp] = set()
     stack = [(sink, iter(sink.src))]
     while stack:
@@ -56,9 +56,9 @@ def structural_order(sink: UOp) -> list[UOp]:
                 stack.append((source, iter(source.src)))
                 break
         else:
-            found.append(node)
+            order.append(node)
             stack.pop()
-    return found
+    return order
 
 
 def linearize(sink: UOp, priority: Mapping[Ops, int] = PRIORITY) -> list[UOp]:

@@ -68,10 +68,10 @@ def side_of(condition: UOp, r: UOp, negated: bool = False) -> RangeLimits | None
     """What one comparison of index values, linear in r, says about r."""
     while condition.op is Ops.NOT:
         negated, condition = not negated, condition.src[0]
-    found = _difference(condition, r)
-    if found is None:
+    difference = _difference(condition, r)
+    if difference is None:
         return None
-    f, rest = found
+    f, rest = difference
     # f*r + rest lies between these:
     limits = {
         (Ops.CMPLT, False): (None, -1),
@@ -118,10 +118,10 @@ def solved(condition: UOp, r: UOp, negated: bool = False) -> UOp | None:
         negated, condition = not negated, condition.src[0]
     if condition.op is not (Ops.CMPNE if negated else Ops.CMPEQ):
         return None
-    found = _difference(condition, r)
-    if found is None or found[0] not in {1, -1}:
+    difference = _difference(condition, r)
+    if difference is None or difference[0] not in {1, -1}:
         return None
-    f, rest = found
+    f, rest = difference
     return rest * -f
 
 

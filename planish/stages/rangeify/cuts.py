@@ -35,7 +35,7 @@ class RangePart(NamedTuple):
 
 def cuts_of(nodes: Iterable[UOp]) -> dict[UOp, list[UOp]]:
     """For ranges that conditions ask about alone: where the answers change, in order."""
-    found: dict[UOp, list[UOp]] = {}
+    by_range: dict[UOp, list[UOp]] = {}
     for node in nodes:
         if node.op not in COMPARISONS or not node.src[0].dtype.is_index or len(node.ranges) != 1:
             continue
@@ -45,8 +45,8 @@ def cuts_of(nodes: Iterable[UOp]) -> dict[UOp, list[UOp]]:
         # `r != c` changes where `r == c` does
         said = Condition.of(node.replace(op=Ops.CMPEQ) if node.op is Ops.CMPNE else node)
         for edge in () if said is None else _edges(said, r):
-            _insert(found.setdefault(r, []), edge.build(r.src[0]), r.src[0])
-    return {r: cuts for r, cuts in found.items() if cuts}
+            _insert(by_range.setdefault(r, []), edge.build(r.src[0]), r.src[0])
+    return {r: cuts for r, cuts in by_range.items() if cuts}
 
 
 def _edges(said: Condition, r: UOp) -> Iterable[Affine]:

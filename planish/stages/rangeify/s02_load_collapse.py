@@ -116,8 +116,8 @@ def _collapse(root: UOp) -> UOp | None:
         answer = rewrite(question.reduce, pm_reduce_collapse)
         if any(n.op in {Ops.RANGE, Ops.REDUCE} for n in answer.toposort()):
             continue
-        found = simplified(substitute(answer, question.inputs))
-        return found.reduce(op, *others) if others else found
+        collapsed = simplified(substitute(answer, question.inputs))
+        return collapsed.reduce(op, *others) if others else collapsed
     return None
 
 
@@ -244,8 +244,8 @@ def _exists(root: UOp) -> UOp | None:
     span = Span.of(root.src[0], r, negated=root.arg is Ops.AND)
     if span is None:
         return None
-    found = _all((span.low < span.high, *span.others))
-    return found.logical_not() if root.arg is Ops.AND else found
+    exists = _all((span.low < span.high, *span.others))
+    return exists.logical_not() if root.arg is Ops.AND else exists
 
 
 def _all(conditions: tuple[UOp, ...]) -> UOp:

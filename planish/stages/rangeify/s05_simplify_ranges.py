@@ -59,12 +59,12 @@ class Tried:
 
 def _closers(nodes: list[UOp]) -> dict[UOp, list[UOp]]:
     """The ENDs and REDUCEs that close each range."""
-    found: dict[UOp, list[UOp]] = {}
+    closers: dict[UOp, list[UOp]] = {}
     for each in nodes:
         if each.op in _CLOSING:
             for r in each.src[1:]:
-                found.setdefault(r, []).append(each)
-    return found
+                closers.setdefault(r, []).append(each)
+    return closers
 
 
 # -- merging -----------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def _closers(nodes: list[UOp]) -> dict[UOp, list[UOp]]:
 def _candidates(closers: dict[UOp, list[UOp]]) -> Iterator[tuple[UOp, UOp]]:
     """Pairs that could be one range, the outer first."""
     seen: dict[tuple[UOp, UOp], None] = {}
-    for closing in dict.fromkeys(each for found in closers.values() for each in found):
+    for closing in dict.fromkeys(each for nodes in closers.values() for each in nodes):
         nest = by_nest(set(closing.src[1:]))
         pairs = pairwise(nest) if closing.op is Ops.END else permutations(nest, 2)
         seen.update(dict.fromkeys(pairs))
@@ -131,7 +131,7 @@ def _merge(root: UOp, ctx: Tried) -> UOp | None:
 
 def _rows_apart(nodes: list[UOp], outer: UOp, size: UOp) -> dict[UOp, UOp]:
     """Rows whose length has only a name, with the range multiplied out: n*(c*h + r) as n*r + n*(c*h), so that n*r meets the column."""
-    found: dict[UOp, UOp] = {}
+    rows: dict[UOp, UOp] = {}
     for each in nodes if size.op is not Ops.CONST else ():
         if each.op is not Ops.MUL or size not in each.src or outer not in each.ranges:
             continue
@@ -141,8 +141,8 @@ def _rows_apart(nodes: list[UOp], outer: UOp, size: UOp) -> dict[UOp, UOp]:
         others = Affine({term: f for term, f in sum_.terms.items() if term is not outer}, sum_.constant)
         if others.terms and not any(outer in term.ranges for term in others.terms):
             own = outer * sum_.terms[outer]
-            found[each] = own * size + others.build(each.const_like(0)) * size
-    return found
+            rows[each] = own * size + others.build(each.const_like(0)) * size
+    return rows
 
 
 def _adds_no_division(

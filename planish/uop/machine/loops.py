@@ -150,18 +150,18 @@ def ended_by(node: UOp) -> frozenset[UOp]:
 def _values_among(nodes: Sequence[UOp]) -> set[UOp]:
     """Every INDEX whose element is read: by a LOAD, or where it is not just the place of a STORE."""
     needed: set[UOp] = set()
-    found: set[UOp] = set()
+    reads: set[UOp] = set()
     for node in reversed(nodes):
         for position, source in enumerate(node.src):
             if node.op is Ops.LOAD and position == 0:
-                found.add(place_below(source))
+                reads.add(place_below(source))
             is_place = node.op is Ops.STORE and position == 0
             passes = node.op in _PASSES and node not in needed and position == 0
             if not is_place and not passes and not source.dtype.is_pointer:
                 needed.add(source)
         if node.op is Ops.INDEX and node in needed and len(node.src) > 1:
-            found.add(node)
-    return found
+            reads.add(node)
+    return reads
 
 
 def place_below(place: UOp) -> UOp:
@@ -252,9 +252,9 @@ def make_plan(nodes: Sequence[UOp], *, in_order: bool = False, is_list: bool = F
     private: dict[UOp, tuple[UOp, ...]] = {}
     for memory, (common, _) in own.items():
         shared = _space(memory) is AddrSpace.LOCAL
-        found = [r for r in common - loops if not (shared and kind_of(r) in THREADS)]
-        found += [s for s in nodes if s.op is Ops.SPECIAL and not (shared and is_thread(s))]
-        private[memory] = tuple(sorted(found, key=lambda axis: axes[axis]))
+        private_axes = [r for r in common - loops if not (shared and kind_of(r) in THREADS)]
+        private_axes += [s for s in nodes if s.op is Ops.SPECIAL and not (shared and is_thread(s))]
+        private[memory] = tuple(sorted(private_axes, key=lambda axis: axes[axis]))
     top, nests = ([], {}) if is_list else _homes(effects, loops)
     return LoopPlan(effects, loops, axes, private, top, nests)
 

@@ -102,11 +102,11 @@ class Places(MachineState):
             flat: Array = np.zeros((), np.int64)
             for dim, index in zip(arg, indices, strict=True):
                 flat = flat * self._dim(dim) + index
-            found: list[Array] = []
+            parts: list[Array] = []
             for size in reversed(source):
-                found.append(np.asarray(flat % size))
+                parts.append(np.asarray(flat % size))
                 flat = np.asarray(flat // size)
-            return found[::-1], is_open
+            return parts[::-1], is_open
         if view.op is Ops.PERMUTE:
             return [indices[arg.index(axis)] for axis in range(len(source))], is_open
         if view.op is Ops.EXPAND:
@@ -213,9 +213,9 @@ class Places(MachineState):
             self.values[node.src[0]] = np.broadcast_to(
                 lanes, np.broadcast_shapes(lanes.shape, (inner.lanes,))
             )
-            found = RULES[Ops.UNROLL](self, node)
+            unrolled = RULES[Ops.UNROLL](self, node)
             del self.values[node.src[0]]
-            return found
+            return unrolled
 
         self.place[node] = inner._replace(
             offset=spread(inner.offset), is_open=spread(np.asarray(inner.is_open)), lanes=node.dtype.lanes

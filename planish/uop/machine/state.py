@@ -150,14 +150,14 @@ class MachineState(Run):
 
     def _active(self, node: UOp, lanes: int = 1) -> Mask:
         """At which positions a node runs at all."""
-        found: Mask = True
+        mask: Mask = True
         if self.masks:
             for r in self.effects.open(node):
                 if r in self.masks:
-                    found = found & self.masks[r]
+                    mask = mask & self.masks[r]
         for gate in self.gates:
-            found = found & gate
-        return found if lanes == 1 or np.ndim(found) == 0 else np.asarray(found)[..., None]
+            mask = mask & gate
+        return mask if lanes == 1 or np.ndim(mask) == 0 else np.asarray(mask)[..., None]
 
     def _copy(self, memory: UOp, peer: int | None = None) -> Array:
         """The number of the first element of the copy at each position, or of that of another block of the cluster."""

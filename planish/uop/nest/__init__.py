@@ -42,8 +42,8 @@ OF_MANY_ELEMENTS: Final = LOOP_VALUES | {Ops.WMMA}
 
 def axes_of(sink: UOp) -> list[UOp]:
     """The ranges of a kernel: by axis type, outermost first, then by place."""
-    found = [node for node in sink.toposort() if node.op is Ops.RANGE]
-    return sorted(found, key=lambda r: (cast("Axis", r.arg).kind.order, cast("Axis", r.arg).path))
+    ranges = [node for node in sink.toposort() if node.op is Ops.RANGE]
+    return sorted(ranges, key=lambda r: (cast("Axis", r.arg).kind.order, cast("Axis", r.arg).path))
 
 
 def name_of(axis: UOp) -> str:
@@ -140,11 +140,11 @@ def stores_in(effect: UOp) -> Iterator[UOp]:
 def closed_by(node: UOp) -> frozenset[UOp]:
     """The ranges that a node closes."""
     first = FIRST_RANGE.get(node.op)
-    found: frozenset[UOp] = frozenset()
+    closed: frozenset[UOp] = frozenset()
     if first is not None:
         for listed in node.src[first:]:
-            found |= frozenset((listed,)) if listed.op is Ops.RANGE else without_bounds(listed.ranges)
-    return found
+            closed |= frozenset((listed,)) if listed.op is Ops.RANGE else without_bounds(listed.ranges)
+    return closed
 
 
 def around(r: UOp, closing: UOp) -> frozenset[UOp]:
@@ -155,9 +155,9 @@ def around(r: UOp, closing: UOp) -> frozenset[UOp]:
 
 def closers_of(nodes: list[UOp]) -> dict[UOp, list[UOp]]:
     """For each range that is a loop, the nodes that close it."""
-    found: dict[UOp, list[UOp]] = {}
+    closers: dict[UOp, list[UOp]] = {}
     for node in nodes:
         if node.op in FIRST_RANGE:
             for r in sorted(loops_of(closed_by(node)), key=lambda r: r.order):
-                found.setdefault(r, []).append(node)
-    return found
+                closers.setdefault(r, []).append(node)
+    return closers

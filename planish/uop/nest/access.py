@@ -36,7 +36,7 @@ def steps_of(index: UOp, *, over_edges: bool = False) -> Steps:
 
     `over_edges`: as it does before an edge, beyond which the last element is read again.
     """
-    found: Steps = {}
+    steps: Steps = {}
     hard: list[tuple[UOp, int]] = []
     stack = [(index, 1)]
     while stack:
@@ -48,16 +48,16 @@ def steps_of(index: UOp, *, over_edges: bool = False) -> Steps:
         elif over_edges and term.op is Ops.MIN and term.src[1].op is Ops.CONST:
             stack.append((term.src[0], factor))
         elif term.op is Ops.RANGE:
-            old = found.get(term, 0)
-            found[term] = None if old is None else old + factor
+            old = steps.get(term, 0)
+            steps[term] = None if old is None else old + factor
         elif term.ranges:
             hard.append((term, factor))
     for term, factor in hard:
         for r in term.ranges:
             step = stride(term, r)
-            old = found.get(r, 0)
-            found[r] = None if step is None or old is None else old + step * factor
-    return found
+            old = steps.get(r, 0)
+            steps[r] = None if step is None or old is None else old + step * factor
+    return steps
 
 
 def plain_indices(indices: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:

@@ -66,12 +66,12 @@ def fastest_thread(threads: Sequence[UOp], moved: Callable[[UOp], Iterable[int |
 
 def neighbouring_threads(facts: Nest) -> list[UOp]:
     """The axes of a block, that of neighbours first: the threads of a core, or else the axis along which most is read and written."""
-    found = sorted(facts.axes(*THREADS), key=lambda r: r.order)
-    if found and not facts.axes(AxisType.WARP):
+    threads = sorted(facts.axes(*THREADS), key=lambda r: r.order)
+    if threads and not facts.axes(AxisType.WARP):
         steps = [access.steps for access in facts.accesses if access.in_memory]
-        fastest = fastest_thread(found, lambda r: (each[r] for each in steps if r in each))
-        place = found.index(fastest)
-        found[place], found[-1] = found[-1], fastest
-    found.reverse()
-    found.sort(key=lambda r: kind_of(r) is not AxisType.WARP)
-    return found
+        fastest = fastest_thread(threads, lambda r: (each[r] for each in steps if r in each))
+        place = threads.index(fastest)
+        threads[place], threads[-1] = threads[-1], fastest
+    threads.reverse()
+    threads.sort(key=lambda r: kind_of(r) is not AxisType.WARP)
+    return threads

@@ -50,10 +50,10 @@ class Nest:
     def of(sink: UOp) -> Nest:
         """The nest of a kernel, with all that has been asked of it before."""
         known = cast("dict[UOp, Nest]", sink.table.memos.setdefault(Nest, {}))
-        found = known.get(sink)
-        if found is None:
-            found = known[sink] = Nest(sink)
-        return found
+        nest = known.get(sink)
+        if nest is None:
+            nest = known[sink] = Nest(sink)
+        return nest
 
     # -- what there is -----------------------------------------------------------------------------------------------
 
@@ -108,11 +108,11 @@ class Nest:
     @cached_property
     def consumers(self) -> dict[UOp, int]:
         """How often each node is a source."""
-        found: dict[UOp, int] = {}
+        counts: dict[UOp, int] = {}
         for node in self.nodes:
             for source in node.src:
-                found[source] = found.get(source, 0) + 1
-        return found
+                counts[source] = counts.get(source, 0) + 1
+        return counts
 
     def reads_of(self, reduction: UOp) -> list[UOp]:
         """What a reduction reads."""
@@ -149,24 +149,24 @@ class Nest:
     @cached_property
     def closers(self) -> dict[UOp, list[UOp]]:
         """Every range, threads and lanes too, with the nodes that close it."""
-        found: dict[UOp, list[UOp]] = {}
+        closers: dict[UOp, list[UOp]] = {}
         for node in self.nodes:
             for r in closed_by(node):
-                found.setdefault(r, []).append(node)
-        return found
+                closers.setdefault(r, []).append(node)
+        return closers
 
     @cached_property
     def outer_ends(self) -> list[UOp]:
         """The loops of the kernel that stand in no other: what the SINK is made of."""
-        found: list[UOp] = []
+        ends: list[UOp] = []
         stack = list(self.sink.src)
         while stack:
             each = stack.pop()
             if each.op is Ops.GROUP:
                 stack.extend(each.src)
             else:
-                found.append(each)
-        return found
+                ends.append(each)
+        return ends
 
     # -- what lies around --------------------------------------------------------------------------------------------
 
@@ -191,12 +191,12 @@ class Nest:
 
     def loops(self, ranges: Iterable[UOp]) -> tuple[UOp, ...]:
         """The loops in which something that depends on ranges runs, outermost first."""
-        found: set[UOp] = set()
+        loops: set[UOp] = set()
         for r in ranges:
             if kind_of(r) in SEQUENTIAL:
-                found.add(r)
-                found |= self.around.get(r, frozenset())
-        inner = sorted(found, key=lambda r: (len(self.around.get(r, ())), r.order))
+                loops.add(r)
+                loops |= self.around.get(r, frozenset())
+        inner = sorted(loops, key=lambda r: (len(self.around.get(r, ())), r.order))
         return (*self.parallel, *inner)
 
     def is_inside(self, r: UOp, loop: UOp) -> bool:
@@ -225,12 +225,12 @@ class Nest:
     @cached_property
     def reused(self) -> frozenset[UOp]:
         """Ranges of which every value uses the same LOCAL memory again (`hold`): no two run side by side on one core."""
-        found: frozenset[UOp] = frozenset()
+        ranges: frozenset[UOp] = frozenset()
         for place, store in self.stored.items():
             if place.src[0].op is Ops.DEFINE_LOCAL:
                 index = plain_index(place)
-                found |= store.ranges if index is None else store.ranges - index.ranges
-        return found
+                ranges |= store.ranges if index is None else store.ranges - index.ranges
+        return ranges
 
     def is_bound(self, r: UOp) -> bool:
         """Whether the length of another loop depends on a range."""
@@ -252,17 +252,17 @@ class Nest:
     @cached_property
     def accesses(self) -> list[Access]:
         """All places that are read or written, how often and in which steps."""
-        found: list[Access] = []
+        accesses: list[Access] = []
         for node in self.nodes:
             if node.op is Ops.INDEX and len(node.src) > 1:
                 store = self.stored.get(node)
                 if store is not None:
-                    found.append(self._access(node, node.src[0], node.src[1:], store))
+                    accesses.append(self._access(node, node.src[0], node.src[1:], store))
                 if store is None or self.consumers[node] > 1:
-                    found.append(self._access(node, node.src[0], node.src[1:], None))
+                    accesses.append(self._access(node, node.src[0], node.src[1:], None))
             elif node.op is Ops.BUFFERIZE:
-                found.append(self._access(node, node, node.src[FIRST_RANGE[node.op] :], node))
-        return found
+                accesses.append(self._access(node, node, node.src[FIRST_RANGE[node.op] :], node))
+        return accesses
 
     def _access(self, node: UOp, memory: UOp, indices: Iterable[UOp], store: UOp | None) -> Access:
         while memory.op in {Ops.AFTER, Ops.NOOP}:
@@ -299,8 +299,8 @@ class Nest:
 
     def _ended_around(self, store: UOp) -> frozenset[UOp]:
         """A store runs in all loops whose END it stands in, even those that its place does not depend on."""
-        found: frozenset[UOp] = frozenset()
+        loops: frozenset[UOp] = frozenset()
         for node in self._all(Ops.END):
             if store in node.toposort(lambda n: n.op in {Ops.END, Ops.GROUP}):
-                found |= closed_by(node)
-        return found
+                loops |= closed_by(node)
+        return loops

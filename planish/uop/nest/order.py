@@ -32,7 +32,7 @@ _READS: Final = frozenset({Ops.INDEX, Ops.LOAD})
 
 def ordered(nodes: Sequence[UOp]) -> dict[UOp, str]:
     """The ranges of a kernel whose order matters because of what is stored, and why."""
-    found: dict[UOp, str] = {}
+    reasons: dict[UOp, str] = {}
     written: dict[UOp, list[UOp]] = {}
     for end in (n for n in nodes if n.op is Ops.END):
         for store in stores_in(end):
@@ -44,15 +44,15 @@ def ordered(nodes: Sequence[UOp]) -> dict[UOp, str]:
             for r in closed_by(end):
                 reason = _why_ordered(r, place, store)
                 if reason is not None:
-                    found.setdefault(r, reason)
+                    reasons.setdefault(r, reason)
     stores = [n.src[0] for n in nodes if n.op is Ops.STORE]  # some stand in no loop
     for buffer, ends in written.items():
         places = {place.src[1:] for place in stores if memory_of(place) is buffer}
         if any(n.op is Ops.INDEX and memory_of(n) is buffer and n.src[1:] not in places for n in nodes):
             for end in ends:
                 for r in closed_by(end):
-                    found.setdefault(r, "the kernel reads other elements of what it writes")
-    return found
+                    reasons.setdefault(r, "the kernel reads other elements of what it writes")
+    return reasons
 
 
 def _why_ordered(r: UOp, place: UOp, store: UOp) -> str | None:
@@ -155,13 +155,13 @@ def _limits(place: UOp, index: UOp) -> list[_Limit]:
     gate = place.src[1]
     if gate is index:
         return []
-    found: list[_Limit] = []
+    limits: list[_Limit] = []
     for clause in conjuncts(gate.src[0]) or ():
         if clause.op is Ops.CMPLT and clause.src[1].op is Ops.CONST:
             terms = _terms(clause.src[0])
             if terms and _distinct(_spans(terms)) is not None:
-                found.append(_Limit(terms, cast("int", clause.src[1].arg)))
-    return found
+                limits.append(_Limit(terms, cast("int", clause.src[1].arg)))
+    return limits
 
 
 def _kept_apart(index: UOp, limits: Sequence[_Limit]) -> frozenset[UOp]:
@@ -224,17 +224,17 @@ def _summands(index: UOp) -> Iterator[UOp]:
 
 def _terms(*indices: UOp) -> _Terms | None:
     """The ranges of a sum, each with its factor; None if it is something else. Constants are left out."""
-    found: _Terms = {}
+    terms: _Terms = {}
     for index in indices:
         for term in _summands(index):
             scaled = term.op is Ops.MUL and term.src[1].op is Ops.CONST
             r, factor = (term.src[0], cast("int", term.src[1].arg)) if scaled else (term, 1)
             if r.op is Ops.CONST:
                 continue
-            if r.op is not Ops.RANGE or factor < 1 or r in found:
+            if r.op is not Ops.RANGE or factor < 1 or r in terms:
                 return None
-            found[r] = factor
-    return found
+            terms[r] = factor
+    return terms
 
 
 def _spans(terms: _Terms, limits: Sequence[_Limit] = ()) -> list[tuple[int, int]]:

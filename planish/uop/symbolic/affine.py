@@ -163,5 +163,5 @@ def known_affine(node: UOp) -> Affine | None:
     memo = cast("dict[UOp, Affine | None]", node.table.memos.setdefault(known_affine, {}))
     if node in memo:
         return memo[node]
-    found = memo[node] = affine(node)
-    return found
+    sum_ = memo[node] = affine(node)
+    return sum_

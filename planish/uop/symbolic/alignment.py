@@ -59,11 +59,11 @@ def power_of_two(node: UOp, most: int) -> int:
 
 
 def _is_congruent_to_nothing(node: UOp, n: int) -> bool:
-    found = affine(node)
+    sum_ = affine(node)
     for _ in range(_DEEP):
-        if found is None or found.constant % n:
+        if sum_ is None or sum_.constant % n:
             return False
-        left = {term: factor for term, factor in found.terms.items() if factor * const_factor(term) % n}
+        left = {term: factor for term, factor in sum_.terms.items() if factor * const_factor(term) % n}
         if not left:
             return True
         opened = next((term for term in left if _is_remainder(term, n)), None)
@@ -71,7 +71,7 @@ def _is_congruent_to_nothing(node: UOp, n: int) -> bool:
         if opened is None or inside is None:
             return False
         factor = left.pop(opened)
-        found = Affine(left, found.constant).plus(inside, factor)
+        sum_ = Affine(left, sum_.constant).plus(inside, factor)
     return False
 
 

@@ -66,7 +66,7 @@ def _decided_by_ends(root: UOp, x: UOp, y: UOp) -> UOp | None:
 
 def _undivided(sum_: Affine, most: int) -> Affine:
     """What is never less (most: 1) or never more (0) than a sum, with x in the place of c*(x // c): that is x, or up to c - 1 less."""
-    found = sum_
+    bound = sum_
     for term, factor in sum_.terms.items():
         if term.op is not Ops.FLOORDIV or term.src[1].op is not Ops.CONST:
             continue
@@ -74,32 +74,32 @@ def _undivided(sum_: Affine, most: int) -> Affine:
         if whole is None or divisor < 2 or factor % divisor:
             continue
         times = factor // divisor
-        found = found.plus(Affine({term: factor}, 0), -1).plus(whole, times)
+        bound = bound.plus(Affine({term: factor}, 0), -1).plus(whole, times)
         if (times > 0) != bool(most):
-            found = found.plus(Affine({}, 1 - divisor), times)
-    return found
+            bound = bound.plus(Affine({}, 1 - divisor), times)
+    return bound
 
 
 def _sides(sum_: Affine, most: int) -> list[Affine]:
     """Sums that are never less (most: 1) or never more (0) than one with a MIN or MAX in it: itself, and with one side in its place."""
-    found = [sum_]
+    sums = [sum_]
     for term, factor in sum_.terms.items():
         if term.op in _EXTREMA and (factor > 0) == ((term.op is Ops.MIN) == bool(most)):
             rest = sum_.plus(Affine({term: factor}, 0), -1)
-            found += [rest.plus(side, factor) for side in map(affine, term.src) if side is not None]
-    return found
+            sums += [rest.plus(side, factor) for side in map(affine, term.src) if side is not None]
+    return sums
 
 
 def _at_ends(sum_: Affine, most: int) -> Affine:
     """The least or greatest value of a sum by its ranges, in terms of their sizes."""
-    found = Affine({}, sum_.constant)
+    bound = Affine({}, sum_.constant)
     for term, factor in sum_.terms.items():
         end = affine(term.src[0]) if term.op is Ops.RANGE and term.src[0].op is not Ops.CONST else None
         if end is None:
-            found = found.plus(Affine({term: factor}, 0))
+            bound = bound.plus(Affine({term: factor}, 0))
         elif (factor > 0) == bool(most):
-            found = found.plus(end.plus(Affine({}, -1)), factor)
-    return found
+            bound = bound.plus(end.plus(Affine({}, -1)), factor)
+    return bound
 
 
 def _below_product(x: UOp, a: UOp, c: UOp) -> UOp | None:
@@ -184,13 +184,13 @@ def _take(sum_: Affine, term: UOp, factor: int) -> None:
 
 def _divide_sum(root: UOp, x: UOp, limit: int) -> UOp | None:
     """g·A + R < limit with 0 ≤ R < g as A < quotient, where R cannot tip the balance."""
-    found = affine(x)
-    if found is None:
+    sum_ = affine(x)
+    if sum_ is None:
         return None
-    limit -= found.constant
-    for size in sorted({abs(f) for f in found.terms.values()} - {1}, reverse=True):
-        whole = {t: f // size for t, f in found.terms.items() if f % size == 0}
-        rest = Affine({t: f for t, f in found.terms.items() if f % size}, 0)
+    limit -= sum_.constant
+    for size in sorted({abs(f) for f in sum_.terms.values()} - {1}, reverse=True):
+        whole = {t: f // size for t, f in sum_.terms.items() if f % size == 0}
+        rest = Affine({t: f for t, f in sum_.terms.items() if f % size}, 0)
         low, high = rest.interval()
         quotient, left_over = divmod(limit - 1, size)
         if low < 0 or high >= size or (left_over < high and left_over >= low):

@@ -111,7 +111,7 @@ def _normal(difference: Affine, low: int | None, high: int | None) -> Condition:
 
 def conjuncts(condition: UOp) -> list[UOp] | None:
     """The parts of a conjunction; None if there are too many."""
-    found: dict[UOp, None] = {}
+    parts: dict[UOp, None] = {}
     stack = [condition]
     while stack:
         part = stack.pop()
@@ -121,8 +121,8 @@ def conjuncts(condition: UOp) -> list[UOp] | None:
             if len(stack) > _CONJUNCTS_LIMIT:
                 return None
         else:
-            found[part] = None
-    return list(found) if len(found) <= _CONJUNCTS_LIMIT else None
+            parts[part] = None
+    return list(parts) if len(parts) <= _CONJUNCTS_LIMIT else None
 
 
 def tighten(condition: UOp) -> UOp | None:
@@ -203,9 +203,9 @@ def simplify_under(x: UOp, known: Sequence[Condition], rules: Matcher = _inner) 
     present = set(nodes)
     best, least = x, cost(x)
     for attempt in _attempts(joined, present):
-        found = attempt.apply(best, rules)
-        if found is not None and (price := cost(found)) < least:
-            best, least = found, price
+        candidate = attempt.apply(best, rules)
+        if candidate is not None and (price := cost(candidate)) < least:
+            best, least = candidate, price
     return None if best is x else best
 
 

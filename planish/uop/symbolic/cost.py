@@ -50,13 +50,13 @@ def weight(node: UOp) -> int:
 def _made_of(nodes: tuple[UOp, ...]) -> list[UOp]:
     """These and all that they are made of, each once."""
     seen = set(nodes)
-    found = list(seen)
-    for node in found:
+    reached = list(seen)
+    for node in reached:
         for source in node.src:
             if source not in seen:
                 seen.add(source)
-                found.append(source)
-    return found
+                reached.append(source)
+    return reached
 
 
 def cost(*nodes: UOp) -> int:

@@ -109,8 +109,8 @@ def _one_period(x: UOp, c: UOp) -> tuple[Affine, Affine] | None:
     parts, n = _positive(x, c)
     if parts is None or _is_lone(parts):
         return None
-    found = _quotient(parts, n)
-    return None if found is None else (parts, found)
+    quotient = _quotient(parts, n)
+    return None if quotient is None else (parts, quotient)
 
 
 def _is_lone(parts: Affine) -> bool:
@@ -119,13 +119,13 @@ def _is_lone(parts: Affine) -> bool:
 
 
 def _divide_within_period(x: UOp, c: UOp) -> UOp | None:
-    found = _one_period(x, c)
-    return None if found is None else _build(found[1], x)
+    pair = _one_period(x, c)
+    return None if pair is None else _build(pair[1], x)
 
 
 def _modulo_within_period(x: UOp, c: UOp) -> UOp | None:
-    found = _one_period(x, c)
-    return None if found is None else _build(found[0].plus(found[1], -integer(c)), x)
+    pair = _one_period(x, c)
+    return None if pair is None else _build(pair[0].plus(pair[1], -integer(c)), x)
 
 
 def _is_zero(node: UOp) -> bool:
@@ -138,26 +138,26 @@ def _by_factor(x: UOp, c: UOp) -> tuple[Affine, Affine, int] | None:
     if parts is None or _is_lone(parts):
         return None
     for g in _candidates(parts, n):
-        found = _quotient(parts, g)
-        if found is not None:
-            return parts, found, g
+        quotient = _quotient(parts, g)
+        if quotient is not None:
+            return parts, quotient, g
     return None
 
 
 def _divide_by_factor(x: UOp, c: UOp) -> UOp | None:
-    found = _by_factor(x, c)
-    if found is None:
+    factored = _by_factor(x, c)
+    if factored is None:
         return None
-    _, quotient, g = found
+    _, quotient, g = factored
     inner = _build(quotient, x)
     return None if inner is None else inner // (integer(c) // g)
 
 
 def _modulo_by_factor(x: UOp, c: UOp) -> UOp | None:
-    found = _by_factor(x, c)
-    if found is None:
+    factored = _by_factor(x, c)
+    if factored is None:
         return None
-    parts, quotient, g = found
+    parts, quotient, g = factored
     left = parts.plus(quotient, -g)
     if quotient.weight() + 1 + left.weight() + bool(left.terms or left.constant) > parts.weight():
         return None  # the product with g would be one more
@@ -221,15 +221,15 @@ def _modulo_of_modulo(x: UOp, c: UOp) -> UOp | None:
     parts, n = _positive(x, c)
     if parts is None:
         return None
-    found: Affine | None = None
+    sum_: Affine | None = None
     for term, factor in parts.terms.items():
         if term.op is Ops.FLOORMOD and term.src[1].op is Ops.CONST and factor * integer(term.src[1]) % n == 0:
             inner = affine(term.src[0])
             if inner is not None:
-                found = (found or parts).plus(Affine({term: 1}, 0), -factor).plus(inner, factor)
-    if found is None:
+                sum_ = (sum_ or parts).plus(Affine({term: 1}, 0), -factor).plus(inner, factor)
+    if sum_ is None:
         return None
-    inside = _build(found, x)
+    inside = _build(sum_, x)
     return None if inside is None else inside % c
 
 
@@ -307,20 +307,20 @@ def _non_negative(x: UOp, y: UOp) -> bool:
 def _divide_symbolic(x: UOp, y: UOp) -> UOp | None:
     if y.vmin == y.vmax:  # a number, folded or not: the rules above know better
         return None
-    found = divide_by_symbol(x, y)
-    if found is None:
+    division = divide_by_symbol(x, y)
+    if division is None:
         return None
-    quotient, rest, proved = found
+    quotient, rest, proved = division
     return quotient if proved else quotient + rest // y
 
 
 def _modulo_symbolic(x: UOp, y: UOp) -> UOp | None:
     if y.vmin == y.vmax:  # a number, folded or not: the rules above know better
         return None
-    found = divide_by_symbol(x, y)
-    if found is None:
+    division = divide_by_symbol(x, y)
+    if division is None:
         return None
-    _, rest, proved = found
+    _, rest, proved = division
     return rest if proved else rest % y
 
 

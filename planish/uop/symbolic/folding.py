@@ -54,8 +54,8 @@ def _is_foldable_cast(root: UOp, x: UOp) -> bool:
 
 
 def _uniform(root: UOp) -> UOp | None:
-    found = root.table.lanes(cast("tuple[Number, ...]", root.arg), root.dtype.scalar)
-    return None if found is root else found
+    lanes = root.table.lanes(cast("tuple[Number, ...]", root.arg), root.dtype.scalar)
+    return None if lanes is root else lanes
 
 
 folding: Final = Matcher(

@@ -65,10 +65,10 @@ def _out_of_false_branch(p: UOp, q: UOp, x: UOp, y: UOp, nowhere: UOp) -> UOp:
 
 
 def _tight(root: UOp, p: UOp, x: UOp, nowhere: UOp) -> UOp | None:
-    found = tighten(p)
-    if found is None or found is p:
+    tighter = tighten(p)
+    if tighter is None or tighter is p:
         return None
-    return nowhere if found.op is Ops.CONST and not found.arg else found.where(x, nowhere)
+    return nowhere if tighter.op is Ops.CONST and not tighter.arg else tighter.where(x, nowhere)
 
 
 def _under_gate(p: UOp, x: UOp, nowhere: UOp) -> UOp | None:
@@ -77,8 +77,8 @@ def _under_gate(p: UOp, x: UOp, nowhere: UOp) -> UOp | None:
     known = [c for part in conjuncts(p) or () if (c := Condition.of(part)) is not None]
     if not known:
         return None
-    found = simplify_under(x, known)
-    return None if found is None else p.where(found, nowhere)
+    simpler = simplify_under(x, known)
+    return None if simpler is None else p.where(simpler, nowhere)
 
 
 # a member of an enum costs more to look up than a name

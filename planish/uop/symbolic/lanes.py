@@ -141,17 +141,17 @@ def _takes_selection(root: UOp) -> bool:
     seen = {root}
     todo = [root]
     built = False
-    for found in todo:
-        if found.op in _ELEMENTWISE:
-            for source in found.src:
+    for part in todo:
+        if part.op in _ELEMENTWISE:
+            for source in part.src:
                 if source not in seen:
                     seen.add(source)
                     todo.append(source)
             if len(todo) > _SEEN_THROUGH:
                 return False
-        elif found.op is Ops.VECTORIZE or found.op is Ops.VCONST:
+        elif part.op is Ops.VECTORIZE or part.op is Ops.VCONST:
             built = True
-        elif found.op is not Ops.CONST:
+        elif part.op is not Ops.CONST:
             return False
     return built
 

@@ -21,8 +21,8 @@ _TURNED: Final = {"gt": Ops.CMPLT, "ge": Ops.CMPLE}
 
 def rules(laws: Iterable[Law], guards: Mapping[str, Guard] | None = None) -> list[Rule]:
     """The rules of those laws that kernels use; `guards` adds conditions on nodes to some, by name."""
-    found = guards or {}
-    return [as_rule(each, found.get(each.says)) for each in laws if each.uop]
+    by_name = guards or {}
+    return [as_rule(each, by_name.get(each.says)) for each in laws if each.uop]
 
 
 def as_rule(law: Law, guard: Guard | None = None) -> Rule:
@@ -67,11 +67,11 @@ def _pattern(
         parts.reverse()
     op = turned or _OPS.get(expression.op) or Ops[expression.op.upper()]
     either = len(parts) == 2 and not parts[0].is_constant and not free.issuperset(expression.of)
-    made = binary(op, *parts) if either else node(op, *parts)
+    pattern = binary(op, *parts) if either else node(op, *parts)
     if kinds is not None and expression.is_comparison:
-        made = made.of(kinds)
+        pattern = pattern.of(kinds)
     name_ = shared.get(expression)
-    return made if name_ is None else made.named(name_)
+    return pattern if name_ is None else pattern.named(name_)
 
 
 def _is_ones(ones: UOp) -> bool:

@@ -43,11 +43,11 @@ def _is_place(node: UOp) -> bool:
     return node.op in DEFINES or (node.op is Ops.INDEX and node.dtype.is_pointer)
 
 
-def _effects(found: Iterable[UOp]) -> tuple[UOp, ...]:
+def _effects(effects: Iterable[UOp]) -> tuple[UOp, ...]:
     """What really has to be waited for, in order of mention, each once."""
     kept: dict[UOp, None] = {}
     seen: set[UOp] = set()
-    stack = list(found)[::-1]
+    stack = list(effects)[::-1]
     while stack:
         effect = stack.pop()
         if effect in seen or effect.op in _INERT:
@@ -79,8 +79,8 @@ def _flatten(root: UOp) -> UOp | None:
             members.update(dict.fromkeys(effect.src))
         elif effect.op is not Ops.NOOP or effect.src:
             members[effect] = None
-    found = tuple(members)
-    return root.replace(src=found) if found != root.src else None
+    flat = tuple(members)
+    return root.replace(src=flat) if flat != root.src else None
 
 
 def _close_open(root: UOp) -> UOp | None:

@@ -167,14 +167,14 @@ def is_below(s: Polynomial, d: Polynomial) -> bool:
 
 def factors_of(node: UOp) -> list[UOp]:
     """The factors of a product in normal form, without the constant."""
-    found: list[UOp] = []
+    factors: list[UOp] = []
     while node.op is Ops.MUL:
         if node.src[1].op is not Ops.CONST:
-            found.append(node.src[1])
+            factors.append(node.src[1])
         node = node.src[0]
     if node.op is not Ops.CONST:
-        found.append(node)
-    return found
+        factors.append(node)
+    return factors
 
 
 def without(factors: list[UOp], removed: list[UOp]) -> list[UOp] | None:

@@ -63,8 +63,8 @@ def _may_divide(root: UOp) -> bool:
     return part.op not in _LEAVES
 
 
-def _parts(found: Affine) -> Iterator[_Part]:
-    for term, factor in found.terms.items():
+def _parts(sum_: Affine) -> Iterator[_Part]:
+    for term, factor in sum_.terms.items():
         if term.op in _DIVISIONS:
             yield _Part(term, [], factor, term)
         elif term.op is _MUL:
@@ -92,33 +92,33 @@ def _dividend_of(quotient: UOp, y: UOp, d: int) -> _Whole | None:
     if e == d and quotient.src[0] is y:
         return _Whole(whole)
     if d % e == 0:
-        found = _aligned(whole, d, w, e)
-        return None if found is None else _Whole(found)
+        aligned = _aligned(whole, d, w, e)
+        return None if aligned is None else _Whole(aligned)
     z, a = _scaled_divisor(y, whole)
     if a > 1 and a * d % e == 0:
-        found = _aligned(z, a * d, w, e)
-        if found is not None:
-            shift = found.plus(z, -1)
+        aligned = _aligned(z, a * d, w, e)
+        if aligned is not None:
+            shift = aligned.plus(z, -1)
             if shift.constant % a or any(f % a for f in shift.terms.values()):
                 return None
             shift = Affine({t: f // a for t, f in shift.terms.items()}, shift.constant // a)
             return _Whole(whole.plus(shift))
     # A factor may have been taken out of the remainder alone: y % d = ((y*h) % (d*h)) / h.
     h = e // d
-    found = _aligned(whole.scaled(h), e, w, e) if e % d == 0 else None
-    return None if found is None else _Whole(found, h)
+    aligned = _aligned(whole.scaled(h), e, w, e) if e % d == 0 else None
+    return None if aligned is None else _Whole(aligned, h)
 
 
-def _scaled_divisor(y: UOp, found: Affine) -> tuple[Affine, int]:
+def _scaled_divisor(y: UOp, sum_: Affine) -> tuple[Affine, int]:
     """(z, a) with y = z // a: a = 1 if y is no division."""
-    if len(found.terms) == 1:
-        ((term, factor),) = found.terms.items()
+    if len(sum_.terms) == 1:
+        ((term, factor),) = sum_.terms.items()
         if factor == 1 and term.op is _FLOORDIV and term.src[1].op is _CONST:
             a = integer(term.src[1])
             z = known_affine(term.src[0])
             if a > 0 and z is not None:
-                return Affine(z.terms, z.constant + found.constant * a), a
-    return found, 1
+                return Affine(z.terms, z.constant + sum_.constant * a), a
+    return sum_, 1
 
 
 def _aligned(z: Affine, d: int, w: Affine, e: int) -> Affine | None:
@@ -160,14 +160,12 @@ def _times(sum_: Affine, rest: list[UOp]) -> Affine | None:
     return result
 
 
-def _replace(
-    found: Affine, remainder: _Part, quotient: _Part, value: Affine, scale: int = 1
-) -> Affine | None:
+def _replace(sum_: Affine, remainder: _Part, quotient: _Part, value: Affine, scale: int = 1) -> Affine | None:
     scaled = _times(value, remainder.rest)
     if scaled is None or remainder.factor % scale:
         return None
     gone = Affine({remainder.term: remainder.factor, quotient.term: quotient.factor}, 0)
-    return found.plus(gone, -1).plus(scaled, remainder.factor // scale)
+    return sum_.plus(gone, -1).plus(scaled, remainder.factor // scale)
 
 
 def _belongs(remainder: _Part, other: _Part) -> int:
@@ -183,16 +181,16 @@ def _belongs(remainder: _Part, other: _Part) -> int:
     return d
 
 
-def _whole(found: Affine, remainder: _Part, other: _Part) -> Affine | None:
+def _whole(sum_: Affine, remainder: _Part, other: _Part) -> Affine | None:
     """(x // c)*c + x % c."""
     d = _belongs(remainder, other)
     if not d or other.division.op is not _FLOORDIV:
         return None
     whole = _dividend_of(other.division, remainder.division.src[0], d)
-    return None if whole is None else _replace(found, remainder, other, *whole)
+    return None if whole is None else _replace(sum_, remainder, other, *whole)
 
 
-def _wider(found: Affine, remainder: _Part, other: _Part) -> Affine | None:
+def _wider(sum_: Affine, remainder: _Part, other: _Part) -> Affine | None:
     """((x // c) % d)*c + x % c."""
     d = _belongs(remainder, other)
     if not d or other.division.op is not _FLOORMOD:
@@ -205,10 +203,10 @@ def _wider(found: Affine, remainder: _Part, other: _Part) -> Affine | None:
     if whole is None or not whole.value.fits:
         return None
     wider = whole.value.build(y) % (d * integer(e) * whole.scale)
-    return _replace(found, remainder, other, Affine({wider: 1}, 0), whole.scale)
+    return _replace(sum_, remainder, other, Affine({wider: 1}, 0), whole.scale)
 
 
-def _whole_symbolic(found: Affine, remainder: _Part, other: _Part) -> Affine | None:
+def _whole_symbolic(sum_: Affine, remainder: _Part, other: _Part) -> Affine | None:
     """(x // n)*n + x % n."""
     y, n = remainder.division.src
     division = other.division
@@ -221,7 +219,7 @@ def _whole_symbolic(found: Affine, remainder: _Part, other: _Part) -> Affine | N
     whole = affine(y)
     if left != [] or whole is None or other.factor != remainder.factor * scale:
         return None
-    return _replace(found, remainder, other, whole)
+    return _replace(sum_, remainder, other, whole)
 
 
 _Joining = Callable[[Affine, _Part, _Part], "Affine | None"]
@@ -231,15 +229,15 @@ def _join(root: UOp, joining: _Joining) -> UOp | None:
     """The sum with one remainder and what belongs to it made one."""
     if not _may_divide(root) or not _holds_division(root.src[1]):
         return None
-    found = known_affine(root)
-    if found is None:
+    sum_ = known_affine(root)
+    if sum_ is None:
         return None
-    parts = list(_parts(found))
+    parts = list(_parts(sum_))
     for remainder in parts:
         if remainder.division.op is _FLOORMOD:
             for other in parts:
                 if other.term is not remainder.term:
-                    result = joining(found, remainder, other)
+                    result = joining(sum_, remainder, other)
                     if result is not None:
                         return result.build(root) if result.fits else None
     return None
@@ -249,10 +247,10 @@ def _remainder(root: UOp) -> UOp | None:
     """x - (x // c)*c, inside a longer sum."""
     if not _may_divide(root):
         return None
-    found = known_affine(root)
-    if found is None:
+    sum_ = known_affine(root)
+    if sum_ is None:
         return None
-    for term, factor in found.terms.items():
+    for term, factor in sum_.terms.items():
         if term.op is not _FLOORDIV or term.src[1].op is not _CONST:
             continue
         d = integer(term.src[1])
@@ -260,9 +258,9 @@ def _remainder(root: UOp) -> UOp | None:
             continue
         scale = -(factor // d)
         y = affine(term.src[0])
-        if y is None or not y.terms or any(found.terms.get(t) != f * scale for t, f in y.terms.items()):
+        if y is None or not y.terms or any(sum_.terms.get(t) != f * scale for t, f in y.terms.items()):
             continue
-        result = found.plus(Affine({term: factor}, 0), -1).plus(y, -scale)
+        result = sum_.plus(Affine({term: factor}, 0), -1).plus(y, -scale)
         result = result.plus(Affine({term.src[0] % d: 1}, 0), scale)
         return result.build(root) if result.fits else None
     return None

@@ -84,19 +84,19 @@ def _reduced(root: UOp, parts: list[UOp], op: Ops) -> UOp:
 
 def hoist_factors(root: UOp) -> UOp | None:
     """Σ x·y = (Σ x)·y."""
-    found = _split(root, Ops.MUL)
-    if found is None:
+    split = _split(root, Ops.MUL)
+    if split is None:
         return None
-    inside, outside = found
+    inside, outside = split
     return _reduced(root, inside, Ops.MUL) * _chain(Ops.MUL, outside)
 
 
 def split_sum(root: UOp) -> UOp | None:
     """Σ (x + y) = Σ x + Σ y, where the second loop is none."""
-    found = _split(root, Ops.ADD)
-    if found is None:
+    split = _split(root, Ops.ADD)
+    if split is None:
         return None
-    inside, outside = found
+    inside, outside = split
     return _reduced(root, inside, Ops.ADD) + _reduced(root, outside, Ops.ADD)
 
 
@@ -115,10 +115,10 @@ def _sort_ranges(root: UOp) -> tuple[list[UOp], list[UOp]] | None:
 
 def count_repeats(root: UOp) -> UOp | None:
     """A sum over a range that the summand does not know: a product with its size."""
-    found = _sort_ranges(root)
-    if found is None:
+    split = _sort_ranges(root)
+    if split is None:
         return None
-    kept, unused = found
+    kept, unused = split
     x = root.src[0]
     result = root.replace(src=(x, *kept))
     for each in unused:
@@ -135,39 +135,39 @@ def count_repeats(root: UOp) -> UOp | None:
 def _drop_repeats(root: UOp) -> UOp | None:
     if root.arg not in _IDEMPOTENT:
         return None
-    found = _sort_ranges(root)
-    if found is None or not _never_empty(tuple(found[1])):
+    split = _sort_ranges(root)
+    if split is None or not _never_empty(tuple(split[1])):
         return None
-    kept, _ = found
+    kept, _ = split
     return root.replace(src=(root.src[0], *kept))
 
 
 def _extremum_of_sum(root: UOp) -> UOp | None:
     """max (x + y) = max x + y: exact numbers keep their order when shifted."""
-    found = _split(root, Ops.ADD) if root.arg in {Ops.MAX, Ops.MIN} else None
-    if found is None or not _never_empty(root.src[1:]):
+    split = _split(root, Ops.ADD) if root.arg in {Ops.MAX, Ops.MIN} else None
+    if split is None or not _never_empty(root.src[1:]):
         return None
-    inside, outside = found
+    inside, outside = split
     return _reduced(root, inside, Ops.ADD) + _chain(Ops.ADD, outside)
 
 
 def _extremum_of_product(root: UOp) -> UOp | None:
-    found = _split(root, Ops.MUL) if root.arg in {Ops.MAX, Ops.MIN} else None
-    if found is None or not _never_empty(root.src[1:]):
+    split = _split(root, Ops.MUL) if root.arg in {Ops.MAX, Ops.MIN} else None
+    if split is None or not _never_empty(root.src[1:]):
         return None
-    inside, outside = found
+    inside, outside = split
     factor = _chain(Ops.MUL, outside)
     return _reduced(root, inside, Ops.MUL) * factor if factor.vmin >= 0 else None
 
 
 def _any_of_and(root: UOp) -> UOp | None:
-    found = _split(root, Ops.AND)
-    return None if found is None else _reduced(root, found[0], Ops.AND) & _chain(Ops.AND, found[1])
+    split = _split(root, Ops.AND)
+    return None if split is None else _reduced(root, split[0], Ops.AND) & _chain(Ops.AND, split[1])
 
 
 def _all_of_or(root: UOp) -> UOp | None:
-    found = _split(root, Ops.OR)
-    return None if found is None else _reduced(root, found[0], Ops.OR) | _chain(Ops.OR, found[1])
+    split = _split(root, Ops.OR)
+    return None if split is None else _reduced(root, split[0], Ops.OR) | _chain(Ops.OR, split[1])
 
 
 def _hoist_condition(root: UOp, p: UOp, x: UOp, c: UOp) -> UOp | None:

@@ -62,8 +62,8 @@ def _is_normal_sum(root: UOp) -> bool:
 def _normal_sum(root: UOp) -> UOp | None:
     if _is_normal_sum(root):
         return None
-    found = affine(root)
-    return found.build(root) if found is not None and found.fits else None
+    sum_ = affine(root)
+    return sum_.build(root) if sum_ is not None and sum_.fits else None
 
 
 def _is_normal_product_of_sum(total: UOp, factor: int) -> bool:
@@ -83,26 +83,26 @@ def _distribute(root: UOp, x: UOp, c: UOp) -> UOp | None:
     """The product of a sum, over its terms; terms that then share a factor stay together, so no product is added."""
     if _is_normal_product_of_sum(x, cast("int", c.arg)):
         return None
-    found = affine(root)
-    return found.build(root) if found is not None and found.fits else None
+    sum_ = affine(root)
+    return sum_.build(root) if sum_ is not None and sum_.fits else None
 
 
 def _factors(root: UOp) -> tuple[list[UOp], int] | None:
     """The factors of a product from left to right, and the constant one."""
     number = 1
-    found: list[UOp] = []
+    factors: list[UOp] = []
     stack = [root]
     while stack:
         part = stack.pop()
         if part.op is _MUL:
             stack += reversed(part.src)
-            if len(stack) + len(found) > TERMS_LIMIT:
+            if len(stack) + len(factors) > TERMS_LIMIT:
                 return None
         elif part.op is _CONST:
             number *= cast("int", part.arg)
         else:
-            found.append(part)
-    return found, number
+            factors.append(part)
+    return factors, number
 
 
 def _normal_product(root: UOp, x: UOp, y: UOp) -> UOp | None:

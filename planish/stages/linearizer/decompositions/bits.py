@@ -178,4 +178,4 @@ def bit_rules(support: Support) -> list[Rule]:
             rule(node(Ops.THREEFRY, _X, _Y), _threefry, says="threefry(x, y) -> 20 rounds", on=INTEGERS),
         ),
     ]
-    return [made for op, made in candidates if support.lacks(op)]
+    return [rule_ for op, rule_ in candidates if support.lacks(op)]

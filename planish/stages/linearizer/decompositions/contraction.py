@@ -72,8 +72,8 @@ def _accumulation_of_lanes(root: UOp) -> UOp | None:
 
 def _terms(sum_: UOp) -> list[UOp]:
     """What a sum of products adds up, the last first; another value is one term."""
-    found = list(joined_by(Ops.ADD, sum_))
-    return found if all(term.op is Ops.MUL for term in found) else [sum_]
+    terms = list(joined_by(Ops.ADD, sum_))
+    return terms if all(term.op is Ops.MUL for term in terms) else [sum_]
 
 
 def _leads_to(node: UOp, register: UOp) -> bool:

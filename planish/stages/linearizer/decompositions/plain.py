@@ -42,7 +42,7 @@ def plain_rules(support: Support) -> list[Rule]:
         (Ops.MULACC, rule(node(Ops.MULACC, _X, _Y, anything("z")), _X * _Y + anything("z"), on=INTEGERS,
                           says="int: mulacc(x, y, z) -> x*y + z")),
     ]  # fmt: skip
-    return [made for op, made in candidates if support.lacks(op)]
+    return [rule_ for op, rule_ in candidates if support.lacks(op)]
 
 
 def _both(support: Support, *ops: Ops) -> bool:
