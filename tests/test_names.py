@@ -34,7 +34,6 @@ EXCUSED = {
     "runtime/cuda/build.py: BuildCounts.found": "code that was kept from an earlier process",
     "runtime/cuda/trace.py: Exchanged.made": "where an exchange between ranks writes",
     "runtime/memory.py: PoolStatistics.made": "public: arrays that were allocated",
-    "runtime/routines/selection.py: found": "inside of what defines it",
     "viz/schema.py: SingleStep.made": "the page's word: a document is written as its fields are called",
 }
 """Where such a word stands all the same, and for what."""

@@ -325,11 +325,11 @@ def compile(
                 # asked for now: searches may have added to what the key follows from
                 compilation_cache.save(compilation_cache.key(written, target, text, donated), lowered)
         object.__setattr__(lowered, "source", entry)
-        made = lowered.compile(device=device if target.is_gpu else None)
+        executable = lowered.compile(device=device if target.is_gpu else None)
         if current().debug == "kernels":
-            made.tell(prepare(function, passes, routines=target.routines))
-        observer().compiled(made)
-        return made
+            executable.tell(prepare(function, passes, routines=target.routines))
+        observer().compiled(executable)
+        return executable
 
 
 def kept(
@@ -367,10 +367,10 @@ def _compile_in_layout(
 
     entry = prepare(function, "inline")
     chosen = layout_of(layout)
-    made = compile(
+    executable = compile(
         in_layout(entry, chosen), with_lanes(target, vector_width, entry), passes=passes, donate=donate
     )
-    return made if chosen.value == "row_major" else ColumnMajor(made.lowered)
+    return executable if chosen.value == "row_major" else ColumnMajor(executable.lowered)
 
 
 if not TYPE_CHECKING:

@@ -37,9 +37,9 @@ class Arguments:
         cls, name: str, params: Sequence[TensorType], results: Sequence[TensorType], names: Sequence[str] = ()
     ) -> Arguments:
         """Of a function whose body is not at hand; its parameters are `x0`, `x1` … if nobody says."""
-        made = cls.__new__(cls)
-        made._tell(name, params, results, names or [f"x{n}" for n in range(len(params))])
-        return made
+        arguments = cls.__new__(cls)
+        arguments._tell(name, params, results, names or [f"x{n}" for n in range(len(params))])
+        return arguments
 
     def _tell(
         self,
@@ -101,8 +101,8 @@ def flat(array: Array, dtype: np.dtype[Any], *, own: bool = False) -> Array:
     flags = array.flags
     if not (flags.c_contiguous and flags.aligned) or (own and not flags.writeable):
         array = np.array(array, order="C")
-    found = array.reshape(-1)
-    return found if found.dtype == dtype else found.view(dtype)
+    elements = array.reshape(-1)
+    return elements if elements.dtype == dtype else elements.view(dtype)
 
 
 __all__ = ["Arguments", "DeviceArray", "flat"]

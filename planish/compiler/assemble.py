@@ -67,16 +67,16 @@ class _Assembler:
         return len(self.slots) - 1
 
     def variable(self, name: str) -> int:
-        found = self.variables.get(name)
-        if found is None:
-            found = self.variables[name] = self.slot()
-        return found
+        slot = self.variables.get(name)
+        if slot is None:
+            slot = self.variables[name] = self.slot()
+        return slot
 
     def constant(self, value: int) -> int:
-        found = self.constants.get(value)
-        if found is None:
-            found = self.constants[value] = self.slot(value)
-        return found
+        slot = self.constants.get(value)
+        if slot is None:
+            slot = self.constants[value] = self.slot(value)
+        return slot
 
     def size(self, dim: DimLike) -> int:
         """The slot of a size. One that the arguments decide is computed once, others where they are needed."""
@@ -86,10 +86,10 @@ class _Assembler:
             return self.variable(dim.name)
         if not all(symbol.name in self.early for symbol in dim.symbols()):
             return self.compute(dim, self.body)
-        found = self.computed.get(dim)
-        if found is None:
-            found = self.computed[dim] = self.compute(dim, self.prologue)
-        return found
+        slot = self.computed.get(dim)
+        if slot is None:
+            slot = self.computed[dim] = self.compute(dim, self.prologue)
+        return slot
 
     def compute(self, dim: Dim, into: list[flat.Instruction]) -> int:
         def calculate(op: str, left: int, right: int) -> int:

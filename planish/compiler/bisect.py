@@ -59,10 +59,10 @@ def _signature(kernel: Kernel) -> Program:
     for node in buffers:
         dtype = cast("PtrDType", node.dtype)
         params.append(Buffer.parameter(cast("int", node.arg), dtype.base, dtype.size))
-    found = {cast("Variable", n.arg).name: n for n in nodes if n.op is Ops.DEFINE_VAR}
+    by_name = {cast("Variable", n.arg).name: n for n in nodes if n.op is Ops.DEFINE_VAR}
     variables = []
     for number, name in enumerate(kernel.variables):
-        _, low, high = cast("Variable", found[name].arg) if name in found else (name, 0, 0)
+        _, low, high = cast("Variable", by_name[name].arg) if name in by_name else (name, 0, 0)
         variables.append(LaunchVariable(Register(number, ptir.tensor("i64", ()).dtype), name, low, high))
     return Program(kernel.name, tuple(params), (), (), tuple(variables))
 
@@ -152,19 +152,19 @@ def bisect(
 
     def run(kernel: Kernel, memory: Memory, variables: Mapping[str, int]) -> Mapping[int, Array]:
         launches[kernel.name] = launches.get(kernel.name, 0) + 1
-        expected, found = first_wrong(
+        expected, finding = first_wrong(
             kernel.sink, machine, memory, variables, rules=rules, stages=launches[kernel.name] <= _LAUNCHES
         )
-        if found is None and expected is not None and launches[kernel.name] <= _LAUNCHES:
-            found = _as_llir(kernel, machine, memory, variables, expected)
-        if found is not None:
-            raise _Difference(KernelCulprit(found, kernel.name))
+        if finding is None and expected is not None and launches[kernel.name] <= _LAUNCHES:
+            finding = _as_llir(kernel, machine, memory, variables, expected)
+        if finding is not None:
+            raise _Difference(KernelCulprit(finding, kernel.name))
         return cast("Mapping[int, Array]", expected)
 
     try:
         results = run_plan(function, arrays, target, run, passes)
-    except _Difference as found:
-        return found.culprit
+    except _Difference as difference:
+        return difference.culprit
     except Exception as error:  # noqa: BLE001 - whatever a bug raises
         return KernelCulprit(Finding(SCHEDULE, "scheduling", "crash", f"{type(error).__name__}: {error}"))
     what = _differs(meant, results)
@@ -188,8 +188,8 @@ def _after_passes(
         )
         given.append(pairs if dtype != array.dtype else array)
     results = []
-    for found, want in zip(ptir.interpret(prepared, given), meant, strict=True):
-        result = np.asarray(found)
+    for computed, want in zip(ptir.interpret(prepared, given), meant, strict=True):
+        result = np.asarray(computed)
         if result.dtype != want.dtype and want.dtype.kind == "c":
             result = np.ascontiguousarray(result).view(want.dtype).reshape(result.shape[:-1])
         results.append(result)
@@ -244,16 +244,16 @@ def _as_code(
         return None
     try:
         with ProgressLine("compiling"):
-            made = compiler.lower(function, target, passes=passes).compile()
-        found = [np.asarray(array) for array in made(*arrays)]
+            executable = compiler.lower(function, target, passes=passes).compile()
+        results = [np.asarray(array) for array in executable(*arrays)]
     except Exception as error:  # noqa: BLE001 - whatever a bug raises
         return KernelCulprit(Finding(CODE, "code generation", "crash", f"{type(error).__name__}: {error}"))
-    what = _differs(meant, found)
+    what = _differs(meant, results)
     return None if what is None else KernelCulprit(Finding(CODE, "code generation", "values", what))
 
 
-def _differs(meant: Sequence[Array], found: Sequence[Array]) -> str | None:
-    for number, (want, have) in enumerate(zip(meant, found, strict=True)):
+def _differs(meant: Sequence[Array], results: Sequence[Array]) -> str | None:
+    for number, (want, have) in enumerate(zip(meant, results, strict=True)):
         if want.shape != have.shape or want.dtype != have.dtype:
             return (
                 f"result {number} is {have.dtype}{list(have.shape)}, expected {want.dtype}{list(want.shape)}"

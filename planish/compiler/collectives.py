@@ -120,10 +120,10 @@ class Binding:
     def connect(self) -> None:
         """Give the C its pointers."""
         library, wide = _library()
-        found = [_address(library, f"MPI_{name}{'_c' if wide else ''}") for name in _FUNCTIONS]
+        addresses = [_address(library, f"MPI_{name}{'_c' if wide else ''}") for name in _FUNCTIONS]
         failed = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(self.failed)
         pointers = (ctypes.c_int64 * 9)(
-            *found, _address(library, "MPI_Test"), ctypes.cast(failed, ctypes.c_void_p).value or 0
+            *addresses, _address(library, "MPI_Test"), ctypes.cast(failed, ctypes.c_void_p).value or 0
         )
         self.alive += [library, failed]
         self.is_connected = True
@@ -181,10 +181,10 @@ class Binding:
             record.communicator = handle_of(self.world.group(groups_of(attrs)))
             record.type = _handle("BYTE")
             if isinstance(attrs, ops.AllReduceAttrs | ops.ReduceScatterAttrs):
-                found = reduction_of(attrs.kind, dtype)
-                if found is None:
+                reduction = reduction_of(attrs.kind, dtype)
+                if reduction is None:
                     raise InternalError(f"no reduction {attrs.kind} of {dtype.name}, and yet a routine")
-                record.scale, record.type, record.op = 1, *map(_handle, (found.type, found.op))
+                record.scale, record.type, record.op = 1, *map(_handle, (reduction.type, reduction.op))
         return record
 
 
@@ -282,15 +282,15 @@ def prepare_interpreted(function: ptir.Function) -> None:
 
 def lines_of(function: ptir.Function | None) -> Mapping[str, tuple[str, ...]]:
     """The user's lines that each collective comes from, by op."""
-    found: dict[str, list[str]] = {}
+    by_op: dict[str, list[str]] = {}
     for inst in () if function is None else function.walk():
         if (
             inst.op.name in KINDS
             and inst.loc is not None
-            and str(inst.loc) not in found.setdefault(inst.op.name, [])
+            and str(inst.loc) not in by_op.setdefault(inst.op.name, [])
         ):
-            found[inst.op.name].append(str(inst.loc))
-    return {op: tuple(lines[:4]) for op, lines in found.items()}
+            by_op[inst.op.name].append(str(inst.loc))
+    return {op: tuple(lines[:4]) for op, lines in by_op.items()}
 
 
 def agree(world: World, name: str, text: str, device: str, order: str = "") -> None:

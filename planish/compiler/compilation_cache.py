@@ -133,8 +133,8 @@ def standard_key(function: ptir.Function | str) -> str:
 def revive(where: str, arguments: Arguments) -> Executable | None:
     """A function that `compile` made in another process, by its key: its own text is not needed."""
     raw = None if observer().wants_fresh else disk_cache().get(where)
-    found = None if raw is None else _read(raw, arguments, find_target(current().target))
-    return None if found is None else found.compile()
+    lowered = None if raw is None else _read(raw, arguments, find_target(current().target))
+    return None if lowered is None else lowered.compile()
 
 
 def _read(raw: bytes, arguments: Arguments, target: Target) -> Lowered | None:
@@ -146,11 +146,11 @@ def _read(raw: bytes, arguments: Arguments, target: Target) -> Lowered | None:
     except plan_json.Malformed:
         # a record of another make: lower it again
         return None
-    found = object.__new__(Lowered)
-    found.__dict__.update(
-        kept, target=target, arguments=arguments, _rest=partial(_later, later, found, current())
+    lowered = object.__new__(Lowered)
+    lowered.__dict__.update(
+        kept, target=target, arguments=arguments, _rest=partial(_later, later, lowered, current())
     )
-    return found
+    return lowered
 
 
 def _check_routine(plan: Plan, step: Host) -> None:
@@ -269,7 +269,7 @@ def as_they_were(at: Settings) -> Changes:
     return cast("Changes", then | {"debug": "none", "dump_dir": None})
 
 
-def _later(data: bytes, found: Lowered, at: Settings, name: str) -> None:
+def _later(data: bytes, lowered: Lowered, at: Settings, name: str) -> None:
     """Read what is asked for: the function and the schedules, or make the kernels by them, under the settings they were found for.
 
     The digest of the entry holds for it too.
@@ -281,8 +281,8 @@ def _later(data: bytes, found: Lowered, at: Settings, name: str) -> None:
 
     try:
         text, choices, cores = json.loads(data)
-        if "function" not in found.__dict__:
-            made = tuple(
+        if "function" not in lowered.__dict__:
+            chosen = tuple(
                 ScheduleChoice(
                     parse_schedule(schedule),
                     tuple(reasons),
@@ -296,12 +296,12 @@ def _later(data: bytes, found: Lowered, at: Settings, name: str) -> None:
                 )
                 for schedule, reasons, origin, versions in choices
             )
-            found.__dict__.update(function=ptir.parse(text).entry, chosen=made)
-            if not any(found.ready):
-                found.__dict__["choices"] = made
-        if name not in found.__dict__:
+            lowered.__dict__.update(function=ptir.parse(text).entry, chosen=chosen)
+            if not any(lowered.ready):
+                lowered.__dict__["choices"] = chosen
+        if name not in lowered.__dict__:
             with settings(**as_they_were(at)):
-                relowered(found, cores).tell(found)
+                relowered(lowered, cores).tell(lowered)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise PlanishError(
             f"the kept form of a function cannot be read: {error}",

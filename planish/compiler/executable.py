@@ -111,10 +111,10 @@ class Executable:
         blocks().configure()
         self._native = NativeCode(lowered, assembled, backend) if calls is None else None
         self._backend: str = backend if calls is None else "llir-interpreter"
-        found = None if self._native is None else fast_call(lowered, assembled, self._native, weakly(self))
-        self._fast = None if found is None else found.call
+        builtin = None if self._native is None else fast_call(lowered, assembled, self._native, weakly(self))
+        self._fast = None if builtin is None else builtin.call
         self._threads = threads if self.is_parallel else alone
-        self._kept = found
+        self._kept = builtin
         self._told: Callable[[Sequence[object]], tuple[Array, ...]] | None = None
 
     def __repr__(self) -> str:
@@ -227,10 +227,10 @@ class Executable:
         told = self.lowered.arguments.results
         for number, dims, dtype in zip(self.lowered.plan.results, self._results, told, strict=True):
             shape = tuple([slots[slot] for slot in dims])
-            found = memory[number][: math.prod(shape)].reshape(shape)
-            if found.dtype != dtype:  # a complex number was computed as two reals
-                found = found.view(dtype).reshape(shape[:-1] if dtype.kind == "c" else shape)
-            results.append(found)
+            array = memory[number][: math.prod(shape)].reshape(shape)
+            if array.dtype != dtype:  # a complex number was computed as two reals
+                array = array.view(dtype).reshape(shape[:-1] if dtype.kind == "c" else shape)
+            results.append(array)
         return tuple(results)
 
     def _compute(self, memory: list[Array], slots: list[int], scratch: list[Array | None]) -> int:
@@ -271,13 +271,13 @@ class Executable:
 
     def _layout(self, sizes: Mapping[str, int]) -> _CallLayout:
         key = tuple(sizes.values())
-        found = self._layouts.get(key)
-        if found is None:
-            found = _CallLayout(self.lowered, self._code.sites, sizes)
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = _CallLayout(self.lowered, self._code.sites, sizes)
             if len(self._layouts) >= _LAYOUTS:
                 self._layouts.clear()
-            self._layouts[key] = found
-        return found
+            self._layouts[key] = layout
+        return layout
 
 
 class _CallLayout:
@@ -340,10 +340,10 @@ def weakly(executable: Executable) -> Callable[..., tuple[Array, ...]]:
     known = weakref.ref(executable)
 
     def general(*arrays: object) -> tuple[Array, ...]:
-        found = known()
-        if found is None:
+        executable = known()
+        if executable is None:
             raise InternalError("a compiled function is gone while it is called")
-        return found.general(*arrays)
+        return executable.general(*arrays)
 
     return general
 

@@ -38,13 +38,13 @@ def grid_of(program: Program) -> Grid:
 
 def maps_of(program: Program) -> tuple[TensorMap, ...]:
     """What a copy engine is told of the parameters of a kernel."""
-    found = []
+    maps = []
     for param, box in cuda_fetch.maps_of(program):
         dtype, position = param.dtype.scalar, program.params.index(param)
         kind = "tf32" if box.rounded else dtype.short if dtype.bits > 8 else "u8"
         corners = (box.lower, box.upper, box.steps)
-        found.append(TensorMap(position, kind, dtype.itemsize, box.dims, box.strides, box.sizes, *corners))
-    return tuple(found)
+        maps.append(TensorMap(position, kind, dtype.itemsize, box.dims, box.strides, box.sizes, *corners))
+    return tuple(maps)
 
 
 def _text(program: Program, special: Special) -> str:

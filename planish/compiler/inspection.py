@@ -151,11 +151,11 @@ def explained(lowered: Lowered) -> tuple[Why, ...]:
     for rolled in lowered.rolled:
         parts = [reasons[part] for part in rolled.parts]
         reasons.append(explain_loop(rolled.name, rolled.because, parts, rolled.turns))
-    found = [reasons[origin] for origin in lowered.origins]
+    whys = [reasons[origin] for origin in lowered.origins]
     for number, ready in enumerate(lowered.ready):
         if ready is not None:
-            found[number] = replace(found[number], instead=f"{READY}, {ready.routine}")
-    return tuple(found)
+            whys[number] = replace(whys[number], instead=f"{READY}, {ready.routine}")
+    return tuple(whys)
 
 
 def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[ptir.Inst, ...]]:
@@ -175,11 +175,11 @@ def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[p
         parts = [plan.kernels[part].name for part in loop.parts if part < len(plan.kernels)]
         inside = dict.fromkeys(inst for name in parts for insts in by_name.get(name, ()) for inst in insts)
         by_name.setdefault(loop.name, []).append(tuple(inside))
-    found = []
+    by_launch = []
     for launch in lowered.plan.launches:
         left = by_name.get(lowered.plan.kernels[launch.kernel].name, [])
-        found.append(left.pop(0) if left else ())
-    return found
+        by_launch.append(left.pop(0) if left else ())
+    return by_launch
 
 
 def text_of_kernels(lowered: Lowered, level: str) -> str:

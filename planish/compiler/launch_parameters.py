@@ -61,14 +61,14 @@ _CONTROL: Final = frozenset(CONTROL)
 
 
 def grid_of(program: Program) -> tuple[int, ...]:
-    found: dict[str, int] = {}
+    grid: dict[str, int] = {}
     for special in program.specials:
         if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
             raise InternalError(
                 f"{program.name}: the bound of {special.name} is not known when it is compiled"
             )
-        found[special.name] = special.bound.value
-    return tuple(found.values())
+        grid[special.name] = special.bound.value
+    return tuple(grid.values())
 
 
 def runs(program: Program, points: int) -> Iterator[tuple[Instruction, int]]:
@@ -163,11 +163,11 @@ def float_work(program: Program) -> dict[int, int] | None:
     """Operations on floats by their bits; None where instructions of another kind do them (tiles)."""
     if program.tiles:
         return None
-    found: dict[int, int] = {}
+    by_bits: dict[int, int] = {}
     for instruction, times in runs(program, prod(grid_of(program))):
         if isinstance(instruction, Compute) and instruction.result.dtype.is_float:
             dtype = instruction.result.dtype
             bits = dtype.scalar.itemsize * 8
             count = times * dtype.lanes * (2 if instruction.op is Ops.MULACC else 1)
-            found[bits] = found.get(bits, 0) + count
-    return found
+            by_bits[bits] = by_bits.get(bits, 0) + count
+    return by_bits

@@ -69,9 +69,9 @@ class Levels:
     def lowered(self) -> Lowered:
         """Its kernels in LLIR: those of the compilation cache, or made now."""
         with self._settings:
-            found = kept(self.function, self.target, self.passes, self.donate)
-            if found is not None:
-                return found
+            lowered = kept(self.function, self.target, self.passes, self.donate)
+            if lowered is not None:
+                return lowered
             return lower(self.function, self.target, passes=self.passes, donate=self.donate)
 
     def compile(self) -> Executable:

@@ -48,10 +48,10 @@ class LoopKernel:
     # -- integers --------------------------------------------------------------------------------------------------
 
     def variable(self, name: str, low: int, high: int) -> Operand:
-        found = self.integers.get(name)
-        if found is None:
-            found = self.integers[name] = self.into.variable(name, low, high, dtypes.int64)
-        return found
+        operand = self.integers.get(name)
+        if operand is None:
+            operand = self.integers[name] = self.into.variable(name, low, high, dtypes.int64)
+        return operand
 
     def size(self, dim: DimLike) -> Operand:
         """A size, as an i64."""
@@ -102,11 +102,11 @@ class LoopKernel:
         """A buffer from outside; what shares a block may see it as another dtype."""
         told = self.plan.buffers[buffer]
         kind = told.dtype if dtype is None else dtype
-        found = self.params.get((buffer, kind))
-        if found is None:
-            found = self.into.parameter(len(self.params), kind, elements(told.size))
-            self.params[buffer, kind] = found
-        return found
+        param = self.params.get((buffer, kind))
+        if param is None:
+            param = self.into.parameter(len(self.params), kind, elements(told.size))
+            self.params[buffer, kind] = param
+        return param
 
     def place(self, buffer: int, dtype: DType, places: Mapping[int, Memory]) -> Memory:
         """A buffer in a turn: a part of a sequence is where this turn has it."""

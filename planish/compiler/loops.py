@@ -102,30 +102,30 @@ class Rolling:
 
     def steps(self, steps: Steps) -> Steps:
         """The same steps with loops as launches, innermost first."""
-        found: list[Step] = []
+        rewritten: list[Step] = []
         for step in steps:
             match step:
                 case For():
                     self.mentions[step.counter] = _touches([step], self.blocks)
-                    found.append(self.loop(replace(step, body=self.steps(step.body))))
+                    rewritten.append(self.loop(replace(step, body=self.steps(step.body))))
                 case While():
-                    found.append(
+                    rewritten.append(
                         replace(step, condition=self.steps(step.condition), body=self.steps(step.body))
                     )
                 case Branch():
-                    found.append(
+                    rewritten.append(
                         replace(step, then=self.steps(step.then), otherwise=self.steps(step.otherwise))
                     )
                 case _:
-                    found.append(step)
-        return tuple(found)
+                    rewritten.append(step)
+        return tuple(rewritten)
 
-    def loop(self, found: For) -> Step:
+    def loop(self, step: For) -> Step:
         # what shares a block is one buffer
         block = self.blocks
-        loop = replace(found, body=renamed(found.body, lambda buffer: block.get(buffer, buffer)))
-        made = self.rolled_loop(loop)
-        return found if made is loop else made
+        loop = replace(step, body=renamed(step.body, lambda buffer: block.get(buffer, buffer)))
+        rolled = self.rolled_loop(loop)
+        return step if rolled is loop else rolled
 
     def rolled_loop(self, loop: For) -> Step:
         steps = list(walk(loop.body))
@@ -187,14 +187,14 @@ class Rolling:
     def aliased(self, buffers: Sequence[int]) -> frozenset[int]:
         """Of the parameters of a kernel, those that may share memory: used at different times of a turn."""
         block = {buffer: each for each in self.sharing.blocks for buffer in each.buffers}
-        found: set[int] = set()
+        slots: set[int] = set()
         for slot, buffer in enumerate(buffers):
             for other in range(slot):
                 one, two = block.get(buffer), block.get(buffers[other])
                 apart = one is not None and two is not None and (one.end < two.begin or two.end < one.begin)
                 if apart or buffer == buffers[other]:
-                    found |= {slot, other}
-        return frozenset(found)
+                    slots |= {slot, other}
+        return frozenset(slots)
 
 
 @dataclass(slots=True)
@@ -268,15 +268,15 @@ _ACROSS: Final = 8 << 10
 
 def _touches(steps: Iterable[Step], block: Mapping[int, int]) -> Counter[int]:
     """How often steps name each block."""
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
 
     def note(buffer: int) -> int:
-        found[block.get(buffer, buffer)] += 1
+        counts[block.get(buffer, buffer)] += 1
         return buffer
 
     for step in steps:
         step.renamed(note)
-    return found
+    return counts
 
 
 def _product(sizes: Iterable[int]) -> int:

@@ -102,13 +102,13 @@ def _lowered(
         watching.planned(prepared, plan, sharing)
         names = [each.name for each in prepared.params]
         ready = ready_kernels(plan, target) if is_ready else {}
-        made, images, rolling = _make_kernels(
+        kernels, images, rolling = _make_kernels(
             plan, sharing, target, compiled_for, loops, names=names, ready=ready
         )
     arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
-    plan, sharing, numbers = _renumbered(plan, sharing, rolling, [each.program for each in made])
-    used = [made[number] for number in numbers]
-    choices = tuple(each.choice for each in made[: rolling.known])
+    plan, sharing, numbers = _renumbered(plan, sharing, rolling, [each.program for each in kernels])
+    used = [kernels[number] for number in numbers]
+    choices = tuple(each.choice for each in kernels[: rolling.known])
     keys = tuple(each.key for each in used) if images is not None else ()
     code = None if images is None else tuple(images[number] for number in numbers)
     lowered = Lowered(
@@ -164,12 +164,12 @@ def _renumbered(
         buffers = tuple(step.buffers[slot] for slot in slots[step.kernel])
         return Launch(new[step.kernel], buffers)
 
-    found = replace(plan, steps=mapped(steps, kept), kernels=tuple(kernels[number] for number in numbers))
+    final = replace(plan, steps=mapped(steps, kept), kernels=tuple(kernels[number] for number in numbers))
     # kernels of loops take no scratch memory, so that only those from outside have to be told
     times = tuple(
         (time, new[number]) for time, number in sharing.launches if number < known and number in new
     )
-    return found, replace(sharing, aliased=tuple(aliased[n] for n in numbers), launches=times), tuple(numbers)
+    return final, replace(sharing, aliased=tuple(aliased[n] for n in numbers), launches=times), tuple(numbers)
 
 
 class CodeMaker(NamedTuple):
@@ -231,14 +231,14 @@ def relowered(lowered: Lowered, cores: int) -> Relowered:
             plan, _ = apart(plan, lowered.target)
         sharing = share(plan)
         plan = settled(plan, sharing)
-        made, _, rolling = _make_kernels(
+        kernels, _, rolling = _make_kernels(
             plan, sharing, lowered.target, None, True, choices=lowered.chosen, cores=cores
         )
-    programs = [cast("Program", each.program) for each in made]
+    programs = [cast("Program", each.program) for each in kernels]
     _, _, numbers = _renumbered(plan, sharing, rolling, programs)
     if numbers != lowered.origins:
         raise InternalError(f"{lowered.function.name} is cut into other kernels than those that were kept")
-    schedules = tuple(each.choice for each in made[: rolling.known])
+    schedules = tuple(each.choice for each in kernels[: rolling.known])
     return Relowered(tuple(programs[number] for number in numbers), schedules)
 
 
@@ -268,7 +268,7 @@ def _make_kernels(
     def lowered(number: int) -> _LoweredKernel:
         kernel, watching = plan.kernels[number], observer()
         with watching.kernel(number, kernel):
-            made = scheduled(
+            staged = scheduled(
                 kernel.sink,
                 target,
                 kernel.name,
@@ -277,20 +277,20 @@ def _make_kernels(
                 choice=None if choices is None or choices[number].origin == READY else choices[number],
                 names=called[number],
             )
-            program = program_of(kernel.name, made, target, streams[number])
-            watching.scheduled(made.choice, program)
-        return _LoweredKernel(program, made.choice)
+            program = program_of(kernel.name, staged, target, streams[number])
+            watching.scheduled(staged.choice, program)
+        return _LoweredKernel(program, staged.choice)
 
     def complete(number: int) -> _LoweredKernel:
-        made = lowered(number)
-        made = made._replace(told=observer().told(number))
+        kernel = lowered(number)
+        kernel = kernel._replace(told=observer().told(number))
         if compiled_for is None or number in waiting:
-            return made
-        text = compiled_for.source(cast("Program", made.program), sharing.aliased[number])
+            return kernel
+        text = compiled_for.source(cast("Program", kernel.program), sharing.aliased[number])
         key = compiled_for.key(text)
-        return made._replace(key=key, image=compiled_for.code(text, key))
+        return kernel._replace(key=key, image=compiled_for.code(text, key))
 
-    found = dict.fromkeys(ready, _LoweredKernel(None, ScheduleChoice(origin=READY)))
+    kernels = dict.fromkeys(ready, _LoweredKernel(None, ScheduleChoice(origin=READY)))
     images: dict[int, Callable[[], bytes]] = {
         number: partial(_ready_image, each.routine, target) for number, each in ready.items()
     }
@@ -300,16 +300,16 @@ def _make_kernels(
 
     def compiled(number: int, aliased: frozenset[int]) -> None:
         """Have a kernel compiled, if that is wanted and not done."""
-        made = found[number]
+        kernel = kernels[number]
         if compiled_for is None:
             return
-        if made.image is not None:
-            images[number] = partial(_given, made.image)
+        if kernel.image is not None:
+            images[number] = partial(_given, kernel.image)
             return
-        text = compiled_for.source(cast("Program", made.program), aliased)
+        text = compiled_for.source(cast("Program", kernel.program), aliased)
         key = compiled_for.key(text)
         images[number] = beside.make(partial(compiled_for.code, text, key))
-        found[number] = made._replace(key=key)
+        kernels[number] = kernel._replace(key=key)
 
     try:
         todo = [number for number in range(count) if number not in ready]
@@ -323,23 +323,23 @@ def _make_kernels(
                 # the largest first: whoever comes last has little left to wait for
                 sizes = {n: len(plan.kernels[n].sink.toposort()) for n in todo[done:]}
                 order = sorted(sizes, key=lambda n: -sizes[n])
-                found |= shared(order, complete, hands, partial(_taken, number, count))
+                kernels |= shared(order, complete, hands, partial(_taken, number, count))
                 for each in todo[done:]:
-                    new = found[each]
+                    new = kernels[each]
                     observer().hears(
                         each, plan.kernels[each], new.told, new.choice, cast("Program", new.program)
                     )
                     if each not in waiting:
                         compiled(each, sharing.aliased[each])
                 break
-            found[number] = lowered(number)
+            kernels[number] = lowered(number)
             if number not in waiting:
                 compiled(number, sharing.aliased[number])
         report(count, count)
         # (those of loops have been lowered)
-        programs = [cast("Program", found[number].program) for number in range(count)]
+        programs = [cast("Program", kernels[number].program) for number in range(count)]
         rolling = roll(plan, sharing, programs, target, cores or available_cores(), loops)
-        found |= {
+        kernels |= {
             count + n: _LoweredKernel(each.program, ScheduleChoice(origin="loop"))
             for n, each in enumerate(rolling.made)
         }
@@ -350,7 +350,7 @@ def _make_kernels(
     finally:
         beside.close()
     return (
-        [found[number] for number in range(len(found))],
+        [kernels[number] for number in range(len(kernels))],
         images if compiled_for is not None else None,
         rolling,
     )
@@ -361,10 +361,10 @@ def _taken(begun: int, count: int, taken: int) -> None:
 
 
 def _ready_image(routine: str, target: Target) -> bytes:
-    found = routine_image(routine, cpu.processor(target))
-    if found is None:
+    image = routine_image(routine, cpu.processor(target))
+    if image is None:
         raise InternalError(f"there is no routine {routine}")
-    return found
+    return image
 
 
 def _given(image: bytes) -> bytes:

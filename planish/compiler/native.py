@@ -62,16 +62,16 @@ def source_of(program: Program, aliased: Collection[int], *, scratch: int, avx51
 def kernel_image(lowered: Lowered, number: int, processor: Processor) -> bytes:
     """The object code of a kernel: from the cache by its key, or by its text; ready-made code as it is."""
     if lowered.ready and (ready := lowered.ready[number]) is not None:
-        made = routine_image(ready.routine, processor)
-        if made is None:
+        code = routine_image(ready.routine, processor)
+        if code is None:
             raise InternalError(f"there is no routine {ready.routine}")
-        return made
-    found = object_under(lowered.keys[number]) if lowered.keys else None
-    if found is None:
+        return code
+    image = object_under(lowered.keys[number]) if lowered.keys else None
+    if image is None:
         aliased, scratch = lowered.sharing.aliased[number], lowered.scratch[number]
         program = lowered.programs[number]
-        found = object_of(source_of(program, aliased, scratch=scratch, avx512=processor.avx512), processor)
-    return found
+        image = object_of(source_of(program, aliased, scratch=scratch, avx512=processor.avx512), processor)
+    return image
 
 
 def _by_llvm(lowered: Lowered, processor: Processor) -> tuple[list[int], object]:
@@ -84,8 +84,8 @@ def _by_llvm(lowered: Lowered, processor: Processor) -> tuple[list[int], object]
     ready = lowered.ready or (None,) * len(images)
     loaded: list[Loaded] = []
     addresses: list[int] = []
-    for image, made in zip(images, ready, strict=True):
-        address = None if made is None else routine_of(made.routine, processor)
+    for image, kernel in zip(images, ready, strict=True):
+        address = None if kernel is None else routine_of(kernel.routine, processor)
         if address is None:
             loaded.append(Loaded(image(), helpers()))
             address = loaded[-1].address("kernel")
@@ -131,7 +131,7 @@ class NativeCode:
 
             prepare(lowered)
         wanted = dict.fromkeys(host.native.routine for host in hosts if host.native is not None)
-        self.routines = {name: found for name in wanted if (found := routine_of(name, made_for)) is not None}
+        self.routines = {name: place for name in wanted if (place := routine_of(name, made_for)) is not None}
         """Those of its host instructions that machine code does, and where."""
         names = {name: f"routine{number}" for number, name in enumerate(self.routines)}
         symbols |= {names[name]: address for name, address in self.routines.items()}
@@ -284,17 +284,17 @@ def fast_call(
         sizes = tuple(~layout.slot(slot) if slot in known else code.slots[slot] for slot in dims_of)
         if plan.buffers[number].dtype.numpy != dtype:
             sizes = sizes[:-1]  # a complex number was computed as two reals
-        found = fastcall.PlainTensor(np.dtype(dtype), layout.buffer(number), sizes)
+        result = fastcall.PlainTensor(np.dtype(dtype), layout.buffer(number), sizes)
         home = plan.buffers[memory.homes.get(number, number)]
         if home.role is Role.PARAMETER:
             # the array of a donated argument, if that is the whole of it
             given = params[home.position]
-            if (given.dtype, given.dims) != (found.dtype, found.dims):
+            if (given.dtype, given.dims) != (result.dtype, result.dims):
                 return None
-            found = replace(found, argument=home.position)
+            result = replace(result, argument=home.position)
         elif memory.homes.get(number, number) != number:
             return None
-        results.append(found)
+        results.append(result)
     if len(set(plan.results)) != len(plan.results):
         return None
     description = fastcall.Description(
@@ -322,10 +322,10 @@ def _only_complex(lowered: Lowered) -> bool:
         for buffer in plan.buffers
         if buffer.role is Role.PARAMETER
     ]
-    made = [
+    results = [
         (plan.buffers[n].dtype.numpy, dtype) for n, dtype in zip(plan.results, arguments.results, strict=True)
     ]
-    return all(own == told or told.kind == "c" for own, told in (*given, *made)) and not any(
+    return all(own == told or told.kind == "c" for own, told in (*given, *results)) and not any(
         type.quant is not None for type in arguments.types
     )
 

@@ -42,7 +42,7 @@ def streamed(plan: Plan, sharing: Sharing, target: Target) -> list[frozenset[str
         read_soon = buffer.role is not Role.RESULT or number in used
         return nbytes(buffer) >= (late if read_soon else soon)
 
-    found: list[frozenset[str] | None] = [None] * len(plan.kernels)
+    by_kernel: list[frozenset[str] | None] = [None] * len(plan.kernels)
     for launch in launches:
         aliased = sharing.aliased[launch.kernel]
         here = frozenset(
@@ -50,14 +50,14 @@ def streamed(plan: Plan, sharing: Sharing, target: Target) -> list[frozenset[str
             for slot, number in enumerate(launch.buffers)
             if slot not in aliased and streams(number)
         )
-        known = found[launch.kernel]
-        found[launch.kernel] = here if known is None else known & here
-    return [frozenset() if each is None else each for each in found]
+        known = by_kernel[launch.kernel]
+        by_kernel[launch.kernel] = here if known is None else known & here
+    return [frozenset() if each is None else each for each in by_kernel]
 
 
 def _read(sink: UOp) -> set[int]:
     """The slots of the parameters that a kernel reads."""
-    found: set[int] = set()
+    slots: set[int] = set()
     for node in sink.toposort():
         for position, source in enumerate(node.src):
             is_element = source.op is Ops.INDEX and len(source.src) > 1  # with one source: memory as a whole
@@ -66,5 +66,5 @@ def _read(sink: UOp) -> set[int]:
                 while base.src:
                     base = base.src[0]
                 if base.op is Ops.DEFINE_GLOBAL:
-                    found.add(cast("int", base.arg))
-    return found
+                    slots.add(cast("int", base.arg))
+    return slots

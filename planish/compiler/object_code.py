@@ -59,9 +59,9 @@ def object_key(source: str, processor: Processor) -> str:
 
 def object_under(key: str) -> bytes | None:
     """What is kept under the key of an object."""
-    found = disk_cache().get(key)
-    counters.loaded += found is not None
-    return found
+    image = disk_cache().get(key)
+    counters.loaded += image is not None
+    return image
 
 
 def glue_of(source: str, processor: Processor | None = None) -> bytes:
@@ -83,9 +83,9 @@ def routine_image(name: str, processor: Processor) -> bytes | None:
     routine = routines.routine_named(name)
     if routine is None:
         return None
-    if (made := ready_routines.ready(name, processor)) is not None:
+    if (image := ready_routines.ready(name, processor)) is not None:
         counters.loaded += 1
-        return made
+        return image
 
     def make() -> bytes:
         from planish.runtime import cpu
@@ -108,9 +108,9 @@ def routine_of(name: str, processor: Processor) -> int | None:
     symbols = libraries.addresses(undefined_symbols(image))
     if symbols is None:
         return None
-    found = Loaded(image, {**symbols, **_library_session()})
-    _routines.append(found)
-    return found.address("routine")
+    loaded = Loaded(image, {**symbols, **_library_session()})
+    _routines.append(loaded)
+    return loaded.address("routine")
 
 
 @functools.cache
@@ -149,26 +149,26 @@ _routines: Final[list[Loaded]] = []
 
 def _kept(key: str, make: Callable[[], bytes]) -> bytes:
     cache = disk_cache()
-    found = cache.get(key)
-    if found is not None:
+    cached = cache.get(key)
+    if cached is not None:
         counters.loaded += 1
-        return found
-    made = _undisturbed(make)
+        return cached
+    code = _undisturbed(make)
     counters.compiled += 1
-    cache.put(key, made)
-    return made
+    cache.put(key, code)
+    return code
 
 
 def _undisturbed(make: Callable[[], bytes]) -> bytes:
     """What a compiler makes. Ctrl-C ends the waiting, not the compiler in the middle of its work: it would not survive that."""
-    found: list[bytes | BaseException] = []
+    outcomes: list[bytes | BaseException] = []
 
     def work() -> None:
         with _lock:
             try:
-                found.append(make())
+                outcomes.append(make())
             except BaseException as error:  # noqa: BLE001 - raised again where somebody waits for it
-                found.append(error)
+                outcomes.append(error)
 
     if threading.current_thread() is not threading.main_thread():
         work()  # signals do not come here
@@ -176,7 +176,7 @@ def _undisturbed(make: Callable[[], bytes]) -> bytes:
         worker = threading.Thread(target=work, name="planish-compile")
         worker.start()
         worker.join()
-    (result,) = found
+    (result,) = outcomes
     if isinstance(result, BaseException):
         raise result
     return result

@@ -103,10 +103,10 @@ _state = _ObserverState()
 
 def observer() -> CompilationObserver:
     """Whoever watches."""
-    found = _state.observer
-    if found is None:
-        found = _state.observer = _by_settings()
-    return found
+    watching = _state.observer
+    if watching is None:
+        watching = _state.observer = _by_settings()
+    return watching
 
 
 def _by_settings() -> CompilationObserver:

@@ -156,7 +156,7 @@ def shared(
     source, sink = os.pipe()
     os.write(sink, b"".join(map(_TICKET.pack, numbers)))
     os.close(sink)
-    found: dict[int, T] = {}
+    results: dict[int, T] = {}
     helpers: list[tuple[int, int]] = []
     started = time.monotonic()
     try:
@@ -171,12 +171,12 @@ def shared(
         for number in _tickets(source):
             if told is not None:
                 told(numbers.index(number))
-            found[number] = make(number)
+            results[number] = make(number)
         limit = time.monotonic() + _PATIENCE * (time.monotonic() - started) + 1.0
         while helpers:
             process, memory = helpers[-1]
             if _ended(process, limit):
-                _read_back(memory, found)
+                _read_back(memory, results)
             else:
                 _stop(process)
             helpers.pop()
@@ -187,9 +187,9 @@ def shared(
             _stop(process)
             os.close(memory)
     for number in numbers:
-        if number not in found:
-            found[number] = make(number)
-    return found
+        if number not in results:
+            results[number] = make(number)
+    return results
 
 
 def _tickets(source: int) -> Iterator[int]:
@@ -204,24 +204,24 @@ def _help(source: int, memory: int, make: Callable[[int], object]) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         with os.fdopen(memory, "wb", closefd=False) as file:
             for number in _tickets(source):
-                made = dumps((number, make(number)))
-                file.write(struct.pack("<Q", len(made)))
-                file.write(made)
+                record = dumps((number, make(number)))
+                file.write(struct.pack("<Q", len(record)))
+                file.write(record)
     finally:
         os._exit(0)
 
 
-def _read_back(memory: int, found: dict[int, T]) -> None:
+def _read_back(memory: int, results: dict[int, T]) -> None:
     """What a helper left, as far as it is whole."""
     with os.fdopen(os.dup(memory), "rb") as file:
         file.seek(0)
         while len(head := file.read(8)) == 8:
             (length,) = struct.unpack("<Q", head)
-            made = file.read(length)
-            if len(made) < length:
+            record = file.read(length)
+            if len(record) < length:
                 return
-            number, value = pickle.loads(made)  # noqa: S301 - written by this very program
-            found[number] = value
+            number, value = pickle.loads(record)  # noqa: S301 - written by this very program
+            results[number] = value
 
 
 def _ended(process: int, limit: float) -> bool:

@@ -175,7 +175,7 @@ def placed(function: Function, home: str, given: Sequence[str | None] = ()) -> P
         device[value], places.level[value] = home, 0
     steps: list[Step] = []
     wanted = set(function.results)
-    wanted.update(copy.source for found in copies.values() for copy in found)
+    wanted.update(copy.source for group in copies.values() for copy in group)
     wanted.update(free)
     for insts in parts.values():
         own = {value for inst in insts for value in inst.results}
@@ -207,21 +207,21 @@ def _part(
     own = {value for inst in insts for value in inst.results}
     asked = [value for inst in insts for value in needed(inst)]
     given = [v for v in dict.fromkeys(asked) if v in devices and v not in own and v not in extra]
-    made = [value for inst in insts for value in inst.results if value in wanted]
-    found = Function(f"{function.name}_{number}", [value.type for value in given], loc=function.loc)
-    known = dict(zip(given, found.params, strict=True))
+    results = [value for inst in insts for value in inst.results if value in wanted]
+    excerpt = Function(f"{function.name}_{number}", [value.type for value in given], loc=function.loc)
+    known = dict(zip(given, excerpt.params, strict=True))
     for value in extra:
-        _made_again(value, found.body, known)
+        _made_again(value, excerpt.body, known)
     for inst in insts:
         for value in needed(inst):
-            _made_again(value, found.body, known)
+            _made_again(value, excerpt.body, known)
         if inst.op is ops.to_device:  # it lies there already
             known[inst.results[0]] = known[inst.operands[0]]
         else:
-            clone_insts([inst], found.body, found.body.end, known)
-    made += [value for value in extra if value not in made]
-    found.body.set_results([known[value] for value in made])
-    return Part(device, found, tuple(given), tuple(made))
+            clone_insts([inst], excerpt.body, excerpt.body.end, known)
+    results += [value for value in extra if value not in results]
+    excerpt.body.set_results([known[value] for value in results])
+    return Part(device, excerpt, tuple(given), tuple(results))
 
 
 def _made_again(value: Value, body: Region, known: dict[Value, Value]) -> None:

@@ -130,7 +130,7 @@ def _load_array(value: object, blobs: memoryview) -> np.ndarray[Any, Any]:
 
 
 def _dump_pairs(value: Mapping[int, int], blobs: Blobs) -> object:
-    return [[key, found] for key, found in value.items()]
+    return [[key, number] for key, number in value.items()]
 
 
 def _load_pairs(value: object, blobs: memoryview) -> dict[int, int]:
@@ -144,8 +144,8 @@ def _dump_role(value: plan.Role, blobs: Blobs) -> object:
 
 
 def _load_role(value: object, blobs: memoryview) -> plan.Role:
-    found = plan.Role.__members__.get(value) if type(value) is str else None
-    return _bad(value, "a role") if found is None else found
+    role = plan.Role.__members__.get(value) if type(value) is str else None
+    return _bad(value, "a role") if role is None else role
 
 
 def _dump_host(value: plan.Host, blobs: Blobs) -> list[object]:
@@ -220,8 +220,8 @@ def _ints(kind: type = tuple) -> FieldCodec:
         return kind(value)
 
     def dump(value: Any, blobs: Blobs) -> object:
-        found = sorted(value) if kind is frozenset else list(value)
-        return found if not set(map(type, found)) - {int} else _bad(value, "integers")
+        members = sorted(value) if kind is frozenset else list(value)
+        return members if not set(map(type, members)) - {int} else _bad(value, "integers")
 
     return FieldCodec(dump, load)
 
@@ -354,7 +354,7 @@ def unpack(data: bytes, types: Mapping[str, str]) -> tuple[dict[str, Any], bytes
         head = json.loads(data[_LENGTHS.size : _LENGTHS.size + first])
         if type(head) is not dict or head.keys() != types.keys():
             raise Malformed("the data has other parts")
-        found = {name: codec_of(kind).load(head[name], blobs) for name, kind in types.items()}
+        values = {name: codec_of(kind).load(head[name], blobs) for name, kind in types.items()}
     except (ValueError, OverflowError, RecursionError, struct.error, PlanishError) as error:
         raise Malformed(str(error).partition("\n")[0]) from None
-    return found, data[end - second : end]
+    return values, data[end - second : end]

@@ -105,12 +105,12 @@ class _Splitting:
         memories = [cast("PtrDType", n.dtype) for n in params]
         shared = [SharedBuffer(each.base, each.size) for each in memories]
         sizes = "x".join(str(constant_size(r)) for r in _outputs(half))
-        made = with_parameters(
+        draft = with_parameters(
             substitute(half, places), shared, sizes, dict.fromkeys(range(len(params)), _PRODUCT)
         )
         own = [numbers[cast("int", n.arg)] for n in params]
-        buffers, written = (tuple(own[place] for place in each) for each in (made.buffers, made.written))
-        kernel = replace(made, buffers=buffers, written=written)
+        buffers, written = (tuple(own[place] for place in each) for each in (draft.buffers, draft.written))
+        kernel = replace(draft, buffers=buffers, written=written)
         number = self.known.setdefault(kernel.sink, len(self.kernels))
         if number == len(self.kernels):
             self.kernels.append(kernel)
@@ -144,13 +144,13 @@ def _halves(kernel: Kernel, target: Target) -> _Halves | None:
 
 def _is_worth(product: UOp, nbytes: int, target: Target) -> bool:
     """Whether ready-made code computes it, and writing and reading its result costs little beside that."""
-    made = product_of(product, target)
-    if made is None or not is_fast(made, target):
+    strided = product_of(product, target)
+    if strided is None or not is_fast(strided, target):
         return False
     level = next((n for n, size in enumerate(target.caches) if nbytes <= size), len(target.caches))
     rate = target.bytes_per_cycle[max(level - 1, 0)]
     again = 2 * nbytes / rate
-    return again <= _WORTH * cycles_of(made, target) or is_slight(again, target)
+    return again <= _WORTH * cycles_of(strided, target) or is_slight(again, target)
 
 
 def _outputs(sink: UOp) -> list[UOp]:

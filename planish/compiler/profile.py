@@ -254,12 +254,12 @@ class TimedWalk:
     def described(self) -> list[tuple[str, int, int]]:
         """Name, flops and bytes of one run of each."""
         kernels = self.exe.kernels
-        found = [(kernels[k].name, kernels[k].flops, kernels[k].nbytes) for k in self.exe.code.sites]
+        rows = [(kernels[k].name, kernels[k].flops, kernels[k].nbytes) for k in self.exe.code.sites]
         for step in walk(self.exe.lowered.plan.steps):
             if isinstance(step, planned.Host | planned.Wait):
                 name = step.op.name if isinstance(step, planned.Host) else f"wait for {step.op}"
-                found.append((name, 0, 0))
-        return found
+                rows.append((name, 0, 0))
+        return rows
 
 
 def _polls(step: CallHost) -> bool:
@@ -337,18 +337,18 @@ class CpuWalk(TimedWalk):
 def made_up(exe: Executable) -> list[Array]:
     """Arrays of the largest sizes for every parameter: floats around 0, small integers."""
     rng = np.random.default_rng(0)
-    found: list[Array] = []
+    arrays: list[Array] = []
     for type in exe.lowered.arguments.types:
         dtype, dims = type.dtype, type.max_shape
         if dtype.is_bool:
-            found.append(rng.random(dims) < 0.5)
+            arrays.append(rng.random(dims) < 0.5)
         elif dtype.is_int:
-            found.append(rng.integers(0, 8, dims).astype(dtype.numpy))
+            arrays.append(rng.integers(0, 8, dims).astype(dtype.numpy))
         else:
             values = rng.standard_normal(dims)
             whole = values + 1j * rng.standard_normal(dims) if dtype.is_complex else values
-            found.append(np.asarray(whole).astype(dtype.numpy))
-    return found
+            arrays.append(np.asarray(whole).astype(dtype.numpy))
+    return arrays
 
 
 # -- names -----------------------------------------------------------------------------------------------------------

@@ -87,10 +87,10 @@ class ProgressLine:
             _LINE.release()
 
     def _outermost(self) -> ProgressLine:
-        found = self
-        while found._outer is not None:
-            found = found._outer
-        return found
+        line = self
+        while line._outer is not None:
+            line = line._outer
+        return line
 
     @property
     def seconds(self) -> float:

@@ -163,24 +163,24 @@ def _arranged(
         return None
     out, a, b = (cast("int", place.src[0].arg) for place in places)
     slots = (out, a, b)
-    made = StridedProduct(total.dtype.name, rows[0], columns[0], inner[0], tuple(batches), starts, slots)
-    return next(filter(_fits, (made, _turned(made))), None)
+    product = StridedProduct(total.dtype.name, rows[0], columns[0], inner[0], tuple(batches), starts, slots)
+    return next(filter(_fits, (product, _turned(product))), None)
 
 
 def _joined(axes: Sequence[_Axis]) -> list[_Axis]:
     """Neighbouring axes that are walked as one, the outermost first."""
-    found: list[_Axis] = []
+    merged: list[_Axis] = []
     for axis in sorted(axes, key=lambda each: (each.out, each.a, each.b)):
-        if found:
-            last = found[-1]
+        if merged:
+            last = merged[-1]
             if all(axis[n] == last[n] * last.size for n in range(1, 4)):
-                found[-1] = last._replace(size=last.size * axis.size)
+                merged[-1] = last._replace(size=last.size * axis.size)
                 continue
-        found.append(axis)
-    return found[::-1]
+        merged.append(axis)
+    return merged[::-1]
 
 
-def _turned(made: StridedProduct) -> StridedProduct:
+def _turned(product: StridedProduct) -> StridedProduct:
     """The transposed product: the factors change places."""
 
     def other(axis: _Axis) -> _Axis:
@@ -188,19 +188,23 @@ def _turned(made: StridedProduct) -> StridedProduct:
 
     out, a, b = range(3)
     return replace(
-        made,
-        rows=other(made.columns),
-        columns=other(made.rows),
-        inner=other(made.inner),
-        batches=tuple(map(other, made.batches)),
-        starts=(made.starts[out], made.starts[b], made.starts[a]),
-        slots=(made.slots[out], made.slots[b], made.slots[a]),
+        product,
+        rows=other(product.columns),
+        columns=other(product.rows),
+        inner=other(product.inner),
+        batches=tuple(map(other, product.batches)),
+        starts=(product.starts[out], product.starts[b], product.starts[a]),
+        slots=(product.slots[out], product.slots[b], product.slots[a]),
     )
 
 
-def _fits(made: StridedProduct) -> bool:
+def _fits(product: StridedProduct) -> bool:
     """Whether the code is for it: rows of the result without gaps, a right operand along its rows or columns."""
-    return made.columns.out == 1 and 1 in (made.columns.b, made.inner.b) and 1 in (made.rows.a, made.inner.a)
+    return (
+        product.columns.out == 1
+        and 1 in (product.columns.b, product.inner.b)
+        and 1 in (product.rows.a, product.inner.a)
+    )
 
 
 # -- how it is called --------------------------------------------------------------------------------------------------
@@ -231,8 +235,8 @@ def ready_kernels(plan: Plan, target: Target) -> dict[int, ReadyKernel]:
     """The kernels of a plan that ready-made code runs; none where loops may become kernels, of kernels that have been lowered."""
     if has_counted_loops(plan):
         return {}
-    found = ((number, ready_kernel(kernel.sink, target)) for number, kernel in enumerate(plan.kernels))
-    return {number: ready for number, ready in found if ready is not None}
+    pairs = ((number, ready_kernel(kernel.sink, target)) for number, kernel in enumerate(plan.kernels))
+    return {number: ready for number, ready in pairs if ready is not None}
 
 
 def has_counted_loops(plan: Plan) -> bool:
@@ -242,27 +246,27 @@ def has_counted_loops(plan: Plan) -> bool:
 
 def ready_kernel(sink: UOp, target: Target) -> ReadyKernel | None:
     """How ready-made code runs a kernel; None if it does not, or would be slower than code for the very size."""
-    made = product_of(sink, target)
-    return None if made is None or not is_fast(made, target) else _called(made, target)
+    product = product_of(sink, target)
+    return None if product is None or not is_fast(product, target) else _called(product, target)
 
 
-def _panel(made: StridedProduct, target: Target) -> tuple[int, int]:
+def _panel(product: StridedProduct, target: Target) -> tuple[int, int]:
     """Lanes of a vector, and columns of a panel."""
-    lanes = target.register_bytes // (4 if made.dtype == "float32" else 8)
+    lanes = target.register_bytes // (4 if product.dtype == "float32" else 8)
     return lanes, lanes * vectors(str(target.register_bytes * 8))
 
 
-def is_fast(made: StridedProduct, target: Target) -> bool:
+def is_fast(product: StridedProduct, target: Target) -> bool:
     """Whether the code for any size is as fast for these as code of their own would be, or nearly."""
-    lanes, _ = _panel(made, target)
-    columns = made.columns.size
+    lanes, _ = _panel(product, target)
+    columns = product.columns.size
     is_usual = (
-        made.rows.size >= _LEAST_ROWS
+        product.rows.size >= _LEAST_ROWS
         and columns >= _LEAST_COLUMNS
-        and made.inner.size >= _LEAST_INNER
+        and product.inner.size >= _LEAST_INNER
         and columns >= _FILLED * (-(-columns // lanes) * lanes)
     )
-    return is_usual or is_slight(_lost_cycles(made, target), target)
+    return is_usual or is_slight(_lost_cycles(product, target), target)
 
 
 def is_slight(cycles: float, target: Target) -> bool:
@@ -270,32 +274,32 @@ def is_slight(cycles: float, target: Target) -> bool:
     return cycles * target.cycle_ns <= _SLIGHT_NS
 
 
-def _lost_cycles(made: StridedProduct, target: Target) -> float:
+def _lost_cycles(product: StridedProduct, target: Target) -> float:
     """What code of its own would spare a product: a copy of the right operand, lanes that are empty, tiles of another size."""
-    lanes, panel = _panel(made, target)
-    rows, columns, inner = made.rows.size, made.columns.size, made.inner.size
+    lanes, panel = _panel(product, target)
+    rows, columns, inner = product.rows.size, product.columns.size, product.inner.size
     vectors = -(-columns // lanes)
     empty = rows * inner * (vectors * lanes - columns) / (lanes * target.multiplies)
     tiles = -(-rows // _EVEN) * -(-columns // panel)
-    batches = prod(axis.size for axis in made.batches)
+    batches = prod(axis.size for axis in product.batches)
     return batches * (vectors * inner * _COPY + empty + tiles * _TILE)
 
 
-def _called(made: StridedProduct, target: Target) -> ReadyKernel:
-    panel = _panel(made, target)[1]
-    size = 4 if made.dtype == "float32" else 8
-    rows, columns = made.rows.size, made.columns.size
+def _called(product: StridedProduct, target: Target) -> ReadyKernel:
+    panel = _panel(product, target)[1]
+    size = 4 if product.dtype == "float32" else 8
+    rows, columns = product.rows.size, product.columns.size
     gathered = (
-        made.inner.a != 1
-        and made.inner.a * size % (target.alias_bytes // 2) == 0
+        product.inner.a != 1
+        and product.inner.a * size % (target.alias_bytes // 2) == 0
         and columns >= _PANELS * panel // (2 if target.register_bytes < 64 else 1)
     )
-    outer, inner = ((_Axis(1, 0, 0, 0),) * _BATCHES + made.batches)[-_BATCHES:]
+    outer, inner = ((_Axis(1, 0, 0, 0),) * _BATCHES + product.batches)[-_BATCHES:]
     batches, panels = outer.size * inner.size, -(-columns // panel)
-    work = cycles_of(made, target) * target.cycle_ns
+    work = cycles_of(product, target) * target.cycle_ns
     most = min(_MOST_PIECES, max(1, int(work / target.share_ns)))
     # pieces of rows copy the same columns: there are some where columns are few, or rows do not stay in a cache
-    far = -(-rows * made.inner.size * size // (target.caches[-1] // 4))
+    far = -(-rows * product.inner.size * size // (target.caches[-1] // 4))
     row_pieces = max(1, min(max(-(-min(most, target.workers) // (batches * panels)), far), rows // _FEWEST))
     if gathered:
         row_pieces = -(-rows // ROWS)
@@ -305,24 +309,24 @@ def _called(made: StridedProduct, target: Target) -> ReadyKernel:
     column_piece = -(-panels // min(panels, -(-most // around))) * panel
     column_pieces = -(-columns // column_piece)
     numbers = {
-        "rows": rows, "columns": columns, "inner": made.inner.size,
-        "out_row": made.rows.out, "a_row": made.rows.a, "a_inner": made.inner.a,
-        "b_other": made.columns.b if made.by_columns else made.inner.b,
+        "rows": rows, "columns": columns, "inner": product.inner.size,
+        "out_row": product.rows.out, "a_row": product.rows.a, "a_inner": product.inner.a,
+        "b_other": product.columns.b if product.by_columns else product.inner.b,
         "gathered": int(gathered), "row_piece": row_piece, "column_piece": column_piece,
         "row_pieces": row_pieces, "column_pieces": column_pieces, "inner_batches": inner.size,
         "out_outer": outer.out, "a_outer": outer.a, "b_outer": outer.b,
         "out_batch": inner.out, "a_batch": inner.a, "b_batch": inner.b,
-        "out_start": made.starts[0], "a_start": made.starts[1], "b_start": made.starts[2],
+        "out_start": product.starts[0], "a_start": product.starts[1], "b_start": product.starts[2],
     }  # fmt: skip
-    name = _name(target, made.dtype, by_columns=made.by_columns)
+    name = _name(target, product.dtype, by_columns=product.by_columns)
     given = tuple(numbers[each] for each in NUMBERS)
-    told = int(cycles_of(made, target) * _INSTRUCTIONS / 2)
-    return ReadyKernel(name, made.slots, given, around * column_pieces, told)
+    told = int(cycles_of(product, target) * _INSTRUCTIONS / 2)
+    return ReadyKernel(name, product.slots, given, around * column_pieces, told)
 
 
-def cycles_of(made: StridedProduct, target: Target) -> float:
+def cycles_of(product: StridedProduct, target: Target) -> float:
     """What its arithmetic takes on one core."""
-    return made.flops / (2 * _panel(made, target)[0] * target.multiplies)
+    return product.flops / (2 * _panel(product, target)[0] * target.multiplies)
 
 
 def reaches(ready: ReadyKernel) -> tuple[int, int, int]:

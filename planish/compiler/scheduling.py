@@ -84,29 +84,29 @@ def scheduled(
     Its schedule is chosen when it comes to stage 7, unless that is left out, or it was chosen before. One that is given may call
     parameters by their `names`.
     """
-    made = choice or ScheduleChoice(origin=f"stage {FIRST} is disabled")
+    schedule = choice or ScheduleChoice(origin=f"stage {FIRST} is disabled")
 
     watching = observer()
     before = sink
 
     def chosen(kernel: UOp) -> Sequence[Action]:
-        nonlocal made, before
+        nonlocal schedule, before
         before = kernel
-        made = (
+        schedule = (
             choice
             or given(kernel, name, target, names, in_place=in_place)
             or choose(kernel, target, in_place=in_place, streams=streams)
         )
-        return made.actions
+        return schedule.actions
 
     machine = pipeline.Machine(target, lambda kernel: watching.choosing(kernel, chosen))
     form: pipeline.Form = [sink]
     for step in watching.stages(pipeline.steps(sink, machine, name)):
         form = step.form
     versions = [
-        _lines(_narrowed(before, each.bounds, target), each.actions, target) for each in made.versions
+        _lines(_narrowed(before, each.bounds, target), each.actions, target) for each in schedule.versions
     ]
-    return Scheduled(form if isinstance(form, list) else [form], made, tuple(versions))
+    return Scheduled(form if isinstance(form, list) else [form], schedule, tuple(versions))
 
 
 def _narrowed(sink: UOp, bounds: Bounds, target: Target) -> UOp:
@@ -127,14 +127,14 @@ def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool =
     if current().beam == 0:
         if target.is_gpu or not names_of(sink):
             return plain
-        found = versions(
+        others = versions(
             draft,
             sink,
             target,
             lambda bounds: _narrowed(sink, bounds, target),
             lambda kernel: drafted(kernel, target, attempt),
         )
-        return replace(plain, versions=found)
+        return replace(plain, versions=others)
     from planish.compiler import tuning  # who does not search does not wait for it
 
     return tuning.choose(sink, target, plain)
@@ -145,14 +145,14 @@ def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool =
 
 def parameter_names(plan: Plan, names: Sequence[str | None]) -> list[dict[str, set[int]]]:
     """By kernel of a plan: which of its parameters are those of the function, by the names that these have there."""
-    found: list[dict[str, set[int]]] = [{} for _ in plan.kernels]
+    by_kernel: list[dict[str, set[int]]] = [{} for _ in plan.kernels]
     for launch in plan.launches:
         for slot, number in enumerate(launch.buffers):
             buffer = plan.buffers[number]
             name = names[buffer.position] if buffer.role is Role.PARAMETER else None
             if name is not None:
-                found[launch.kernel].setdefault(name, set()).add(slot)
-    return found
+                by_kernel[launch.kernel].setdefault(name, set()).add(slot)
+    return by_kernel
 
 
 def given(
@@ -237,13 +237,13 @@ def _lines(sink: UOp, actions: Sequence[Action], target: Target) -> list[UOp]:
     return form if isinstance(form, list) else [form]
 
 
-def program_of(name: str, made: Scheduled, target: Target, streams: Collection[str]) -> Program:
+def program_of(name: str, staged: Scheduled, target: Target, streams: Collection[str]) -> Program:
     """The LLIR of a kernel and of its versions, whose parameters of these names stream past the caches."""
     general, *others = (
         with_streaming(with_functions(lower_to_llir(name, lines), target), target, streams)
-        for lines in (made.lines, *made.versions)
+        for lines in (staged.lines, *staged.versions)
     )
-    bounds = [each.bounds for each in made.choice.versions]
+    bounds = [each.bounds for each in staged.choice.versions]
     return with_versions(general, [SizedProgram(*pair) for pair in zip(bounds, others, strict=True)])
 
 

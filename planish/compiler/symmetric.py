@@ -35,13 +35,13 @@ def _call(name: str, x: Array, hermitian: bool, *given: Any) -> None:
     """A function of LAPACK on lower triangles: arrays by address, integers by the address of one as wide as it has them."""
     kind = "he" if hermitian and x.dtype.kind == "c" else "sy"
     whole = f"{PREFIX}{_LETTERS[x.dtype.name]}{kind}{name}"
-    found = addresses([whole])
-    if found is None:
+    symbols = addresses([whole])
+    if symbols is None:
         raise RuntimeError(f"NumPy's LAPACK has no {whole}")
     integer = ctypes.c_int64 if wide_integers() else ctypes.c_int32
     ready = [each.ctypes.data_as(ctypes.c_void_p) if isinstance(each, np.ndarray) else ctypes.byref(integer(each))
              for each in given]  # fmt: skip
-    ctypes.CFUNCTYPE(None)(found[whole])(ctypes.byref(ctypes.c_char(b"L")), *ready, ctypes.c_size_t(1))
+    ctypes.CFUNCTYPE(None)(symbols[whole])(ctypes.byref(ctypes.c_char(b"L")), *ready, ctypes.c_size_t(1))
 
 
 def _factor(arrays: Sequence[Array], attrs: CustomCallAttrs) -> tuple[Array, ...]:
@@ -61,7 +61,7 @@ def _factor(arrays: Sequence[Array], attrs: CustomCallAttrs) -> tuple[Array, ...
 
 def _solve(arrays: Sequence[Array], attrs: CustomCallAttrs) -> tuple[Array, ...]:
     packed, pivots, rhs = arrays
-    found = np.zeros(rhs.shape, rhs.dtype)
+    solution = np.zeros(rhs.shape, rhs.dtype)
     count, columns = rhs.shape[-2:]
     whole = np.int64 if wide_integers() else np.int32
     for index in np.ndindex(*rhs.shape[:-2]):
@@ -69,8 +69,8 @@ def _solve(arrays: Sequence[Array], attrs: CustomCallAttrs) -> tuple[Array, ...]
         places, told = np.ascontiguousarray(pivots[index], whole), np.zeros(1, whole)
         hermitian = bool(dict(attrs.config)["hermitian"])
         _call("trs", packed, hermitian, count, columns, own, max(1, count), places, mine, max(1, count), told)
-        found[index] = mine
-    return (found,)
+        solution[index] = mine
+    return (solution,)
 
 
 register_custom_call(FACTOR, _factor)

@@ -34,10 +34,10 @@ def places_of(sink: UOp) -> tuple[TrialBuffer, ...]:
             while memory.op in {Ops.AFTER, Ops.NOOP}:
                 memory = memory.src[0]
             checks[memory] = _stricter(checks.get(memory), _check(node.src[1]))
-    found = []
+    places = []
     for node in sorted((n for n in nodes if n.op is Ops.DEFINE_GLOBAL), key=lambda n: cast("int", n.arg)):
         pointer = cast("PtrDType", node.dtype)
-        found.append(
+        places.append(
             TrialBuffer(
                 f"arg{node.arg}",
                 pointer.base.numpy.name,
@@ -46,7 +46,7 @@ def places_of(sink: UOp) -> tuple[TrialBuffer, ...]:
                 checks.get(node),
             )
         )
-    return tuple(found)
+    return tuple(places)
 
 
 def _stricter(one: Check | None, other: Check) -> Check:

@@ -79,23 +79,23 @@ def choose(sink: UOp, target: Target, plain: ScheduleChoice) -> ScheduleChoice:
     if budget is None:
         return _noted(sink, replace(plain, origin="heuristic, no time was left for a search"), plain)
     try:
-        found = search(sink, target, plain.actions, budget=budget)
+        outcome = search(sink, target, plain.actions, budget=budget)
     except (PlanishError, OSError) as error:
         reason = str(error).partition("\n")[0]
         warnings.warn(f"no search: {reason}", TuningWarning, stacklevel=2)
         return _noted(sink, plain, plain)
-    _warn(found)
-    if found.seconds < float("inf"):
-        winners().add(Winner(where, found.actions, found.seconds, found.baseline, name_of(sink)))
-    if found.actions == plain.actions:
+    _warn(outcome)
+    if outcome.seconds < float("inf"):
+        winners().add(Winner(where, outcome.actions, outcome.seconds, outcome.baseline, name_of(sink)))
+    if outcome.actions == plain.actions:
         return _noted(
             sink,
-            ScheduleChoice(plain.actions, plain.reasons, "heuristic, not beaten by a search", found),
+            ScheduleChoice(plain.actions, plain.reasons, "heuristic, not beaten by a search", outcome),
             plain,
         )
-    origin = f"search: {found.gain:.2f} times as fast as the heuristic's"
-    choice = ScheduleChoice(found.actions, _shared_reasons(found.actions, plain), origin, found)
-    return _noted(sink, choice, plain, found.gain)
+    origin = f"search: {outcome.gain:.2f} times as fast as the heuristic's"
+    choice = ScheduleChoice(outcome.actions, _shared_reasons(outcome.actions, plain), origin, outcome)
+    return _noted(sink, choice, plain, outcome.gain)
 
 
 def _noted(sink: UOp, choice: ScheduleChoice, plain: ScheduleChoice, gain: float = 1.0) -> ScheduleChoice:
@@ -140,8 +140,8 @@ def _is_worth(sink: UOp, target: Target) -> bool:
     return kind_for(target).number_for(target) is not None
 
 
-def _warn(found: Search) -> None:
-    rejected = found.rejected
+def _warn(outcome: Search) -> None:
+    rejected = outcome.rejected
     if rejected:
         shown = "\n".join(f"  {trial}" for trial in rejected[:4])
         more = f"\n  and {len(rejected) - 4} more" if len(rejected) > 4 else ""
@@ -225,26 +225,26 @@ class Ready:
 
 def ready_kernels(lowered: Lowered) -> list[Ready]:
     """The kernels of a lowered function, each to be run by itself."""
-    found, kind = [], kind_for(lowered.target)
+    ready, kind = [], kind_for(lowered.target)
     for program in lowered.programs:
         written = _written(program)
         places = tuple(
             TrialBuffer(b.name, b.dtype.scalar.numpy.name, max(b.elements, 1), b.name in written)
             for b in program.params
         )
-        found.append(Ready(places, kind.trial(program, places, lowered.target)))
-    return found
+        ready.append(Ready(places, kind.trial(program, places, lowered.target)))
+    return ready
 
 
 def _written(program: Program) -> set[str]:
     bases: dict[Register, str] = {}
-    found: set[str] = set()
+    names: set[str] = set()
     for i in program.body:
         if isinstance(i, Address):
             bases[i.result] = i.base.name if isinstance(i.base, Buffer) else bases[i.base]
         elif isinstance(i, Store):
-            found.add(bases[i.address])
-    return found
+            names.add(bases[i.address])
+    return names
 
 
 # -- searching -------------------------------------------------------------------------------------------------------
@@ -268,10 +268,10 @@ def checked(sink: UOp, target: Target) -> Callable[[UOp, Action, Sequence[Action
 
 def transplanted(sink: UOp, table: Table) -> UOp:
     """The same graph in another table: what a search makes goes with its own."""
-    made: dict[UOp, UOp] = {}
+    copies: dict[UOp, UOp] = {}
     for node in sink.toposort():
-        made[node] = table.make(node.op, node.dtype, tuple([made[s] for s in node.src]), node.arg)
-    return made[sink]
+        copies[node] = table.make(node.op, node.dtype, tuple([copies[s] for s in node.src]), node.arg)
+    return copies[sink]
 
 
 def search(

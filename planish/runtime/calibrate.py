@@ -81,13 +81,13 @@ def measure(target: Target, report: Callable[[int, int, str], None], *, rounds: 
                 report(turn * len(known) + number, rounds * len(known), name.split()[0].replace("_", " "))
                 sandbox.use(_places(probe.nbytes))
                 kernel = TimedKernel(probe.source, cpu.host(), (0, 1), (), (1,), 0, 1_000_000_000)
-                (found,) = sandbox.time([kernel])
-                best[name] = min(best[name], found.seconds / probe.amount)
+                (timing,) = sandbox.time([kernel])
+                best[name] = min(best[name], timing.seconds / probe.amount)
     if threads > 1:
         with Sandbox(_places(0), threads, workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox:
             # as many pieces as make two turns of all cores
             empty = TimedKernel(_EMPTY, cpu.host(), (0, 1), (), (2 * threads,), 0, 1_000_000_000)
-            best["launch"] = min(found.seconds for found in sandbox.time([empty] * rounds)) / 2
+            best["launch"] = min(each.seconds for each in sandbox.time([empty] * rounds)) / 2
     return numbers(best)
 
 
@@ -103,21 +103,21 @@ def read_rates(target: Target, *, rounds: int = _ROUNDS) -> list[float]:
             for number, probe in enumerate(wanted):
                 sandbox.use(_places(probe.nbytes))
                 kernel = TimedKernel(probe.source, cpu.host(), (0, 1), (), (1,), 0, 1_000_000_000)
-                (found,) = sandbox.time([kernel])
-                best[number] = min(best[number], found.seconds / probe.amount)
+                (timing,) = sandbox.time([kernel])
+                best[number] = min(best[number], timing.seconds / probe.amount)
     return [1.0 / seconds for seconds in best]
 
 
 def numbers(seconds: Mapping[str, float]) -> Numbers:
     """Of the seconds of each probe: rates per cycle, or cycles."""
     cycle = seconds["clock"]
-    found: Numbers = {name: _round(seconds[name] / cycle) for name in _CYCLES if name in seconds}
+    rates: Numbers = {name: _round(seconds[name] / cycle) for name in _CYCLES if name in seconds}
     for name in ("ports", "multiplies", "loads", "stores", "shuffles"):
-        found[name] = _round(cycle / seconds[name])
-    found["cycle_ns"] = _round(cycle * 1e9)
+        rates[name] = _round(cycle / seconds[name])
+    rates["cycle_ns"] = _round(cycle * 1e9)
     levels = [name for name in seconds if name.startswith("bytes_per_cycle")]
-    found["bytes_per_cycle"] = tuple(_round(cycle / seconds[name]) for name in sorted(levels))
-    return found
+    rates["bytes_per_cycle"] = tuple(_round(cycle / seconds[name]) for name in sorted(levels))
+    return rates
 
 
 def _round(number: float) -> float:

@@ -372,12 +372,12 @@ class _PlanWriter:
 
 def first_sizes(code: plan.Code) -> list[plan.Calculate]:
     """The sizes that are computed before anything else is done."""
-    found: list[plan.Calculate] = []
+    sizes: list[plan.Calculate] = []
     for step in code.instructions:
         if not isinstance(step, plan.Calculate):
             break
-        found.append(step)
-    return found
+        sizes.append(step)
+    return sizes
 
 
 _NO_HOMES: Final[Mapping[int, int]] = {}

@@ -52,8 +52,8 @@ class _Linked:
     places: dict[int, int] = field(default_factory=dict)
 
     def name(self, symbol: ElfSymbol) -> str:
-        found = self.object.name(symbol)
-        return self.names.get(found, found)
+        name = self.object.name(symbol)
+        return self.names.get(name, name)
 
     def group(self, number: int, section: Section) -> int:
         """Code, constants, or what is written; what the loader has to relocate is written too."""
@@ -63,11 +63,11 @@ class _Linked:
 
     @property
     def _relocated(self) -> set[int]:
-        found = self.object
+        elf = self.object
         return {
             s.info
-            for s in found.sections
-            if s.kind == 4 and any(kind == _ABSOLUTE for _, kind, _, _ in found.relocations(s))
+            for s in elf.sections
+            if s.kind == 4 and any(kind == _ABSOLUTE for _, kind, _, _ in elf.relocations(s))
         }
 
 

@@ -58,12 +58,12 @@ class World:
         """The communicator of this rank's group, of all groups. All ranks ask for it at the same time, the first time."""
         if self.communicator is None:
             raise CollectiveError("this process runs alone", remedy="start it with planish launch")
-        found = self._groups.get(groups)
-        if found is None:
+        communicator = self._groups.get(groups)
+        if communicator is None:
             own = next(number for number, ranks in enumerate(groups) if self.rank in ranks)
-            made = self.communicator.Split(own, groups[own].index(self.rank))
-            found = self._groups[groups] = made
-        return found
+            split = self.communicator.Split(own, groups[own].index(self.rank))
+            communicator = self._groups[groups] = split
+        return communicator
 
     def agree(self, what: str, told: bytes) -> list[bytes]:
         """What every rank says, in their order; all say something at the same time."""
@@ -127,13 +127,13 @@ def init(backend: str | None = None, *, timeout: float = PATIENCE) -> World:
     if timeout <= 0:
         raise PlanishError(f"the timeout is {timeout} s", remedy="a number above 0")
     if not _WORLD:
-        found = World(0, 1, timeout) if backend == "none" else _by_mpi(timeout, needed=backend == "mpi")
-        found.nccl = _by_nccl(backend)
-        _WORLD.append(found)
-        if found.communicator is not None:
+        new_world = World(0, 1, timeout) if backend == "none" else _by_mpi(timeout, needed=backend == "mpi")
+        new_world.nccl = _by_nccl(backend)
+        _WORLD.append(new_world)
+        if new_world.communicator is not None:
             from planish.runtime import rank_faults
 
-            rank_faults.watch(found)
+            rank_faults.watch(new_world)
     _WORLD[0].patience = timeout
     for told in _ON_TIMEOUT:
         told(timeout)

@@ -64,8 +64,8 @@ def level_of(processor: Processor) -> str | None:
 def ready(name: str, processor: Processor) -> bytes | None:
     """The machine code of a routine for a processor; None if it has to be compiled."""
     level = level_of(processor)
-    found = None if level is None else _block(family_of(name), level).get(name)
-    return None if found is None else found.image
+    routine = None if level is None else _block(family_of(name), level).get(name)
+    return None if routine is None else routine.image
 
 
 class RoutineArchive:

@@ -43,10 +43,10 @@ class SharedCache(DiskCache):
 
     def get(self, key: str) -> bytes | None:
         """The bytes under a key: the user's copy, or what others made."""
-        found = DiskCache.get(self, key)
-        if found is None and (found := self._fetch(key)) is not None:
-            DiskCache.put(self, key, found)
-        return found
+        cached = DiskCache.get(self, key)
+        if cached is None and (cached := self._fetch(key)) is not None:
+            DiskCache.put(self, key, cached)
+        return cached
 
     def put(self, key: str, payload: bytes) -> None:
         """Keep bytes under a key, here and for others."""

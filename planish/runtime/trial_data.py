@@ -168,7 +168,7 @@ def extended(setup: Setup) -> Path:
 
 
 def difference(
-    found: Array,
+    array: Array,
     expected: Array,
     check: Check,
     which: str,
@@ -181,12 +181,12 @@ def difference(
     """
     exact = check.terms == 0 or (which == WHOLE and check.whole)
     allowed = 0.0
-    for start in range(0, found.size, _CHUNK):
+    for start in range(0, array.size, _CHUNK):
         part = slice(start, start + _CHUNK)
-        same = bits_of(found[part]) == bits_of(expected[part])
+        same = bits_of(array[part]) == bits_of(expected[part])
         if same.all():
             continue
-        a, b = _wide(found[part]), _wide(expected[part])
+        a, b = _wide(array[part]), _wide(expected[part])
         same |= np.isnan(a) & np.isnan(b)
         if check.terms:
             same |= a == b

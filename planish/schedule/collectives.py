@@ -70,7 +70,7 @@ def key_of(op: str, attrs: Attrs, given: Sequence[TensorType]) -> int:
 def collective(op: str) -> Callable[[Attrs, Sequence[TensorType], Sequence[TensorType]], RoutineCall | None]:
     """The call of a collective; None if Python has to do it."""
 
-    def find(attrs: Attrs, given: Sequence[TensorType], made: Sequence[TensorType]) -> RoutineCall | None:
+    def find(attrs: Attrs, given: Sequence[TensorType], results: Sequence[TensorType]) -> RoutineCall | None:
         key = key_of(op, attrs, given)
         if op == "mesh_index":
             return RoutineCall("collective.index", (key,), fails=True)

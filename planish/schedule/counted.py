@@ -37,8 +37,8 @@ def _integer(value: Value) -> int | None:
     literal = value.literal
     if literal is None or not literal.splat or not literal.dtype.is_int:
         return None
-    found = literal.item
-    return int(found) if isinstance(found, int) else None
+    number = literal.item
+    return int(number) if isinstance(number, int) else None
 
 
 def step_of(region: Region, number: int) -> int | None:
@@ -63,8 +63,8 @@ def step_of(region: Region, number: int) -> int | None:
 
 def counters(region: Region, count: int) -> dict[int, int]:
     """Of the first carried values, those that count, with what each turn adds."""
-    found = {number: step_of(region, number) for number in range(count)}
-    return {number: step for number, step in found.items() if step is not None}
+    steps = {number: step_of(region, number) for number in range(count)}
+    return {number: step for number, step in steps.items() if step is not None}
 
 
 def turns_of(inst: Inst) -> Turns | None:
@@ -102,24 +102,24 @@ def _stays_inside(end: Value, step: int, strict: bool) -> bool:
     return dtype.min <= last <= dtype.max
 
 
-def known_turns(start: Value, found: Turns) -> int | None:
+def known_turns(start: Value, loop: Turns) -> int | None:
     """How many turns there are, if start and end are constants."""
-    begin, end = _integer(start), _integer(found.end)
+    begin, end = _integer(start), _integer(loop.end)
     if begin is None or end is None:
         return None
-    span = (end - begin) * (1 if found.step > 0 else -1) + (not found.strict)
-    return max(0, -(-span // abs(found.step)))
+    span = (end - begin) * (1 if loop.step > 0 else -1) + (not loop.strict)
+    return max(0, -(-span // abs(loop.step)))
 
 
-def turns(tensors: Tensors, start: UOp, end: UOp, found: Turns) -> UOp:
+def turns(tensors: Tensors, start: UOp, end: UOp, loop: Turns) -> UOp:
     """How many turns there are, as a scalar of int64: the difference is exact where it is not negative."""
-    if found.step < 0:
+    if loop.step < 0:
         start, end = end, start
-    runs = start < end if found.strict else start <= end
+    runs = start < end if loop.strict else start <= end
     span = end.cast(dtypes.int64).bitcast(dtypes.uint64) - start.cast(dtypes.int64).bitcast(dtypes.uint64)
     table = tensors.table
-    one, by = table.const(1, dtypes.uint64), table.const(abs(found.step), dtypes.uint64)
-    less = (span - one) // by if found.strict else span // by
+    one, by = table.const(1, dtypes.uint64), table.const(abs(loop.step), dtypes.uint64)
+    less = (span - one) // by if loop.strict else span // by
     count = less.min(table.const(MOST_TURNS - 1, dtypes.uint64)) + one
     return runs.where(count.bitcast(dtypes.int64), table.const(0, dtypes.int64))
 

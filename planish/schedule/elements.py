@@ -37,12 +37,12 @@ class ElementPlace(NamedTuple):
     @property
     def ranges(self) -> frozenset[UOp]:
         """What the indices depend on."""
-        found = _NOTHING
+        ranges = _NOTHING
         for index in self.indices:
             more = index.ranges
-            if more and more is not found:
-                found = found | more if found else more
-        return found
+            if more and more is not ranges:
+                ranges = ranges | more if ranges else more
+        return ranges
 
 
 class Key(NamedTuple):
@@ -132,12 +132,12 @@ class Elements:
         while node not in self.views and node not in self.realised and node.op in MOVEMENT:
             chain.append(node)
             node = node.src[0]
-        found = self.views[node] if node in self.views else self._whole(node)
-        self.views[node] = found
+        view = self.views[node] if node in self.views else self._whole(node)
+        self.views[node] = view
         for each in reversed(chain):
-            found = None if found is None else each.replace(src=(found,))
-            self.views[each] = found
-        return found
+            view = None if view is None else each.replace(src=(view,))
+            self.views[each] = view
+        return view
 
     def _whole(self, node: UOp) -> UOp | None:
         memory = self.realised.get(node)
@@ -202,8 +202,8 @@ class Elements:
             return Recipe((), lambda _: node)
         view = self.view(node)
         if view is not None:
-            found = self.read(view, indices, valid)
-            return Recipe((), lambda _: found)
+            read = self.read(view, indices, valid)
+            return Recipe((), lambda _: read)
         if node.op in COMPUTED:
             return Recipe(
                 tuple(self.part(source, key.place) for source in node.src),
@@ -224,12 +224,12 @@ class Elements:
         source = node.src[0]
         inner, inside = source_indices(node.op, node.arg, shape(source), indices, table=self.table)
         if inside is None:
-            return Recipe((Key(source, ElementPlace(inner, valid)),), lambda found: found[0])
+            return Recipe((Key(source, ElementPlace(inner, valid)),), lambda sources: sources[0])
         zero = self.zero(node)
         if inside.op is Ops.CONST:  # nothing but padding
             return Recipe((), lambda _: zero)
         here = Key(source, ElementPlace(inner, both(valid, inside)))
-        return Recipe((here,), lambda found: inside.where(found[0], zero))
+        return Recipe((here,), lambda sources: inside.where(sources[0], zero))
 
     def read(self, memory: UOp, indices: tuple[UOp, ...], valid: UOp | None) -> UOp:
         """The element of a view of memory, read where it is one."""

@@ -43,12 +43,12 @@ class Tables:
 
 def factors_of(n: int) -> list[int] | None:
     """The radices of a length; None if there are none for it."""
-    found = []
+    radices = []
     for radix in (*_RADICES, *range(17, _LARGEST + 1, 2)):
         while n % radix == 0:
-            found.append(radix)
+            radices.append(radix)
             n //= radix
-    return found if n == 1 else None
+    return radices if n == 1 else None
 
 
 @dataclass(slots=True)
@@ -100,11 +100,11 @@ def tables(dtype: str, n: int, mode: int, backward: bool, lines: int | None) -> 
     if n > _MOST:
         return None
     lanes, item = _LANES[dtype], np.dtype(dtype).itemsize
-    made = _Making(dtype)
+    making = _Making(dtype)
     real = n * 2 if mode in (REAL_EVEN, SPECTRUM_EVEN) else n
-    made.table(np.array([1.0 / real if backward else 1.0]))
-    made.table(np.zeros(15))  # what follows begins at a cache line
-    plan = made.plan
+    making.table(np.array([1.0 / real if backward else 1.0]))
+    making.table(np.zeros(15))  # what follows begins at a cache line
+    plan = making.plan
     plan[:2] = mode, int(backward)
     plan[3] = n
     few = lines is not None and 2 * lines < lanes
@@ -112,32 +112,32 @@ def tables(dtype: str, n: int, mode: int, backward: bool, lines: int | None) -> 
     length = n if factors_of(n) is not None else _convolution_length(n)
     if length != n:
         plan[9] = length
-        chirp = made.unity(np.arange(n, dtype=np.int64) ** 2 % (2 * n), 2 * n)
+        chirp = making.unity(np.arange(n, dtype=np.int64) ** 2 % (2 * n), 2 * n)
         whole = np.zeros(length, np.complex128)
         whole[:n] = chirp[:, 0] - 1j * chirp[:, 1]
         whole[length - n + 1 :] = whole[1:n][::-1]
         spectrum = np.fft.fft(whole) / length
-        plan[13] = made.table(chirp)
-        plan[12] = made.table(np.stack([spectrum.real, spectrum.imag], -1))
+        plan[13] = making.table(chirp)
+        plan[12] = making.table(np.stack([spectrum.real, spectrum.imag], -1))
     split = _split(length) if few or length > longest else None
     if split is not None:
         n1, n2 = split
         padded = -(-n2 // lanes) * lanes
         plan[2], plan[4:7] = _LONG, (n1, n2, padded)
-        plan[7], plan[8] = made.passes(n1), made.passes(n2)
+        plan[7], plan[8] = making.passes(n1), making.passes(n2)
         # roots of the columns of a vector, then of its first column: their products are those of all columns
-        within = made.unity(np.outer(np.arange(n1), np.arange(lanes)), length)
-        starts = made.unity(np.outer(np.arange(0, padded, lanes), np.arange(n1)), length)
-        plan[10] = made.table(np.moveaxis(within, -1, 1))
-        made.table(starts)
+        within = making.unity(np.outer(np.arange(n1), np.arange(lanes)), length)
+        starts = making.unity(np.outer(np.arange(0, padded, lanes), np.arange(n1)), length)
+        plan[10] = making.table(np.moveaxis(within, -1, 1))
+        making.table(starts)
         room = 2 * (max(n1, n2) + 1) * 2 * lanes + 2 * (2 * length + 2) + 2 * n1 * padded
     else:
-        plan[2], plan[7] = _IN_LANES if length == n else _CONVOLUTION, made.passes(length)
+        plan[2], plan[7] = _IN_LANES if length == n else _CONVOLUTION, making.passes(length)
         room = 2 * (length + 1) * 2 * lanes
     if mode in (REAL_EVEN, SPECTRUM_EVEN):
-        plan[11] = made.table(made.unity(np.arange(n + 1), 2 * n))
+        plan[11] = making.table(making.unity(np.arange(n + 1), 2 * n))
     groups = 1 if plan[2] == _LONG else lanes
-    return Tables(np.array(plan, np.int64), np.concatenate(made.roots), room * item, groups)
+    return Tables(np.array(plan, np.int64), np.concatenate(making.roots), room * item, groups)
 
 
 def _split(n: int) -> tuple[int, int] | None:

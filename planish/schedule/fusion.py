@@ -105,14 +105,14 @@ class Fusion:
 
     def whole(self, root: UOp) -> ElementPlace:
         """Every element of a result, one per value of the output ranges."""
-        axes, found = iter(enumerate(self.nest.indices)), []
+        axes, indices = iter(enumerate(self.nest.indices)), []
         for dim in shape(root):
             if same_dim(dim, 1):
-                found.append(self.table.const(0))
+                indices.append(self.table.const(0))
                 continue
             axis, r = next(axes)
-            found.append(from_the_end(r, dim) if axis in self.backwards else r)
-        return ElementPlace(tuple(found))
+            indices.append(from_the_end(r, dim) if axis in self.backwards else r)
+        return ElementPlace(tuple(indices))
 
     def ask(self, key: Key) -> None:
         if key.node not in self.asked:
@@ -161,10 +161,10 @@ class Fusion:
             case Ops.INDEX if not self.elements.counts(key.node):
                 return self._at(key)
             case Ops.CONTIGUOUS:
-                return Recipe((Key(key.node.src[0], key.place),), lambda found: found[0])
+                return Recipe((Key(key.node.src[0], key.place),), lambda sources: sources[0])
             case Ops.STORE:
                 parts = tuple(self.elements.part(source, key.place) for source in key.node.src)
-                return Recipe(parts, lambda found: key.node.replace(src=tuple(found)))
+                return Recipe(parts, lambda sources: key.node.replace(src=tuple(sources)))
             case _:
                 return self.elements.recipe(key)
 
@@ -243,10 +243,10 @@ class Fusion:
 
     def _loops(self, places: Sequence[ElementPlace]) -> dict[Ranges, int]:
         """The different loops that ask, and at how many places each."""
-        found: dict[Ranges, int] = {}
+        counts: dict[Ranges, int] = {}
         for place in places:
-            found[place.ranges] = found.get(place.ranges, 0) + 1
-        return found
+            counts[place.ranges] = counts.get(place.ranges, 0) + 1
+        return counts
 
     def times(self, node: UOp, places: Sequence[ElementPlace]) -> float:
         """How often an element is computed in the loop that does so most often."""
@@ -274,7 +274,7 @@ class Fusion:
         """How many operands differ from place to place. (With one, it is as well kept as the result.)"""
         if node.op is Ops.INDEX:
             return 2
-        found = set()
+        operands = set()
         for source in node.src:
             inner, here = source, [place.indices if shape(source) else () for place in places]
             while (
@@ -287,8 +287,8 @@ class Fusion:
                     break
                 inner, here = inner.src[0], [needs[0].place.indices for needs in moved]
             if len(set(here)) > 1 and inner.op not in LEAVES:
-                found.add(inner)
-        return len(found)
+                operands.add(inner)
+        return len(operands)
 
     # -- reductions -------------------------------------------------------------------------------------------------
 
@@ -317,11 +317,11 @@ class Fusion:
         source = node.src[0]
         dims = shape(source)
         outer = frozenset(r for axis, index in enumerate(indices) if axis not in axes for r in index.ranges)
-        found = self.nest.share(
+        shared = self.nest.share(
             self.level(source), self.nest.closure(outer), tuple(dims[axis] for axis in axes)
         )
-        inner = dict(zip(axes, found, strict=True))
-        ranges = [r for r in found if r.op is Ops.RANGE]
+        inner = dict(zip(axes, shared, strict=True))
+        ranges = [r for r in shared if r.op is Ops.RANGE]
         place = ElementPlace(tuple(inner.get(axis, index) for axis, index in enumerate(indices)), valid)
         return Recipe((Key(source, place),), lambda got: got[0].reduce(op, *ranges) if ranges else got[0])
 
@@ -386,12 +386,12 @@ class Fusion:
 
         def value(of: UOp, dtype: DType) -> UOp:
             if self.elements.is_pure(of):
-                found = self.elements.now(of, place.indices)
+                scalar = self.elements.now(of, place.indices)
             else:
                 part = self.elements.part(of, place)
                 asked.append(part)
-                found = self._stand_in(part)
-            return found if found.dtype is dtype else found.cast(dtype)
+                scalar = self._stand_in(part)
+            return scalar if scalar.dtype is dtype else scalar.cast(dtype)
 
         gate = value(positions.pop(), dtypes.bool_) if positions and positions[-1].dtype.is_bool else None
         view = self.elements.view(x)
@@ -405,10 +405,10 @@ class Fusion:
             self._note_read(x)
             inside = place.valid if gate is None else both(gate, place.valid)
             if gate is None:
-                found = self.elements.read(view, indices, inside)
+                read = self.elements.read(view, indices, inside)
             else:
-                found = self.table.make(Ops.INDEX, x.dtype, (*element(view, indices), cast("UOp", inside)))
-            return Recipe(tuple(asked), lambda _: found)
+                read = self.table.make(Ops.INDEX, x.dtype, (*element(view, indices), cast("UOp", inside)))
+            return Recipe(tuple(asked), lambda _: read)
         here = Key(x, ElementPlace(indices, both(place.valid, gate)))
         zero = self.elements.zero(node)
         return Recipe((here, *asked), lambda got: got[0] if gate is None else gate.where(got[0], zero))
@@ -420,9 +420,9 @@ class Fusion:
                 return known
         dtype = dtypes.int64 if key.node.dtype.is_index else key.node.dtype  # indices have none in memory
         memory = self.table.make(Ops.BUFFER, dtype.ptr(1), (), _STAND_IN + len(self.unknown))
-        found = self.table.make(Ops.INDEX, dtype, element(memory.index(), key.place.indices))
-        self.unknown[found] = key
-        return found
+        stand_in = self.table.make(Ops.INDEX, dtype, element(memory.index(), key.place.indices))
+        self.unknown[stand_in] = key
+        return stand_in
 
     # -- rows that are kept -----------------------------------------------------------------------------------------
 
@@ -458,8 +458,8 @@ class Fusion:
             return simplify(flat_index(dims, [place.indices[axis] for axis in row.axes], self.table))
 
         def reader(place: ElementPlace) -> Recipe:
-            def make(found: list[UOp]) -> UOp:
-                kept = self.table.make(Ops.BUFFERIZE, memory, (found[0], flat(filling)), Bufferize("local"))
+            def make(sources: list[UOp]) -> UOp:
+                kept = self.table.make(Ops.BUFFERIZE, memory, (sources[0], flat(filling)), Bufferize("local"))
                 return self.table.make(Ops.INDEX, node.dtype, (kept, flat(place)))
 
             return Recipe((filled,), make)

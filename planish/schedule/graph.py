@@ -52,31 +52,31 @@ class TensorGraph:
 
     def operands(self, node: UOp, memory: Container[UOp]) -> frozenset[UOp]:
         """The tensors that one is computed from element by element: those in memory, and results of reductions."""
-        found: set[UOp] = set()
+        operands: set[UOp] = set()
         stack, seen = [node], {node}
         while stack:
             each = stack.pop()
             passes = each.op in THROUGH and not (each.op is Ops.INDEX and len(each.src) == 1)
             if not passes or (each is not node and each in memory):
                 if each.op not in {Ops.CONST, Ops.DEFINE_VAR}:
-                    found.add(each)
+                    operands.add(each)
                 continue
             new = [source for source in _read_by(each) if source not in seen]
             seen.update(new)
             stack.extend(new)
-        return frozenset(found)
+        return frozenset(operands)
 
     def is_product(self, reduction: UOp) -> bool:
         """Whether a reduction uses its operands again and again, as a product of matrices does."""
-        found = self._products.get(reduction)
-        if found is None:
+        reuses = self._products.get(reduction)
+        if reuses is None:
             (source,) = reduction.src
             size = most(shape(source))
             used = sum(most(shape(each)) for each in _spread(source, size))
-            found = size >= REUSE * max(1, used)
+            reuses = size >= REUSE * max(1, used)
             axes = frozenset(cast("ReduceAxes", reduction.arg).axes)
-            self._products[reduction] = found = found and _reads_along(source, axes)
-        return found
+            self._products[reduction] = reuses = reuses and _reads_along(source, axes)
+        return reuses
 
     def products_of(self, node: UOp, memory: Container[UOp]) -> frozenset[UOp]:
         """The products of matrices that a tensor is made of element by element, as far as they are not in memory."""
@@ -109,7 +109,7 @@ class TensorGraph:
         """
         if node.op is Ops.REDUCE_AXIS and self.is_product(node):
             return None
-        found: set[UOp] = set()
+        memory: set[UOp] = set()
         size = most(shape(node))
         seen = {node}
         stack = [(node, True)]
@@ -121,14 +121,14 @@ class TensorGraph:
                 seen.add(each)
                 if each in realised or (each.op is Ops.INDEX and len(each.src) == 1):
                     if is_mine:
-                        found.add(each)
+                        memory.add(each)
                         if each in pending and most(shape(each)) <= size:
                             stack.append((each, False))
                 elif each.op is Ops.REDUCE_AXIS and self.is_product(each):
                     return None
                 else:
                     stack.append((each, is_mine))
-        return frozenset(found)
+        return frozenset(memory)
 
     def is_used_by(
         self, node: UOp, roots: Container[UOp], realised: Container[UOp], pending: Container[UOp]
@@ -180,7 +180,7 @@ def depends(node: UOp, other: UOp) -> bool:
 
 def _spread(source: UOp, size: int) -> set[UOp]:
     """The tensors that are spread over as many elements as a tensor has, and those of that many that it is made of."""
-    found: set[UOp] = set()
+    tensors: set[UOp] = set()
     stack, seen = [source], {source}
     while stack:
         each = stack.pop()
@@ -190,12 +190,12 @@ def _spread(source: UOp, size: int) -> set[UOp]:
         passes = whole and each.op in THROUGH and not (each.op is Ops.INDEX and len(each.src) == 1)
         if not passes:
             if each.op not in {Ops.CONST, Ops.DEFINE_VAR}:
-                found.add(each)
+                tensors.add(each)
             continue
         new = [s for s in _read_by(each) if s not in seen]
         seen.update(new)
         stack.extend(new)
-    return found
+    return tensors
 
 
 def _reads_along(source: UOp, axes: frozenset[int]) -> bool:

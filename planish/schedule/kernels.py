@@ -271,14 +271,14 @@ class _Cut:
         realised = self.tensors.realised
         # products of matrices are better off with all registers for themselves
         mine = self.graph.memory_of(root, realised, self.pending) if alike else None
-        found: list[UOp] = []
+        companions: list[UOp] = []
         for node in alike:
             theirs = self.graph.memory_of(node, realised, self.pending) if mine and node not in mine else None
-            if not mine or not theirs or mine.isdisjoint(theirs) or len(found) + 1 >= MOST_RESULTS:
+            if not mine or not theirs or mine.isdisjoint(theirs) or len(companions) + 1 >= MOST_RESULTS:
                 continue
             if not self._adds_up(node) or _is_much(mine & theirs, min(mine, theirs, key=_bytes_of)):
-                found.append(node)
-        return found
+                companions.append(node)
+        return companions
 
     def _adds_up(self, node: UOp) -> bool:
         """Whether a kernel that makes a tensor has sums to make."""
@@ -305,18 +305,18 @@ class _Cut:
 
     def _memory_below(self, nodes: Sequence[UOp], oldest: int = 0) -> tuple[UOp, ...]:
         """The tensors in memory, now or later, that some are computed from, from the oldest that is of interest on."""
-        realised, found = self.tensors.realised, dict[UOp, None]()
+        realised, memory = self.tensors.realised, dict[UOp, None]()
         stack, seen = list(nodes), set(nodes)
         while stack:
             for source in stack.pop().src:
                 if source.serial < oldest:
                     continue  # what it is made of is older still
                 if source in realised:
-                    found[source] = None
+                    memory[source] = None
                 elif source not in seen:
                     seen.add(source)
                     stack.append(source)
-        return tuple(found)
+        return tuple(memory)
 
     def _epilogue(self, node: UOp) -> UOp:
         """The last tensor, element by element, that a tensor is used for alone: better in memory than the tensor itself."""

@@ -60,11 +60,11 @@ class Timed:
 
 def bases(plan: Plan) -> dict[int, int]:
     """For each View, the buffer that it is, in the end, part of."""
-    found: dict[int, int] = {}
+    base_of: dict[int, int] = {}
     for step in walk(plan.steps):
         if isinstance(step, View):
-            found[step.buffer] = found.get(step.base, step.base)
-    return found
+            base_of[step.buffer] = base_of.get(step.base, step.base)
+    return base_of
 
 
 def uses(step: Step, written: Sequence[frozenset[int]]) -> Iterator[tuple[int, bool]]:
@@ -119,31 +119,31 @@ class Timeline:
     def launches(self) -> tuple[tuple[int, Launch], ...]:
         return tuple((leaf.time, leaf.step) for leaf in self.leaves if isinstance(leaf.step, Launch))
 
-    def _block(self, steps: Steps, made: set[int]) -> tuple[Timed, ...]:
-        """Time a block. `made` are the buffers that were written on the way here, and grows."""
-        return tuple(self._timed(step, made) for step in steps)
+    def _block(self, steps: Steps, defined: set[int]) -> tuple[Timed, ...]:
+        """Time a block. `defined` are the buffers that were written on the way here, and grows."""
+        return tuple(self._timed(step, defined) for step in steps)
 
-    def _timed(self, step: Step, made: set[int]) -> Timed:
+    def _timed(self, step: Step, defined: set[int]) -> Timed:
         self._time += 1
         time = self._time
-        found = [(self.base(buffer), writes) for buffer, writes in uses(step, self.written)]
-        reads = tuple(buffer for buffer, writes in found if not writes)
-        writes = tuple(buffer for buffer, writes in found if writes)
+        accesses = [(self.base(buffer), writes) for buffer, writes in uses(step, self.written)]
+        reads = tuple(buffer for buffer, writes in accesses if not writes)
+        writes = tuple(buffer for buffer, writes in accesses if writes)
         stored = {buffer for buffer, writes in uses(step, self.written) if writes}
         whole = {self.wholes.get(buffer, buffer) for buffer in stored} - self.bases.keys()
-        makes = frozenset(whole if isinstance(step, Copy) else whole - made)
-        made.update(writes)
+        makes = frozenset(whole if isinstance(step, Copy) else whole - defined)
+        defined.update(writes)
         for buffer in writes:
             self.first.setdefault(buffer, 2 * (self._outermost or time))
         inner, ends = [], []
         outermost = self._outermost
         if isinstance(step, While | For) and outermost is None:
             self._outermost = time
-        before = set(made)
+        before = set(defined)
         for block in blocks(step):
-            on_the_way = set(before) if isinstance(step, Branch) else made
+            on_the_way = set(before) if isinstance(step, Branch) else defined
             inner.append(self._block(block, on_the_way))
-            made |= on_the_way
+            defined |= on_the_way
             self._time += 1
             ends.append(self._time)
         self._outermost = outermost
@@ -244,9 +244,9 @@ class Liveness:
 
     def live_before(self, steps: Sequence[Timed], begin: int, last: int, live: Iterable[int]) -> set[int]:
         """A block from its first to its last time: what is live at its beginning, from what is at its end."""
-        found = self.block(steps, dict.fromkeys(live, 2 * last + 1))
-        self.leave(found, begin)
-        return set(found)
+        before = self.block(steps, dict.fromkeys(live, 2 * last + 1))
+        self.leave(before, begin)
+        return set(before)
 
     def branch(self, timed: Timed, live: Live) -> Live:
         self.leave(live, timed.ends[-1] + 1)
@@ -285,10 +285,10 @@ class Liveness:
 
 def joined(pieces: Iterable[tuple[int, int]]) -> Range:
     """Intervals in order, those that overlap or follow each other made one."""
-    found: Range = []
+    intervals: Range = []
     for begin, end in sorted(pieces):
-        if found and begin <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(found[-1][1], end)
+        if intervals and begin <= intervals[-1][1] + 1:
+            intervals[-1] = intervals[-1][0], max(intervals[-1][1], end)
         else:
-            found.append((begin, end))
-    return found
+            intervals.append((begin, end))
+    return intervals

@@ -42,27 +42,27 @@ class LoopOrder:
                 self.leading.append(frozenset(self.ranges[:count]))
 
     def _indices(self, dims: Sequence[Dim], kind: AxisType, level: int, around: Ranges) -> tuple[UOp, ...]:
-        found = []
+        indices = []
         for dim in dims:
             if isinstance(dim, int) and dim == 1:
-                found.append(self.table.const(0))
+                indices.append(self.table.const(0))
                 continue
             r = self.table.range(dim, _FIRST + len(self.ranges), kind)
             self.ranges.append(r)
             self.level[r] = level
             self.around[r] = around
-            found.append(r)
-        return tuple(found)
+            indices.append(r)
+        return tuple(indices)
 
     # -- what lies around -------------------------------------------------------------------------------------------
 
     def closure(self, ranges: Iterable[UOp]) -> Ranges:
         """The loops that something depending on these ranges runs in, if its output ranges lead."""
-        found: set[UOp] = set()
+        loops: set[UOp] = set()
         for r in ranges:
-            found.add(r)
-            found |= self.around[r]
-        return frozenset(found)
+            loops.add(r)
+            loops |= self.around[r]
+        return frozenset(loops)
 
     def level_of(self, ranges: Iterable[UOp]) -> int:
         """The level of the outermost work that is done in these ranges; -1 without any."""

@@ -28,20 +28,20 @@ def innermost(x: UOp, is_stored: Callable[[UOp], bool]) -> int | None:
 
 def largest_read(x: UOp, is_stored: Callable[[UOp], bool]) -> tuple[int, int | None]:
     """The elements of the largest tensor in memory that one is made of, and the axis along which those lie together."""
-    found: dict[UOp, tuple[int, int | None]] = {}
+    largest: dict[UOp, tuple[int, int | None]] = {}
     for node in x.toposort(lambda n: not (is_stored(n) or _is_memory(n))):
         if is_stored(node) or _is_memory(node):
             dims = shape(node)
             axis = max((axis for axis, size in enumerate(dims) if size != 1), default=None)
-            found[node] = (most(dims), axis)
+            largest[node] = (most(dims), axis)
         elif node.op in COMPUTED:
-            found[node] = max((found[source] for source in node.src), key=lambda each: each[0])
+            largest[node] = max((largest[source] for source in node.src), key=lambda each: each[0])
         elif node.src:
-            count, below = found[node.src[0]]
-            found[node] = (count, None if below is None else _moved(node, below))
+            count, below = largest[node.src[0]]
+            largest[node] = (count, None if below is None else _moved(node, below))
         else:
-            found[node] = (0, None)
-    return found[x]
+            largest[node] = (0, None)
+    return largest[x]
 
 
 def _is_memory(x: UOp) -> bool:
@@ -62,8 +62,8 @@ def _reshaped(x: UOp, below: int) -> int | None:
     was, now = shape(x.src[0]), shape(x)
     if not all(isinstance(size, int) for size in (*was, *now)):
         return None
-    sizes, made = cast("tuple[int, ...]", was), cast("tuple[int, ...]", now)
+    sizes, dims = cast("tuple[int, ...]", was), cast("tuple[int, ...]", now)
     behind = prod(sizes[below + 1 :])
     return next(
-        (axis for axis in range(len(made)) if prod(made[axis + 1 :]) == behind and made[axis] > 1), None
+        (axis for axis in range(len(dims)) if prod(dims[axis + 1 :]) == behind and dims[axis] > 1), None
     )

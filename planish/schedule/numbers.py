@@ -48,19 +48,19 @@ def with_tables(
     for group in alike.values():
         for number in group if len(group) > 1 else ():
             sink = kernels[number].sink
-            found = _numbers(sink)
-            if 0 < len(found) <= _MOST:
-                numbers[number] = found
+            nodes = _numbers(sink)
+            if 0 < len(nodes) <= _MOST:
+                numbers[number] = nodes
                 slot = len(kernels[number].buffers)
-                same.setdefault(substitute(sink, _read(table, slot, found)), []).append(number)
-    made: list[Kernel] = list(kernels)
+                same.setdefault(substitute(sink, _read(table, slot, nodes)), []).append(number)
+    rewritten: list[Kernel] = list(kernels)
     becomes: dict[int, tuple[int, tuple[int, ...]]] = {}
     for members in same.values():
         if len(members) > 1:
-            becomes |= _joined(made, members, numbers, table, constant)
+            becomes |= _joined(rewritten, members, numbers, table, constant)
     if not becomes:
-        return tuple(steps), made
-    left = [number for number in range(len(made)) if becomes.get(number, (number,))[0] == number]
+        return tuple(steps), rewritten
+    left = [number for number in range(len(rewritten)) if becomes.get(number, (number,))[0] == number]
     place = {number: new for new, number in enumerate(left)}
 
     def launched(step: Step) -> Step:
@@ -69,7 +69,7 @@ def with_tables(
         number, added = becomes.get(step.kernel, (step.kernel, ()))
         return Launch(place[number], (*step.buffers, *added))
 
-    return mapped(steps, launched), [made[number] for number in left]
+    return mapped(steps, launched), [rewritten[number] for number in left]
 
 
 def _numbers(sink: UOp) -> list[UOp]:
@@ -93,7 +93,7 @@ def _numbers(sink: UOp) -> list[UOp]:
 
 
 def _joined(
-    made: list[Kernel],
+    kernels: list[Kernel],
     members: Sequence[int],
     numbers: Mapping[int, list[UOp]],
     table: Table,
@@ -106,34 +106,34 @@ def _joined(
         for place, node in enumerate(numbers[first])
         if any(numbers[other][place] is not node for other in members)
     ]
-    slot = len(made[first].buffers)
+    slot = len(kernels[first].buffers)
     tables = {
         member: tuple(constant(values) for values in _tables([numbers[member][n] for n in differ]))
         for member in members
     }
-    kernel = made[first]
+    kernel = kernels[first]
     sink = substitute(kernel.sink, _read(table, slot, [numbers[first][n] for n in differ]))
     name = kernel_name(kernel.work, sink)
-    made[first] = replace(kernel, name=name, sink=sink, buffers=(*kernel.buffers, *tables[first]))
+    kernels[first] = replace(kernel, name=name, sink=sink, buffers=(*kernel.buffers, *tables[first]))
     return {member: (first, tables[member]) for member in members}
 
 
 def _by_dtype(numbers: Sequence[UOp]) -> dict[DType, list[UOp]]:
-    found: dict[DType, list[UOp]] = {}
+    by_dtype: dict[DType, list[UOp]] = {}
     for node in numbers:
-        found.setdefault(node.dtype, []).append(node)
-    return found
+        by_dtype.setdefault(node.dtype, []).append(node)
+    return by_dtype
 
 
 def _read(table: Table, slot: int, numbers: Sequence[UOp]) -> dict[UOp, UOp]:
     """Constants as elements of tables, one per dtype, in the slots from one on."""
-    found: dict[UOp, UOp] = {}
+    elements: dict[UOp, UOp] = {}
     for place, (dtype, nodes) in enumerate(_by_dtype(numbers).items()):
         memory = table.make(Ops.INDEX, dtype, (table.param(slot + place, dtype, len(nodes)),))
         memory = table.make(Ops.RESHAPE, dtype, (memory,), (len(nodes),))
         for n, node in enumerate(nodes):
-            found[node] = table.make(Ops.INDEX, dtype, (memory, table.const(n)))
-    return found
+            elements[node] = table.make(Ops.INDEX, dtype, (memory, table.const(n)))
+    return elements
 
 
 def _tables(numbers: Sequence[UOp]) -> list[NDArray[Any]]:

@@ -33,15 +33,15 @@ class KernelEffects(Generic[T]):
     replaces: tuple[UOp, ...] = ()
 
 
-def in_order(made: Sequence[KernelEffects[T]]) -> list[T]:
+def in_order(effects: Sequence[KernelEffects[T]]) -> list[T]:
     """The kernels in an order in which they can run."""
-    maker = {state: number for number, each in enumerate(made) for state in each.makes}
+    maker = {state: number for number, each in enumerate(effects) for state in each.makes}
     readers: dict[UOp, list[int]] = {}
-    for number, each in enumerate(made):
+    for number, each in enumerate(effects):
         for state in each.reads:
             readers.setdefault(state, []).append(number)
-    after: list[set[int]] = [set() for _ in made]
-    for number, each in enumerate(made):
+    after: list[set[int]] = [set() for _ in effects]
+    for number, each in enumerate(effects):
         for state in (*each.reads, *each.replaces):
             if state in maker:
                 after[number].add(maker[state])
@@ -49,20 +49,20 @@ def in_order(made: Sequence[KernelEffects[T]]) -> list[T]:
             after[number].update(readers.get(state, ()))
         after[number].discard(number)
     waiting = [len(before) for before in after]
-    users: list[list[int]] = [[] for _ in made]
+    users: list[list[int]] = [[] for _ in effects]
     for number, before in enumerate(after):
         for each_before in before:
             users[each_before].append(number)
-    ready = [(made[number].makes[0].serial, number) for number, count in enumerate(waiting) if not count]
+    ready = [(effects[number].makes[0].serial, number) for number, count in enumerate(waiting) if not count]
     heapq.heapify(ready)
-    found: list[T] = []
+    ordered: list[T] = []
     while ready:
         _, number = heapq.heappop(ready)
-        found.append(made[number].kernel)
+        ordered.append(effects[number].kernel)
         for user in users[number]:
             waiting[user] -= 1
             if not waiting[user]:
-                heapq.heappush(ready, (made[user].makes[0].serial, user))
-    if len(found) != len(made):
+                heapq.heappush(ready, (effects[user].makes[0].serial, user))
+    if len(ordered) != len(effects):
         raise LoweringError("kernels wait for each other in a circle")
-    return found
+    return ordered

@@ -44,18 +44,18 @@ class Origins:
 
     def computed(self, kernel: Kernel, makes: Sequence[UOp], reads: Collection[UOp]) -> None:
         """A kernel computes nodes from others that are in memory."""
-        found: dict[Inst, None] = {}
+        insts: dict[Inst, None] = {}
         stack, seen = list(makes), set(makes)
         while stack:
             node = stack.pop()
             maker = self._makers.get(node)
             if maker is not None and _below_views(node) not in reads:
-                found[maker] = None
+                insts[maker] = None
             for source in node.src:
                 if source not in seen and source not in reads:
                     seen.add(source)
                     stack.append(source)
-        self._kernels[id(kernel)] = kernel, tuple(sorted(found, key=lambda inst: inst.id))
+        self._kernels[id(kernel)] = kernel, tuple(sorted(insts, key=lambda inst: inst.id))
 
     def launched(self, kernel: Kernel) -> None:
         """A kernel is part of the plan."""
@@ -65,8 +65,8 @@ class Origins:
         """By the name of a kernel, the instructions of each of its launches; those that are `needless` do not count."""
         plain = [step for step in walk(plan.steps) if not blocks(step)]
         needed = [number not in needless for number, step in enumerate(plain) if isinstance(step, Launch)]
-        found: dict[str, list[tuple[Inst, ...]]] = {}
+        by_name: dict[str, list[tuple[Inst, ...]]] = {}
         for launch, insts, is_needed in zip(plan.launches, self.launches, needed, strict=True):
             if is_needed:
-                found.setdefault(plan.kernels[launch.kernel].name, []).append(insts)
-        return found
+                by_name.setdefault(plan.kernels[launch.kernel].name, []).append(insts)
+        return by_name

@@ -44,20 +44,22 @@ def overlapped(plan: Plan) -> Plan:
 
 def _early(steps: Steps, base: Callable[[int], int]) -> list[Step]:
     """Collectives right behind the steps that make what they send. All ranks have the same plan, and so they meet in one order."""
-    made: list[Step] = []
+    ordered: list[Step] = []
     for step in steps:
         if not (isinstance(step, Host) and _starts(step) and _is_static(step)):
-            made.append(step)
+            ordered.append(step)
             continue
         own = {base(buffer) for buffer in (*step.inputs, *step.outputs)}
-        place = len(made)
-        while place > 0 and not own & {base(b) for inner in walk((made[place - 1],)) for b in touched(inner)}:
+        place = len(ordered)
+        while place > 0 and not own & {
+            base(b) for inner in walk((ordered[place - 1],)) for b in touched(inner)
+        }:
             place -= 1
-        behind = made[place - 1] if place else None
+        behind = ordered[place - 1] if place else None
         if isinstance(behind, Host) and _starts(behind):
-            place = len(made)  # it would wait at once for that one
-        made.insert(place, step)
-    return made
+            place = len(ordered)  # it would wait at once for that one
+        ordered.insert(place, step)
+    return ordered
 
 
 def _starts(step: Host) -> bool:
@@ -84,33 +86,33 @@ class _Overlapping:
         self.free = list(range(TICKETS - 1, 0, -1))
 
     def block(self, given: Steps) -> Steps:
-        made: list[Step] = []
+        rewritten: list[Step] = []
         steps = tuple(_early(given, self.base))
         due: dict[int, list[Wait]] = {}
         for number, step in enumerate(steps):
-            made += self.waited(due.pop(number, []))
+            rewritten += self.waited(due.pop(number, []))
             match step:
                 case Branch():
-                    made.append(
+                    rewritten.append(
                         replace(step, then=self.block(step.then), otherwise=self.block(step.otherwise))
                     )
                 case While():
-                    made.append(
+                    rewritten.append(
                         replace(step, condition=self.block(step.condition), body=self.block(step.body))
                     )
                 case For():
-                    made.append(replace(step, body=self.block(step.body)))
+                    rewritten.append(replace(step, body=self.block(step.body)))
                 case Host() if _starts(step):
                     needed = self.first_use(steps, number)
                     between = walk(steps[number + 1 : needed])
                     is_worth = any(isinstance(other, Launch) for other in between)
                     later = is_worth and self.free
-                    made.append(self.started(step, due.setdefault(needed, [])) if later else step)
+                    rewritten.append(self.started(step, due.setdefault(needed, [])) if later else step)
                 case _:
-                    made.append(step)
+                    rewritten.append(step)
         for waits in due.values():
-            made += self.waited(waits)
-        return tuple(made)
+            rewritten += self.waited(waits)
+        return tuple(rewritten)
 
     def started(self, step: Host, due: list[Wait]) -> Host:
         call, ticket = step.call, self.free.pop()
@@ -126,13 +128,13 @@ class _Overlapping:
         """Where what a collective makes is first needed, or what it sends is written over; else the end of the block."""
         step = steps[number]
         assert isinstance(step, Host)  # noqa: S101 - asked for collectives alone
-        made, sent = ({self.base(buffer) for buffer in ends} for ends in (step.outputs, step.inputs))
+        received, sent = ({self.base(buffer) for buffer in ends} for ends in (step.outputs, step.inputs))
         for later in range(number + 1, len(steps)):
             for inner in walk((steps[later],)):
                 written = {
                     self.base(buffer) for buffer, is_written in uses(inner, self.written) if is_written
                 }
-                if made & {self.base(buffer) for buffer in touched(inner)} or sent & written:
+                if received & {self.base(buffer) for buffer in touched(inner)} or sent & written:
                     return later
                 if isinstance(inner, SwapPointers) and sent & {inner.first, inner.second}:
                     return later

@@ -55,8 +55,8 @@ def in_place(sink: UOp) -> Pairs:
             continue  # what is written, or memory as a whole, whose elements others read
         slot = _slot(node)
         if slot is not None:
-            found = _element(node)
-            reads.setdefault(slot, []).append(None if found is None else found[1])
+            element = _element(node)
+            reads.setdefault(slot, []).append(None if element is None else element[1])
     sizes = {
         cast("int", node.arg): cast("PtrDType", node.dtype) for node in nodes if node.op is Ops.DEFINE_GLOBAL
     }
@@ -86,8 +86,8 @@ def element_by_element(sink: UOp, carried: Collection[int]) -> bool:
     places = {store.src[0] for store in stores}
     for node in nodes:
         if node.op is Ops.INDEX and node not in places and not _is_memory(node) and _slot(node) in carried:
-            found = _element(node)
-            if found is None or found[1] not in indices:
+            element = _element(node)
+            if element is None or element[1] not in indices:
                 return False
     return True
 
@@ -121,10 +121,10 @@ def _element(place: UOp) -> tuple[int, UOp] | None:
     view, *indices = place.src
     if _slot(view) is None or (indices and indices[-1].dtype.is_bool):
         return None
-    found = resolve(view, indices)
-    base = found.base
+    resolved = resolve(view, indices)
+    base = resolved.base
     if base.op is Ops.INDEX and len(base.src) == 1:
         base = base.src[0]
-    if found.valid is not None or base.op is not Ops.DEFINE_GLOBAL:
+    if resolved.valid is not None or base.op is not Ops.DEFINE_GLOBAL:
         return None
-    return cast("int", base.arg), found.index
+    return cast("int", base.arg), resolved.index

@@ -279,19 +279,19 @@ def renamed(steps: Sequence[Step], of: Renaming) -> Steps:
 
 def mapped(steps: Sequence[Step], of: Callable[[Step], Step | None]) -> Steps:
     """The same steps with others in the place of those without blocks, or without some; `of` is asked in their order."""
-    found: list[Step] = []
+    rewritten: list[Step] = []
     for step in steps:
         match step:
             case Branch(predicate, then, otherwise):
-                found.append(Branch(predicate, mapped(then, of), mapped(otherwise, of)))
+                rewritten.append(Branch(predicate, mapped(then, of), mapped(otherwise, of)))
             case While(condition, flag, body):
-                found.append(While(mapped(condition, of), flag, mapped(body, of)))
+                rewritten.append(While(mapped(condition, of), flag, mapped(body, of)))
             case For():
-                found.append(replace(step, body=mapped(step.body, of)))
+                rewritten.append(replace(step, body=mapped(step.body, of)))
             case _:
                 other = of(step)
-                found += [] if other is None else [other]
-    return tuple(found)
+                rewritten += [] if other is None else [other]
+    return tuple(rewritten)
 
 
 def blocks(step: Step) -> tuple[Steps, ...]:

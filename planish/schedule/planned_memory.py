@@ -77,9 +77,11 @@ class PlannedMemory:
     def describe(self, number: int) -> PlanBuffer:
         known = self.buffers.get(number)
         if known is None:
-            made = self.tensors.buffers[number]
-            role = Role.ARENA if made.constant is None else Role.CONSTANT
-            known = self.buffers[number] = PlanBuffer(made.dtype, made.size, role, constant=made.constant)
+            buffer = self.tensors.buffers[number]
+            role = Role.ARENA if buffer.constant is None else Role.CONSTANT
+            known = self.buffers[number] = PlanBuffer(
+                buffer.dtype, buffer.size, role, constant=buffer.constant
+            )
         return known
 
     def whole(self, node: UOp) -> int | None:
@@ -128,8 +130,8 @@ class PlannedMemory:
         for node, memory in list(self.tensors.realised.items())[known:]:
             number = cast("int", self.whole(memory))
             if number >= first:
-                made = self.tensors.buffers[number]
-                self.buffers[number] = PlanBuffer(made.dtype, size_of(shape(node)), Role.ARENA)
+                buffer = self.tensors.buffers[number]
+                self.buffers[number] = PlanBuffer(buffer.dtype, size_of(shape(node)), Role.ARENA)
 
     def realise(self, values: Sequence[Value]) -> list[int]:
         """Buffers that hold the values."""

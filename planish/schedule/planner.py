@@ -138,8 +138,8 @@ class _Planner(PlannedMemory):
     def host(self, inst: Inst) -> None:
         inputs = self.realise(inst.operands)
         outputs = [self.output(value) for value in inst.results]
-        given, made = ([v.type for v in values] for values in (inst.operands, inst.results))
-        routine = find_routine(inst.op.name, inst.attrs, given, made)
+        given, results = ([v.type for v in values] for values in (inst.operands, inst.results))
+        routine = find_routine(inst.op.name, inst.attrs, given, results)
         scratch: tuple[int, ...] = ()
         constants: list[int] = []
         if routine is not None:
@@ -150,7 +150,7 @@ class _Planner(PlannedMemory):
                 self.own.discard(scratch[0])
         self.block.append(
             Host(
-                inst.op, inst.attrs, tuple(inputs), tuple(outputs), tuple(given), tuple(made),
+                inst.op, inst.attrs, tuple(inputs), tuple(outputs), tuple(given), tuple(results),
                 None if routine is None else routine.call, tuple(constants), scratch,
             )
         )  # fmt: skip
@@ -195,14 +195,14 @@ class _Planner(PlannedMemory):
     def cond(self, inst: Inst) -> None:
         (predicate,) = self.realise(inst.operands)
         self.capture(inst)
-        made = [self.memory(value.type, Role.ARENA) for value in inst.results]
+        buffers = [self.memory(value.type, Role.ARENA) for value in inst.results]
         arms: list[Steps] = []
         for region in inst.regions:
             with self.nested() as steps:
-                self.realise_into(self.results(region), [number for number, _ in made])
+                self.realise_into(self.results(region), [number for number, _ in buffers])
             arms.append(tuple(steps))
         self.block.append(Branch(predicate, *arms))
-        self.tensors.values.update(zip(inst.results, (node for _, node in made), strict=True))
+        self.tensors.values.update(zip(inst.results, (node for _, node in buffers), strict=True))
 
     def carry(self, values: Sequence[Value]) -> list[tuple[int, UOp]]:
         """Buffers that start as the values, for a loop to write again.
@@ -210,11 +210,11 @@ class _Planner(PlannedMemory):
         Whether the loop may as well start in the memory of a value is seen when everybody who reads that is known (`sharing.py`).
         """
         sources = self.realise(values)
-        found = [self.memory(value.type, Role.ARENA) for value in values]
-        for source, (number, _) in zip(sources, found, strict=True):
+        buffers = [self.memory(value.type, Role.ARENA) for value in values]
+        for source, (number, _) in zip(sources, buffers, strict=True):
             self.own.discard(number)
             self.block.append(Copy(source, number))
-        return found
+        return buffers
 
     def advance(
         self, nodes: Sequence[UOp], carried: Sequence[tuple[int, UOp]], values: Sequence[Value]
@@ -237,11 +237,11 @@ class _Planner(PlannedMemory):
 
     def while_(self, inst: Inst) -> None:
         self.capture(inst)
-        found = counted.turns_of(inst)
+        loop = counted.turns_of(inst)
         start = inst.operands
-        if found is not None:
-            self.counted_while(inst, found)
-            if not found.wraps:
+        if loop is not None:
+            self.counted_while(inst, loop)
+            if not loop.wraps:
                 return
             start = inst.results  # what it has come to is asked once more
         carried = self.carry(start)
@@ -260,12 +260,12 @@ class _Planner(PlannedMemory):
         self.block.append(While(tuple(deciding), decided, tuple(steps)))
         self.tensors.values.update(zip(inst.results, (node for _, node in carried), strict=True))
 
-    def counted_while(self, inst: Inst, found: counted.Turns) -> None:
+    def counted_while(self, inst: Inst, loop: counted.Turns) -> None:
         """A loop whose turns are known before the first: a number, or one that is read from memory there."""
-        start = inst.operands[found.number]
-        length: DimLike | None = counted.known_turns(start, found)
+        start = inst.operands[loop.number]
+        length: DimLike | None = counted.known_turns(start, loop)
         if length is None:
-            count = counted.turns(self.tensors, self.node(start), self.node(found.end), found)
+            count = counted.turns(self.tensors, self.node(start), self.node(loop.end), loop)
             self.cut([count])
             name = self.variable("turns")
             self.block.append(Bind(name, cast("int", self.whole(count)), 0, counted.MOST_TURNS))
@@ -350,12 +350,12 @@ class _Planner(PlannedMemory):
                 param.type, Role.PARAMETER, position, donated=position in self.donate
             )
         nodes = [in_rows(self.tensors, node) for node in self.results(self.function.body)]
-        made = [
+        buffers = [
             self.memory(value.type, Role.RESULT, position)[0]
             for position, value in enumerate(self.function.results)
         ]
-        self.realise_into(nodes, made, RESULT)
-        return self.finish(made)
+        self.realise_into(nodes, buffers, RESULT)
+        return self.finish(buffers)
 
     def finish(self, results: Sequence[int]) -> Plan:
         """The plan, its buffers numbered in the order of their appearance."""

@@ -77,18 +77,18 @@ def _sizes(node: UOp) -> ProductSizes | None:
     source = node.src[0]
     if op is not Ops.ADD or source.op is not Ops.MUL:
         return None
-    found = [_factor(x) for x in source.src]
-    if found[0] is None or found[1] is None or not all(isinstance(dim, int) for dim in shape(source)):
+    pairs = [_factor(x) for x in source.src]
+    if pairs[0] is None or pairs[1] is None or not all(isinstance(dim, int) for dim in shape(source)):
         return None
     dims = cast("tuple[int, ...]", shape(source))
-    (left, right) = (shape(each[1]) for each in found if each is not None)
+    (left, right) = (shape(each[1]) for each in pairs if each is not None)
     m = n = batch = 1
     for axis, size in enumerate(dims):
         if axis not in axes:
             mine, other = left[axis] == size, right[axis] == size
             m, n = m * (size if mine and not other else 1), n * (size if other and not mine else 1)
             batch *= size if mine and other else 1
-    return ProductSizes(m, n, most([dims[axis] for axis in axes]), batch, found[0][0].dtype.itemsize)
+    return ProductSizes(m, n, most([dims[axis] for axis in axes]), batch, pairs[0][0].dtype.itemsize)
 
 
 def _cores(target: Target, dtype: DType) -> list[Core]:
@@ -117,7 +117,7 @@ def joined_operands(tensors: Tensors, nodes: Sequence[UOp]) -> frozenset[UOp]:
 
     What takes a box of them then need not look for each row, and every other reader finds them in memory.
     """
-    found: set[UOp] = set()
+    matrices: set[UOp] = set()
     if not tensors.target.is_gpu:
         return frozenset()
     for node in nodes:
@@ -128,8 +128,8 @@ def joined_operands(tensors: Tensors, nodes: Sequence[UOp]) -> frozenset[UOp]:
             pair = _factor(factor)
             matrix = None if pair is None or often < _OFTEN else _joined(tensors, pair[1])
             if matrix is not None and _cores(tensors.target, matrix.dtype):
-                found.add(matrix)
-    return frozenset(found)
+                matrices.add(matrix)
+    return frozenset(matrices)
 
 
 def _joined(tensors: Tensors, x: UOp) -> UOp | None:
@@ -143,16 +143,16 @@ def _joined(tensors: Tensors, x: UOp) -> UOp | None:
     if matrix is None or x in tensors.realised or x.op in {Ops.INDEX, Ops.BUFFER}:
         return None
     # what a product makes is stored as it comes: a walk over keys, or an epilogue, is looked for in its own order
-    made = x.toposort(lambda n: n not in tensors.realised)
-    return None if any(n.op is Ops.REDUCE_AXIS for n in made) else matrix
+    nodes = x.toposort(lambda n: n not in tensors.realised)
+    return None if any(n.op is Ops.REDUCE_AXIS for n in nodes) else matrix
 
 
 def _laid_out(tensors: Tensors, factor: UOp, aligned: int) -> UOp:
     """A factor whose rows in memory are such multiples of bytes apart, and which lies along the sum if it has to."""
-    found = _factor(factor)
-    if found is None:
+    pair = _factor(factor)
+    if pair is None:
         return factor
-    repeated, before = found
+    repeated, before = pair
     cores = _cores(tensors.target, repeated.dtype)
     if not cores:
         return factor
@@ -257,7 +257,7 @@ def _vector_parts(target: Target, node: UOp) -> int:
     dims, source = shape(node.src[0]), node.src[0]
     if not target.is_gpu or cast("ReduceAxes", node.arg) != (Ops.ADD, (len(dims) - 1,)):
         return 0
-    repeated = [found for found in map(_factor, source.src) if found is not None]
+    repeated = [pair for pair in map(_factor, source.src) if pair is not None]
     if source.op is not Ops.MUL or len(repeated) != 1 or not all(isinstance(dim, int) for dim in dims):
         return 0
     k, vectors = cast("int", dims[-1]), most(shape(repeated[0][1]))

@@ -238,8 +238,8 @@ def _is_gathered(case: Case) -> bool:
         return False
     table = case.fusion.table
     at = tuple(table.range(dim, _PROBE + axis) for axis, dim in enumerate(shape(node)))
-    found = [elements.now(place, at) for place in places]
-    return any(stride(place, r) is None for place in found for r in place.ranges)
+    indices = [elements.now(place, at) for place in places]
+    return any(stride(place, r) is None for place in indices for r in place.ranges)
 
 
 def _is_repeated(case: Case) -> bool:

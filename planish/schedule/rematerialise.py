@@ -151,19 +151,19 @@ class _Judge:
         """Of every tensor, who asks for its elements: users before what they use."""
         self._count_products()
         self.rows.clear()
-        found: dict[UOp, Asks] = {}
+        asks: dict[UOp, Asks] = {}
         for node in reversed(self.order):
-            mine = found.get(node, {})
+            mine = asks.get(node, {})
             if node in self.roots or node in self.stored or self._is_operand(node, mine):
                 mine = {(self._anchor(node), _HERE): None}
             for position, source in enumerate(node.src):
                 if source in self.realised or source.op in LEAVES:
                     continue
-                theirs = found.setdefault(source, {})
+                theirs = asks.setdefault(source, {})
                 for ask in self._passed(node, position, mine):
                     if len(theirs) < _MOST_ASKS:
                         theirs[ask] = None
-        return found
+        return asks
 
     def _is_operand(self, node: UOp, asks: Asks) -> bool:
         """Whether it is made of a product and another one asks for it: no product is computed on the way to another, so that it will be stored."""
@@ -219,7 +219,7 @@ class _Judge:
         size, rows = most(shape(reduction.src[0])), _rows_of(reduction)
         along: set[UOp] = set()
         across: set[UOp] = set()
-        found: bool | None = None
+        is_spread: bool | None = None
         stack, seen = [reduction], {reduction}
         while stack and len(seen) < _MOST_ASKS:
             for user in self.graph.users.get(stack.pop(), ()):
@@ -227,9 +227,9 @@ class _Judge:
                     continue
                 if user.op is Ops.EXPAND and most(shape(user)) >= size:
                     users = self.graph.users.get(user, ())
-                    if found is None:
+                    if is_spread is None:
                         walks = any(each in self.walked for each in users)
-                        found = not walks or reduction.src[0] in self.walked
+                        is_spread = not walks or reduction.src[0] in self.walked
                     spread = _rows_of(user)
                     if spread == rows:
                         along.update(users)
@@ -238,7 +238,7 @@ class _Judge:
                 elif user.op in COMPUTED or user.op in MOVEMENT:
                     seen.add(user)
                     stack.append(user)
-        return bool(found) and along.isdisjoint(across)
+        return bool(is_spread) and along.isdisjoint(across)
 
     def _evaluations(self, node: UOp, anchor: Anchor) -> float:
         """How often a kernel computes each element for one of its asks: a product does so for each block of what it multiplies with."""

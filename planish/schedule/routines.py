@@ -78,13 +78,13 @@ def _sort_few(family: str, type: TensorType, descending: bool) -> RoutineUse | N
     return RoutineUse(RoutineCall(name, (rows, count, chunks), chunks, work))
 
 
-def _sort(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
+def _sort(attrs: Attrs, given: Types, results: Types) -> RoutineUse | None:
     of, type = cast("ops.SortAttrs", attrs), given[0]
     if len(given) != 1 or of.axis != type.rank - 1:
         return None
     rows, count = _rows(type)
-    if (found := _sort_few("sort", type, of.descending)) is not None:
-        return found
+    if (use := _sort_few("sort", type, of.descending)) is not None:
+        return use
     chunks, work = pieces(rows, bounds(count)[1] * 2.0 * type.dtype.itemsize)
     name = f"sort.{type.dtype.name}.{_direction(of.descending)}"
     return RoutineUse(
@@ -92,21 +92,21 @@ def _sort(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     )
 
 
-def _argsort(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
+def _argsort(attrs: Attrs, given: Types, results: Types) -> RoutineUse | None:
     of, type = cast("ops.ArgsortAttrs", attrs), given[0]
     if of.axis != type.rank - 1:
         return None
     rows, count = _rows(type)
-    if (found := _sort_few("argsort", type, of.descending)) is not None:
-        return found
+    if (use := _sort_few("argsort", type, of.descending)) is not None:
+        return use
     chunks, work = pieces(rows, bounds(count)[1] * 2.0 * type.dtype.itemsize)
     name = f"argsort.{type.dtype.name}.{_direction(of.descending)}"
     return RoutineUse(RoutineCall(name, (rows, count, chunks), chunks, work), product((chunks, count, 24)))
 
 
-def _top_k(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
+def _top_k(attrs: Attrs, given: Types, results: Types) -> RoutineUse | None:
     of, type = cast("ops.TopKAttrs", attrs), given[0]
-    if of.axis != type.rank - 1 or not isinstance(of.k, int) or made[1].dtype is not dtypes.int64:
+    if of.axis != type.rank - 1 or not isinstance(of.k, int) or results[1].dtype is not dtypes.int64:
         return None
     rows, count = _rows(type)
     chunks, work = pieces(rows, bounds(count)[1] * 0.1 * type.dtype.itemsize + 50 * of.k)
@@ -119,7 +119,7 @@ def _top_k(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     )
 
 
-def _suppress(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
+def _suppress(attrs: Attrs, given: Types, results: Types) -> RoutineUse | None:
     of, (boxes, scores, *_) = cast("ops.NonMaxSuppressionAttrs", attrs), given
     batches, classes, count = scores.dims
     name = f"suppress.{boxes.dtype.name}.{'center' if of.center_point_box else 'corners'}"
@@ -156,7 +156,7 @@ _SOME = 8
 """Bytes of scratch even for matrices without rows: no memory at all would be no argument."""
 
 
-def _cholesky(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
+def _cholesky(attrs: Attrs, given: Types, results: Types) -> RoutineUse | None:
     of, type = cast("ops.CholeskyAttrs", attrs), given[0]
     batch, n, _ = _matrices(type)
     name = f"cholesky.{type.dtype.name}.{'lower' if of.lower else 'upper'}"
@@ -170,7 +170,7 @@ def _cholesky(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     )
 
 
-def _triangular_solve(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
+def _triangular_solve(attrs: Attrs, given: Types, results: Types) -> RoutineUse | None:
     of, (a, b) = cast("ops.TriangularSolveAttrs", attrs), given
     batch, n, _ = _matrices(a)
     *_, rows, columns = b.dims
@@ -187,12 +187,12 @@ def _triangular_solve(attrs: Attrs, given: Types, made: Types) -> RoutineUse | N
     return RoutineUse(_by_library(".".join(parts), (batch, n, rows, columns, chunks), chunks, work))
 
 
-def _qr(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
+def _qr(attrs: Attrs, given: Types, results: Types) -> RoutineUse | None:
     type = given[0]
     batch, m, n = _matrices(type)
     if not (isinstance(m, int) and isinstance(n, int)):
         return None
-    k = cast("int", made[0].dims[-1])
+    k = cast("int", results[0].dims[-1])
     if _are_small(type, (m, n), (m, k), (k, n)):
         chunks, work = pieces(batch, 50 + m * n * k / 4)
         return RoutineUse(RoutineCall(f"small_qr.{type.dtype.name}", (batch, m, n, k, chunks), chunks, work))
@@ -203,7 +203,7 @@ def _qr(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
     return RoutineUse(call, product((chunks, room)))
 
 
-def _lu(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
+def _lu(attrs: Attrs, given: Types, results: Types) -> RoutineUse | None:
     type = given[0]
     batch, m, n = _matrices(type)
     chunks, work = pieces(batch, 500 + _most(m, n, n) / 30)
@@ -215,9 +215,9 @@ def _lu(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
 def _fourier(op: str) -> Callable[[Attrs, Types, Types], RoutineUse | None]:
     backward, real = op in ("ifft", "irfft"), op in ("rfft", "irfft")
 
-    def find(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
+    def find(attrs: Attrs, given: Types, results: Types) -> RoutineUse | None:
         axes = cast("ops.FftAttrs", attrs).axes
-        type = made[0] if op == "irfft" else given[0]
+        type = results[0] if op == "irfft" else given[0]
         length = type.dims[-1]
         if axes != (type.rank - 1,) or not isinstance(length, int):
             return None
@@ -238,7 +238,7 @@ def _fourier(op: str) -> Callable[[Attrs, Types, Types], RoutineUse | None]:
             return None
         groups = (lines + (tables.groups - 1)) // tables.groups
         chunks, work = pieces(groups, tables.groups * n * max(1, n.bit_length()) / 8)
-        spans = [cast("int", t.dims[-1]) * (2 if t.dtype.is_complex else 1) for t in (given[0], made[0])]
+        spans = [cast("int", t.dims[-1]) * (2 if t.dtype.is_complex else 1) for t in (given[0], results[0])]
         call = RoutineCall(f"fft.{part}", (lines, chunks, *spans, tables.room), chunks, work)
         return RoutineUse(call, product((chunks, tables.room)), (tables.plan, tables.roots))
 
@@ -248,9 +248,9 @@ def _fourier(op: str) -> Callable[[Attrs, Types, Types], RoutineUse | None]:
 def _collective(op: str) -> Callable[[Attrs, Types, Types], RoutineUse | None]:
     find = collectives.collective(op)
 
-    def routine(attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
-        found = find(attrs, given, made)
-        return None if found is None else RoutineUse(found)
+    def routine(attrs: Attrs, given: Types, results: Types) -> RoutineUse | None:
+        call = find(attrs, given, results)
+        return None if call is None else RoutineUse(call)
 
     return routine
 
@@ -269,7 +269,7 @@ _ROUTINES: Final[dict[str, Callable[[Attrs, Types, Types], RoutineUse | None]]] 
 }
 
 
-def find_routine(op: str, attrs: Attrs, given: Types, made: Types) -> RoutineUse | None:
+def find_routine(op: str, attrs: Attrs, given: Types, results: Types) -> RoutineUse | None:
     """The routine for an op on operands of such types; None if there is none."""
     entry = _ROUTINES.get(op)
-    return None if entry is None else entry(attrs, given, made)
+    return None if entry is None else entry(attrs, given, results)

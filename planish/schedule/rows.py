@@ -120,7 +120,7 @@ class Rows:
     def filling(self, node: UOp, places: Sequence[ElementPlace], row: Row) -> ElementPlace | None:
         """The place of the first loop, if it runs over whole rows and all others are loops that come later."""
         dims = shape(node)
-        found: list[tuple[int, ElementPlace]] = []
+        candidates: list[tuple[int, ElementPlace]] = []
         levels = []
         for place in places:
             indices = [place.indices[axis] for axis in row.axes]
@@ -135,10 +135,10 @@ class Rows:
                 and ranges.isdisjoint(self.nest.outputs)
                 and self.nest.closure(ranges) == ranges | row.held
             ):
-                found.append((level, place))
-        if not found:
+                candidates.append((level, place))
+        if not candidates:
             return None
-        level, place = min(found, key=lambda each: each[0])
+        level, place = min(candidates, key=lambda each: each[0])
         return place if sum(each <= level for each in levels) == 1 else None
 
     def own_loop(self, node: UOp, place: ElementPlace, row: Row, level: int) -> ElementPlace:

@@ -100,13 +100,13 @@ class _Groups:
 
     def exchange(self, swaps: Sequence[SwapPointers]) -> None:
         """Blocks that loops exchange are in use whenever one of them is."""
-        found: dict[int, set[int]] = {}
+        components: dict[int, set[int]] = {}
         for swap in swaps:
             first, second = self.find(swap.first), self.find(swap.second)
             if first != second:
-                both = found.get(first, {first}) | found.get(second, {second})
-                found.update(dict.fromkeys(both, both))
-        for component in found.values():
+                both = components.get(first, {first}) | components.get(second, {second})
+                components.update(dict.fromkeys(both, both))
+        for component in components.values():
             union = joined(piece for group in component for piece in self.ranges.get(group, ()))
             self.ranges.update((group, list(union)) for group in component)
 
@@ -183,13 +183,13 @@ def _told(groups: _Groups, timeline: Timeline, *, reuse: bool) -> Sharing:
             homes[buffer] = groups.homes[group]
         elif told.role is Role.ARENA and group in groups.ranges:
             members.setdefault(group, []).append(buffer)
-    found = []
+    arena = []
     for group, inside in members.items():
         hull = groups.ranges[group]
         times = (hull[0][0] // 2, hull[-1][1] // 2) if reuse else (0, timeline.end)
-        found.append(ArenaBlock(tuple(inside), *times))
+        arena.append(ArenaBlock(tuple(inside), *times))
     launches = tuple((time, launch.kernel) for time, launch in timeline.launches)
-    return Sharing(tuple(found), homes, tuple(map(frozenset, aliased)), launches, frozenset(needless))
+    return Sharing(tuple(arena), homes, tuple(map(frozenset, aliased)), launches, frozenset(needless))
 
 
 def blocks_of(sharing: Sharing) -> dict[int, int]:

@@ -76,31 +76,31 @@ _ROW_SCAN, _COLUMN_SCAN = 4096, 32
 
 def split_reductions(tensors: Tensors, roots: Sequence[UOp]) -> Mapping[UOp, UOp]:
     """For each tensor that is not in memory: itself, with the large reductions below it split."""
-    found: dict[UOp, UOp] = {}
+    rewritten: dict[UOp, UOp] = {}
     wanted = frozenset(roots)
     order = tensors.table.sink(*roots).toposort(lambda n: n not in tensors.realised) if roots else []
     matrices = products.joined_operands(tensors, list(order))
     for node in order:
         if node in tensors.realised:
-            found[node] = node
+            rewritten[node] = node
             continue
-        sources = tuple(found[source] for source in node.src)
+        sources = tuple(rewritten[source] for source in node.src)
         same = node if sources == node.src else node.replace(src=sources)
         if node.op is Ops.REDUCE_AXIS:
-            made = products.prepared(tensors, same)
-            parts = products.in_parts(tensors, made)
-            found[node] = _split(tensors, made) if parts is None else parts
+            prepared = products.prepared(tensors, same)
+            parts = products.in_parts(tensors, prepared)
+            rewritten[node] = _split(tensors, prepared) if parts is None else parts
         elif node.op is Ops.SCAN_AXIS and (node in wanted or tensors.target.is_gpu):
-            found[node] = _split_scan(tensors, same)
+            rewritten[node] = _split_scan(tensors, same)
         elif node in wanted and _is_scan_of_gpu(tensors, node):
-            found[node] = _split_scan(
-                tensors, node.src[0].replace(src=(found[node.src[0].src[0]],)), node.dtype
+            rewritten[node] = _split_scan(
+                tensors, node.src[0].replace(src=(rewritten[node.src[0].src[0]],)), node.dtype
             )
         elif node in matrices:
-            found[node] = tensors.table.make(Ops.CONTIGUOUS, node.dtype, (same,))
+            rewritten[node] = tensors.table.make(Ops.CONTIGUOUS, node.dtype, (same,))
         else:
-            found[node] = same
-    return found
+            rewritten[node] = same
+    return rewritten
 
 
 def _is_scan_of_gpu(tensors: Tensors, node: UOp) -> bool:
@@ -197,13 +197,13 @@ def _column_parts_of_gpu(
     columns = target.workers * _COLUMNS.get(_bytes_read(tensors, node.src[0]), _WIDE_COLUMNS)
     total = most([dims[axis] for axis in axes])
     wanted = min(columns // max(most(shape(node)), 1), total // _COLUMN_PART)
-    found: list[tuple[bool, int, int, int]] = []
+    candidates: list[tuple[bool, int, int, int]] = []
     for axis in axes:
         size = dims[axis]
         if isinstance(size, int) and wanted > 1 and size > 1:
             parts = _even(min(wanted, size), size)
-            found.append((size % parts == 0, min(parts, size // 2), size, axis))
-    _, _, size, axis = max(found, default=(False, 0, 0, 0))
+            candidates.append((size % parts == 0, min(parts, size // 2), size, axis))
+    _, _, size, axis = max(candidates, default=(False, 0, 0, 0))
     return (_even(min(wanted, size), size), axis) if size else (0, 0)
 
 
@@ -228,8 +228,10 @@ def _neighbours_last(tensors: Tensors, node: UOp) -> UOp:
         return node  # what is read again and again is a product's operand
     order = [*(axis for axis in range(rank) if axis != together), together]
     turned = ReduceAxes(op, tuple(order.index(axis) for axis in axes))
-    made = _split(tensors, tensors.table.make(Ops.REDUCE_AXIS, node.dtype, (permute(source, order),), turned))
-    return permute(made, [order.index(axis) for axis in range(rank)])
+    reduced = _split(
+        tensors, tensors.table.make(Ops.REDUCE_AXIS, node.dtype, (permute(source, order),), turned)
+    )
+    return permute(reduced, [order.index(axis) for axis in range(rank)])
 
 
 def _joined(tensors: Tensors, node: UOp) -> UOp:
@@ -292,8 +294,8 @@ def _split(tensors: Tensors, node: UOp) -> UOp:
         return turned
     joined = _joined(tensors, node) if tensors.target.is_gpu else node
     if joined is not node:
-        made = _split(tensors, joined)
-        return node if made is joined else reshape(made, shape(node))
+        reduced = _split(tensors, joined)
+        return node if reduced is joined else reshape(reduced, shape(node))
     op, axes = cast("ReduceAxes", node.arg)
     (source,) = node.src
     dims = shape(source)

@@ -20,21 +20,21 @@ def plain(dim: UOpDim) -> DimLike:
     """A tensor-level dim as a size of PTIR; what PTIR cannot say counts as its maximum."""
     if isinstance(dim, int):
         return dim
-    found: dict[UOp, DimLike] = {}
+    sizes: dict[UOp, DimLike] = {}
     for node in dim.toposort():
-        sources = [found[source] for source in node.src]
+        sources = [sizes[source] for source in node.src]
         if node.op is Ops.CONST:
-            found[node] = int(cast("int", node.arg))
+            sizes[node] = int(cast("int", node.arg))
         elif node.op is Ops.DEFINE_VAR:
             name, low, high = cast("Variable", node.arg)
-            found[node] = Dim.named(name, low, high) if low < high else low
+            sizes[node] = Dim.named(name, low, high) if low < high else low
         elif node.op in _ARITHMETIC and (node.op not in _DIVISIONS or bounds(sources[1])[0] > 0):
-            found[node] = _ARITHMETIC[node.op](*sources)
+            sizes[node] = _ARITHMETIC[node.op](*sources)
         elif node.op is Ops.CAST:
-            found[node] = sources[0]
+            sizes[node] = sources[0]
         else:
-            found[node] = int(node.vmax)
-    return found[dim]
+            sizes[node] = int(node.vmax)
+    return sizes[dim]
 
 
 _ARITHMETIC: Final[dict[Ops, Callable[..., DimLike]]] = {

@@ -97,8 +97,8 @@ class Tensors:
         return 0 if total is None else canonical(total)
 
     def _node(self, dim: DimLike) -> UOp:
-        found = self.dim(dim)
-        return self.table.const(found) if isinstance(found, int) else found
+        size = self.dim(dim)
+        return self.table.const(size) if isinstance(size, int) else size
 
     def dims(self, dims: Sequence[DimLike]) -> Dims:
         """Sizes of axes."""

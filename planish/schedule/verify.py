@@ -44,13 +44,13 @@ class _Verifier:
 
     def _partners(self) -> dict[int, set[int]]:
         """The blocks that a loop may have put in the place of a block, itself among them."""
-        found: dict[int, set[int]] = {}
+        partners: dict[int, set[int]] = {}
         for leaf in self.timeline.leaves:
             if isinstance(leaf.step, SwapPointers):
                 pair = {self.home(leaf.step.first), self.home(leaf.step.second)}
-                both = set().union(*(found.get(each, {each}) for each in pair))
-                found.update(dict.fromkeys(both, both))
-        return found
+                both = set().union(*(partners.get(each, {each}) for each in pair))
+                partners.update(dict.fromkeys(both, both))
+        return partners
 
     def run(self) -> None:
         for buffer, told in enumerate(self.plan.buffers):
@@ -103,9 +103,9 @@ class _Verifier:
     def swap(self, first: int, second: int, spoilt: set[int]) -> set[int]:
         """Values change places; in one memory only the first gets what the second had."""
         apart = self.home(first) != self.home(second)
-        found = spoilt - {first, second}
-        found |= {first} if second in spoilt else set()
-        return found | {second} if first in spoilt or not apart else found
+        after = spoilt - {first, second}
+        after |= {first} if second in spoilt else set()
+        return after | {second} if first in spoilt or not apart else after
 
     def plain(self, timed: Timed, spoilt: set[int]) -> None:
         step = timed.step

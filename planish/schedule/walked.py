@@ -134,10 +134,10 @@ def made_again(target: Target, graph: TensorGraph, results: Collection[UOp]) -> 
             break
         for product in lost:
             del uses[product]
-    found = {node for product, use in uses.items() for node in (product, *use.between)}
+    again = {node for product, use in uses.items() for node in (product, *use.between)}
     # factors are read as they are, not as wide as their sums
     wide = (part for product in uses for factor in product.src[0].src for part in _widened(factor))
-    return frozenset(found.union(wide))
+    return frozenset(again.union(wide))
 
 
 def _widened(factor: UOp) -> Iterator[UOp]:
@@ -236,13 +236,13 @@ def _reads(around: Around, node: UOp, counts: Callable[[UOp], bool]) -> bool:
 
 def _walked_below(around: Around, node: UOp) -> set[UOp]:
     """The products on the way to others that a tensor is made of, with nothing in memory in between, now or later, and no product but its own."""
-    found: set[UOp] = set()
+    products: set[UOp] = set()
     own = around.graph.products_of(node, around.realised)
     stack, seen = [node], {node}
     while stack:
         each = stack.pop()
         if each.op is Ops.REDUCE_AXIS and each in around.again:
-            found.add(each)
+            products.add(each)
             continue
         for source in each.src:
             other = source.op is Ops.REDUCE_AXIS and source not in around.again and source not in own
@@ -251,12 +251,12 @@ def _walked_below(around: Around, node: UOp) -> set[UOp]:
             if source not in seen and not is_end:
                 seen.add(source)
                 stack.append(source)
-    return found
+    return products
 
 
 def _uses(graph: TensorGraph, product: UOp, results: Collection[UOp]) -> _Uses | None:
     """What becomes of a product, if all of it ends in others that can be walked to."""
-    found, size = _Uses([], [], []), most(shape(product))
+    uses, size = _Uses([], [], []), most(shape(product))
     stack, seen = [product], {product}
     while stack:
         each = stack.pop()
@@ -270,14 +270,14 @@ def _uses(graph: TensorGraph, product: UOp, results: Collection[UOp]) -> _Uses |
                 is_outer = graph.is_product(user) and _is_weighted(user)
                 if not is_outer and (graph.is_product(user) or most(shape(user)) >= size):
                     return None
-                (found.outer if is_outer else found.rows).append(user)
+                (uses.outer if is_outer else uses.rows).append(user)
             elif user.op in COMPUTED or user.op in MOVEMENT:
-                found.between.append(user)
+                uses.between.append(user)
                 stack.append(user)
             else:
                 return None
-    comes_back = all(any(depends(outer, row) for outer in found.outer) for row in found.rows)
-    return found if found.outer and comes_back else None
+    comes_back = all(any(depends(outer, row) for outer in uses.outer) for row in uses.rows)
+    return uses if uses.outer and comes_back else None
 
 
 def _above(graph: TensorGraph, product: UOp) -> list[UOp]:

@@ -53,11 +53,11 @@ class Cuda(Accelerator):
         return driver.why_none()
 
     def target(self, number: int) -> Target:
-        found = gpu(number)
-        major, _ = found.capability
+        device = gpu(number)
+        major, _ = device.capability
         if major < _OLDEST:
             raise PlanishError(
-                f"{found.name} ({found.model}) has compute capability {major}, planish needs {_OLDEST}.0 (Ampere) or later",
+                f"{device.name} ({device.model}) has compute capability {major}, planish needs {_OLDEST}.0 (Ampere) or later",
                 remedy="use device='cpu'",
             )
         named = TARGETS["sm_90" if major >= _HOPPER else "sm_80"]
@@ -65,28 +65,26 @@ class Cuda(Accelerator):
             named = replace(
                 named, tensor_cores=tuple(core for core in named.tensor_cores if not core.reads_memory)
             )
-        return replace(named, arch=found.arch, workers=_multiprocessors(found))
+        return replace(named, arch=device.arch, workers=_multiprocessors(device))
 
     def number_for(self, target: Target) -> int | None:
         for number in range(self.count()):
-            found = gpu(number)
-            if found.arch == target.arch and _multiprocessors(found) == target.workers:
+            device = gpu(number)
+            if device.arch == target.arch and _multiprocessors(device) == target.workers:
                 return number
         return None
 
     def properties(self, number: int) -> DeviceProperties:
-        found = gpu(number)
-        ghz = round(found.attribute("CLOCK_RATE") / 1e6, 3) or None
-        return DeviceProperties(found.model, found.arch, ghz, found.memory_bytes)
+        device = gpu(number)
+        ghz = round(device.attribute("CLOCK_RATE") / 1e6, 3) or None
+        return DeviceProperties(device.model, device.arch, ghz, device.memory_bytes)
 
     def title(self, target: Target) -> str:
         number = self.number_for(target)
         if number is None:
             return f"{target.arch}, no GPU"
-        found = gpu(number)
-        return (
-            f"{found.model}, {_multiprocessors(found)} multiprocessors, {found.arch}, NVRTC {build.version()}"
-        )
+        device = gpu(number)
+        return f"{device.model}, {_multiprocessors(device)} multiprocessors, {device.arch}, NVRTC {build.version()}"
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
@@ -161,8 +159,8 @@ class Cuda(Accelerator):
         )
 
 
-def _multiprocessors(found: Gpu) -> int:
-    return found.attribute("MULTIPROCESSOR_COUNT")
+def _multiprocessors(device: Gpu) -> int:
+    return device.attribute("MULTIPROCESSOR_COUNT")
 
 
 def _address(handle: object) -> int:
@@ -171,9 +169,9 @@ def _address(handle: object) -> int:
     if told is not None:
         return int((told() if callable(told) else told)[1])
     for name in ("cuda_stream", "ptr", "handle"):  # torch, cupy, numba
-        found = getattr(handle, name, None)
-        if found is not None:
-            return int(getattr(found, "value", found) or 0)
+        pointer = getattr(handle, name, None)
+        if pointer is not None:
+            return int(getattr(pointer, "value", pointer) or 0)
     if isinstance(handle, int):
         return handle
     raise PlanishError(

@@ -38,9 +38,9 @@ _BLOCK_SLOTS: Final = ("address", "free", "nbytes", "size")
 @cache
 def launcher() -> Launcher:
     """The native way to GPUs."""
-    found = Launcher(Loaded(object_of(source("gpu")), needed()))
-    WITNESSES.append(lambda: names_of(found.recent()))
-    return found
+    native = Launcher(Loaded(object_of(source("gpu")), needed()))
+    WITNESSES.append(lambda: names_of(native.recent()))
+    return native
 
 
 @cache
@@ -48,8 +48,8 @@ def _slots() -> list[int] | None:
     """Where the slots of arrays and blocks are; None if that cannot be told."""
     block = GpuBlock([], 1 << 40, 1 << 41, 1 << 42)
     array = GpuArray(_Nowhere(), block, 1 << 43, np.dtype(np.float64), (1 << 44,))  # type: ignore[arg-type]  # to be looked at
-    found = slots_of(array, _ARRAY_SLOTS), slots_of(block, _BLOCK_SLOTS)
-    return None if found[0] is None or found[1] is None else [*found[0], *found[1]]
+    slots = slots_of(array, _ARRAY_SLOTS), slots_of(block, _BLOCK_SLOTS)
+    return None if slots[0] is None or slots[1] is None else [*slots[0], *slots[1]]
 
 
 class _Nowhere:

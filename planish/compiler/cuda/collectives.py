@@ -59,24 +59,24 @@ def _exchange(world: World, gpu: Gpu, step: Host, what: str) -> nccl.NcclCollect
     groups = groups_of(attrs)
     place = ops.place_of(attrs.mesh, attrs.over, world.rank)
     dtype = step.input_types[0].dtype
-    found = {"itemsize": dtype.itemsize, "scale": dtype.itemsize}
+    options = {"itemsize": dtype.itemsize, "scale": dtype.itemsize}
     if isinstance(attrs, ops.AllReduceAttrs | ops.ReduceScatterAttrs):
         parts = {"complex64": "float32", "complex128": "float64"}
         name = parts.get(dtype.name, dtype.name)
         if name not in nccl.TYPES or attrs.kind not in nccl.OPERATIONS:
             raise InternalError(f"no reduction {attrs.kind} of {dtype.name}, and yet a routine")
-        found |= {"type": nccl.TYPES[name], "operation": nccl.OPERATIONS[attrs.kind]}
-        found["scale"] = 1 + (name != dtype.name)
+        options |= {"type": nccl.TYPES[name], "operation": nccl.OPERATIONS[attrs.kind]}
+        options["scale"] = 1 + (name != dtype.name)
     if isinstance(attrs, ops.BroadcastAttrs):
-        found["root"] = attrs.root
+        options["root"] = attrs.root
     if isinstance(attrs, ops.PermuteAttrs):
-        found["source"] = next((a for a, b in attrs.pairs if b == place), -1)
-        found["target"] = next((b for a, b in attrs.pairs if a == place), -1)
+        options["source"] = next((a for a, b in attrs.pairs if b == place), -1)
+        options["target"] = next((b for a, b in attrs.pairs if a == place), -1)
     members = ops.group_size(attrs.mesh, attrs.over)
     watched = members > 1 or current().keep_collectives  # who is alone waits for nobody
     own = _communicator(world, gpu, groups)
     return nccl.NcclCollective(
-        step.op.name, own, members, place, what=what or step.op.name, watched=watched, **found
+        step.op.name, own, members, place, what=what or step.op.name, watched=watched, **options
     )
 
 

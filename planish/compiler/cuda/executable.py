@@ -89,11 +89,11 @@ def _cubin(lowered: Lowered, number: int, arch: str) -> bytes:
     """The machine code of a kernel: made on the way, by its key from the cache, or compiled."""
     if lowered.images is not None:
         return lowered.images[number]()
-    found = kept_cubin(lowered.launches[number].key)
-    if found is None:
+    cubin = kept_cubin(lowered.launches[number].key)
+    if cubin is None:
         source = source_of(lowered.programs[number], lowered.sharing.aliased[number])
-        found = cubin_of(source, arch, cuda.FLAGS)
-    return found
+        cubin = cubin_of(source, arch, cuda.FLAGS)
+    return cubin
 
 
 def put(place: Gpu, array: Any) -> GpuArray:
@@ -167,9 +167,9 @@ class GpuExecutable(Executable):
             if self._fast is not None:
                 return self._fast(1, *arrays)
             if self._sized:
-                found = self._sized.get(tuple([getattr(array, "shape", None) for array in arrays]))
-                if found is not None:
-                    return found.call(1, *arrays)
+                builtin = self._sized.get(tuple([getattr(array, "shape", None) for array in arrays]))
+                if builtin is not None:
+                    return builtin.call(1, *arrays)
         return self.general(*arrays)
 
     def general(self, *arrays: object, watch: Watch | None = None) -> tuple[Any, ...]:

@@ -37,17 +37,17 @@ class GpuArray(DeviceArray):
     def of(gpu: Gpu, array: Array) -> GpuArray:
         """A copy of an array of the host."""
         native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-        found = GpuArray.empty(gpu, native.dtype, native.shape)
-        gpu.upload(native, found.address)
-        return found
+        copy = GpuArray.empty(gpu, native.dtype, native.shape)
+        gpu.upload(native, copy.address)
+        return copy
 
     def moved(self, gpu: Gpu) -> GpuArray:
         """The same on another GPU: straight from one to the other."""
         if gpu is self.gpu:
             return self
-        found = GpuArray.empty(gpu, self.dtype, self.shape)
-        gpu.copy_from(self.gpu, self.address, found.address, self.nbytes)
-        return found
+        copy = GpuArray.empty(gpu, self.dtype, self.shape)
+        gpu.copy_from(self.gpu, self.address, copy.address, self.nbytes)
+        return copy
 
     @property
     def device(self) -> str:
@@ -70,12 +70,12 @@ class GpuArray(DeviceArray):
 
     def numpy(self) -> Array:
         """A copy on the host, when everything before is done."""
-        found = np.empty(self.shape, self.dtype)
-        self.gpu.download(self.address, found)
-        return found
+        array = np.empty(self.shape, self.dtype)
+        self.gpu.download(self.address, array)
+        return array
 
     def copy(self) -> GpuArray:
         """The same in memory of its own."""
-        found = GpuArray.empty(self.gpu, self.dtype, self.shape)
-        self.gpu.copy(self.address, found.address, self.nbytes)
-        return found
+        copy = GpuArray.empty(self.gpu, self.dtype, self.shape)
+        self.gpu.copy(self.address, copy.address, self.nbytes)
+        return copy

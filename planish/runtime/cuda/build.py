@@ -44,22 +44,22 @@ def cubin_key(source: str, arch: str, flags: Sequence[str]) -> str:
 
 def kept_cubin(key: str) -> bytes | None:
     """What is kept under a key."""
-    found = _KNOWN.cubins.get(key) or disk_cache().get(key)
-    if found is not None:
+    cubin = _KNOWN.cubins.get(key) or disk_cache().get(key)
+    if cubin is not None:
         COUNTERS.found += 1
-        _KNOWN.cubins[key] = found
-    return found
+        _KNOWN.cubins[key] = cubin
+    return cubin
 
 
 def cubin_of(source: str, arch: str, flags: Sequence[str]) -> bytes:
     """The machine code of a file, for an architecture such as `sm_90a`: from the cache, or made and kept."""
     key = cubin_key(source, arch, flags)
-    found = kept_cubin(key)
-    if found is None:
-        found = _KNOWN.cubins[key] = translate(source, arch, flags, "cubin")
+    cubin = kept_cubin(key)
+    if cubin is None:
+        cubin = _KNOWN.cubins[key] = translate(source, arch, flags, "cubin")
         COUNTERS.compiled += 1
-        disk_cache().put(key, found)
-    return found
+        disk_cache().put(key, cubin)
+    return cubin
 
 
 def translate(source: str, arch: str, flags: Sequence[str], into: Literal["cubin", "ptx"]) -> bytes:

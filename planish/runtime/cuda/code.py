@@ -111,16 +111,16 @@ class GpuCode:
     ) -> LaunchSegment:
         """What is launched from a position on; of that, the first launch alone."""
         key = position, single, tuple(slots)
-        found = self._segments.get(key)
-        if found is None:
+        segment = self._segments.get(key)
+        if segment is None:
             stretch = follow(
                 self.code, position, slots, sizes, self.itemsizes,
                 decides=self.decides and not single, longest=1 if single else LONGEST, places=self.carried.places,
             )  # fmt: skip
             if len(self._segments) >= _SEGMENTS:
                 self._segments.pop(next(iter(self._segments)), None)
-            found = self._segments[key] = self.laid_out(stretch)
-        return found
+            segment = self._segments[key] = self.laid_out(stretch)
+        return segment
 
     def laid_out(self, stretch: Stretch) -> LaunchSegment:
         """A stretch of this code, to be run."""
@@ -130,13 +130,13 @@ class GpuCode:
         """What only the host can do."""
         match i := self.code.instructions[position]:
             case Read(_, buffer):
-                found = np.empty(1, np.int64)
-                self.gpu.download(memory[buffer], found)
-                i.step(PlanState({buffer: found}, slots, (), ()))  # type: ignore[arg-type]  # all that it looks at
+                value = np.empty(1, np.int64)
+                self.gpu.download(memory[buffer], value)
+                i.step(PlanState({buffer: value}, slots, (), ()))  # type: ignore[arg-type]  # all that it looks at
             case Unless(flag, to):
-                found = np.empty(1, np.uint8)
-                self.gpu.download(memory[flag], found)
-                return position + 1 if found[0] else to
+                value = np.empty(1, np.uint8)
+                self.gpu.download(memory[flag], value)
+                return position + 1 if value[0] else to
             case CallHost():
                 self._host(i, memory, slots, sizes)
             case _:  # the stretch was as long as it may be
@@ -267,8 +267,8 @@ def _destroy(gpu: Gpu, built: Built) -> None:
 
 def names_of(segments: Sequence[int]) -> tuple[str, ...]:
     """The names of the kernels of segments, by their addresses, each once."""
-    found = map(_LAUNCHED.get, segments)
-    return tuple(dict.fromkeys(name for segment in found if segment is not None for name in segment.names()))
+    known = map(_LAUNCHED.get, segments)
+    return tuple(dict.fromkeys(name for segment in known if segment is not None for name in segment.names()))
 
 
 def _not_empty(items: Sequence[Item], kernels: Sequence[LoadedKernel]) -> Iterator[Item]:

@@ -151,9 +151,9 @@ class Gpu:
     def event(self) -> Any:
         """When everything that was begun so far is done."""
         self.enter()
-        found = call("cuEventCreate", 0)
-        call("cuEventRecord", found, self.stream)
-        return found
+        event = call("cuEventCreate", 0)
+        call("cuEventRecord", event, self.stream)
+        return event
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
@@ -189,9 +189,9 @@ class Gpu:
         """Copy from another GPU, behind what was begun on both; what either begins afterwards is behind the copy."""
         if not nbytes:
             return
-        made = other._marked()
+        ready = other._marked()
         self.enter()
-        call("cuStreamWaitEvent", self.stream, made, 0)
+        call("cuStreamWaitEvent", self.stream, ready, 0)
         call(
             "cuMemcpyPeerAsync", target, self._context, source, other._context, nbytes, self.stream,
             doing=f"while an array was copied from {other.name} to {self.name}",
@@ -199,7 +199,7 @@ class Gpu:
         taken = self._marked()
         other.enter()
         call("cuStreamWaitEvent", other.stream, taken, 0)
-        self.forget((made, taken))
+        self.forget((ready, taken))
 
     def _marked(self) -> Any:
         self.enter()
@@ -219,8 +219,8 @@ _LOCK: Final = threading.Lock()
 
 def gpu(number: int = 0) -> Gpu:
     """A GPU by its number, opened once."""
-    found = _OPEN.get(number)
-    if found is None:
+    device = _OPEN.get(number)
+    if device is None:
         with _LOCK:
             if number not in _OPEN:
                 if not 0 <= number < device_count():
@@ -229,5 +229,5 @@ def gpu(number: int = 0) -> Gpu:
                         remedy=f"this machine has {device_count()} GPUs that CUDA can use",
                     )
                 _OPEN[number] = Gpu(number)
-            found = _OPEN[number]
-    return found
+            device = _OPEN[number]
+    return device

@@ -21,9 +21,9 @@ _SECONDS: Final = 60
 @cache
 def _tool() -> Path | None:
     for name in _TOOLS:
-        found = shutil.which(name)
-        if found is not None:
-            return Path(found)
+        tool = shutil.which(name)
+        if tool is not None:
+            return Path(tool)
     for package, folder in _FOLDERS:
         spec = find_spec(package)
         for root in () if spec is None else spec.submodule_search_locations or ():

@@ -67,16 +67,16 @@ def writer_of(number: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Call
 def borrowed(x: Any) -> tuple[GpuArray, tuple[int, ...] | None]:
     """The array of another library, in place, on our stream. If it is not in row-major order: all memory it is in, and its strides."""
     here = gpu(int(x.__dlpack_device__()[1]))
-    found = taken(x, stream=here.dlpack_stream)
-    if found.strides is None:
-        return GpuArray(here, found.owner, found.address, found.dtype, found.shape), None
-    pairs = list(zip(found.shape, found.strides, strict=True))
+    tensor = taken(x, stream=here.dlpack_stream)
+    if tensor.strides is None:
+        return GpuArray(here, tensor.owner, tensor.address, tensor.dtype, tensor.shape), None
+    pairs = list(zip(tensor.shape, tensor.strides, strict=True))
     if any(stride < 0 < size for size, stride in pairs):
         raise PlanishError(
             "an array of another library runs backwards through memory", remedy="copy it there first"
         )
     most = sum(stride * (size - 1) for size, stride in pairs)
-    return GpuArray(here, found.owner, found.address, found.dtype, (most + 1,)), found.strides
+    return GpuArray(here, tensor.owner, tensor.address, tensor.dtype, (most + 1,)), tensor.strides
 
 
 def at_once(x: Any) -> GpuArray | None:
@@ -120,8 +120,8 @@ def reader_of(number: int, kind: Any, shape: tuple[int, ...]) -> Callable[[Any],
 def _torch_dtypes() -> Mapping[Any, np.dtype[Any]]:
     torch = sys.modules["torch"]
     named = {dtype.name: dtype for dtype in NAMES.values()}
-    found = {getattr(torch, name, None): dtype for name, dtype in named.items()}
-    return {name: dtype for name, dtype in found.items() if name is not None}
+    dtypes = {getattr(torch, name, None): dtype for name, dtype in named.items()}
+    return {name: dtype for name, dtype in dtypes.items() if name is not None}
 
 
 def interface(array: GpuArray) -> dict[str, Any]:

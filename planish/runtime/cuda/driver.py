@@ -48,14 +48,14 @@ def bindings() -> Any:
 def nvrtc() -> Any:
     """`cuda.bindings.nvrtc`."""
     try:
-        from cuda.bindings import nvrtc as found
+        from cuda.bindings import nvrtc as module
 
-        found.nvrtcVersion()
+        module.nvrtcVersion()
     except (ImportError, RuntimeError) as error:
         raise CudaError(
             f"compiling for a GPU needs NVRTC, which cannot be loaded ({error})", remedy=_INSTALL
         ) from error
-    return found
+    return module
 
 
 def call(name: str, *arguments: Any, doing: str = "") -> Any:
@@ -81,15 +81,15 @@ def _library() -> ctypes.CDLL:
 
 def addresses(names: Iterable[str]) -> dict[str, int]:
     """Where functions of the driver are."""
-    found = {}
+    by_name = {}
     for name in names:
         try:
-            found[name] = ctypes.cast(_library()[name], ctypes.c_void_p).value or 0
+            by_name[name] = ctypes.cast(_library()[name], ctypes.c_void_p).value or 0
         except AttributeError:
             raise CudaError(
                 f"the CUDA driver is too old: it has no {name}", remedy="update the driver to 12.0 or later"
             ) from None
-    return found
+    return by_name
 
 
 def refuse(status: int, name: str, doing: str) -> NoReturn:
@@ -121,11 +121,11 @@ def refuse(status: int, name: str, doing: str) -> NoReturn:
 def _word(status: int) -> str:
     driver = bindings()
     try:
-        found = driver.CUresult(status)
+        code = driver.CUresult(status)
     except ValueError:  # of a driver that is newer than the bindings
         return f"status {status}"
-    _, name = driver.cuGetErrorName(found)
-    _, text = driver.cuGetErrorString(found)
+    _, name = driver.cuGetErrorName(code)
+    _, text = driver.cuGetErrorString(code)
     return f"{name.decode()}, {text.decode()}" if name else f"status {status}"
 
 

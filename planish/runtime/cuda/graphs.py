@@ -100,12 +100,12 @@ def _decider(gpu: Gpu) -> Any | None:
         try:
             new = int(call("cuDriverGetVersion")) >= _CONDITIONALS_SINCE
             module = call("cuModuleLoadData", _DECIDE.encode() + b"\0") if new else None
-            found = (
+            decider = (
                 None if module is None else (call("cuModuleGetFunction", module, b"planish_decide"), module)
             )
         except PlanishError:  # a driver that does not know what it is asked for: the host reads flags
-            found = None
-        _DECIDERS[gpu.number] = found
+            decider = None
+        _DECIDERS[gpu.number] = decider
     return _DECIDERS[gpu.number]
 
 
@@ -191,10 +191,10 @@ class GraphBuilder:
         of = self.exchanges[item.key]
         if not of.watched:
             return self.exchange(graph, before, item)
-        found = watchdog(self.gpu)
-        for which in (found.dog.number(of.what), 0):
-            mark = found.kernel.function
-            before = [self.launch(graph, before, mark, (found.address, which), (1, 1, 1), (1, 1, 1), 0)]
+        guard = watchdog(self.gpu)
+        for which in (guard.dog.number(of.what), 0):
+            mark = guard.kernel.function
+            before = [self.launch(graph, before, mark, (guard.address, which), (1, 1, 1), (1, 1, 1), 0)]
             if which:
                 before = [self.exchange(graph, before, item)]
         return before[0]

@@ -57,10 +57,10 @@ _COPIERS: Final[dict[int, LoadedKernel]] = {}
 
 def copier(gpu: Gpu) -> LoadedKernel:
     """The kernel that copies bytes: target, source, how many."""
-    found = _COPIERS.get(gpu.number)
-    if found is None:
+    kernel = _COPIERS.get(gpu.number)
+    if kernel is None:
         grid = Grid(("v0 4095 add 4096 truncdiv", "1", "1"), (256, 1, 1))
-        found = _COPIERS[gpu.number] = LoadedKernel(
+        kernel = _COPIERS[gpu.number] = LoadedKernel(
             gpu, "planish_copy", cubin_of(_COPY, gpu.arch, ()), grid, 0
         )
-    return found
+    return kernel

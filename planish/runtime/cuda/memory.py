@@ -108,14 +108,14 @@ class Pool:
         self._asked += 1
         for _ in range(2):
             try:
-                found = int(call("cuMemAlloc", size))
+                address = int(call("cuMemAlloc", size))
             except OutOfMemoryError:
                 if not self.release():
                     break
             else:
                 with self._lock:
                     self._reserved += size
-                return found
+                return address
         raise OutOfMemoryError(
             f"{gpu.name} has no {nbytes:,} bytes left: of its {gpu.memory_bytes:,} this process uses {self.statistics.used:,}, "
             f"and {gpu.free_bytes():,} are free",

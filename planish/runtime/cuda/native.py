@@ -21,10 +21,10 @@ _RECENT: Final = 16
 
 def needed() -> Mapping[str, int]:
     """What it calls besides what all native code may call, and where that is."""
-    found = dict(addresses(_DRIVER))
+    symbols = dict(addresses(_DRIVER))
     for name in _PYTHON:
-        found[name] = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
-    return found
+        symbols[name] = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+    return symbols
 
 
 class Launcher:
@@ -56,9 +56,9 @@ class WordArrays:
 
     def words(self, numbers: Sequence[int]) -> int:
         """Where they are."""
-        made = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
-        self.kept.append(made)
-        return ctypes.addressof(made)
+        array = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
+        self.kept.append(array)
+        return ctypes.addressof(array)
 
     def objects(self, of: Sequence[object]) -> list[int]:
         """The addresses of Python's objects, which are kept."""
@@ -76,10 +76,10 @@ def slots_of(example: object, names: Sequence[str]) -> list[int] | None:
     """Where the slots of an object lie in it; None if that is not plain to see. Their values have to be of different objects."""
     size = type(example).__basicsize__
     words = list((ctypes.c_int64 * (size // 8)).from_address(id(example)))
-    found: list[int] = []
+    offsets: list[int] = []
     for name in names:
         value: Any = getattr(example, name)
         if words.count(id(value)) != 1:
             return None
-        found.append(words.index(id(value)) * 8)
-    return found
+        offsets.append(words.index(id(value)) * 8)
+    return offsets

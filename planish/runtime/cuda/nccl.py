@@ -70,15 +70,15 @@ def library() -> ctypes.CDLL | str:
     why = ""
     for place in places:
         try:
-            found = ctypes.CDLL(place)
+            nccl = ctypes.CDLL(place)
         except OSError as error:
             why = why or str(error)
             continue
         for name, given in _FUNCTIONS.items():
-            function = getattr(found, f"nccl{name}")  # which keeps it, as an index would not
+            function = getattr(nccl, f"nccl{name}")  # which keeps it, as an index would not
             function.argtypes, function.restype = given, _NUMBER
-        found.ncclGetErrorString.restype = ctypes.c_char_p
-        return found
+        nccl.ncclGetErrorString.restype = ctypes.c_char_p
+        return nccl
     return why
 
 
@@ -89,12 +89,12 @@ def is_there() -> bool:
 
 def ask(name: str, *given: Any, doing: str = "") -> None:
     """A function of NCCL; what it refuses is an error."""
-    found = library()
-    if isinstance(found, str):
-        raise NcclError(f"NCCL cannot be loaded: {found}", remedy=_REMEDY)
-    status = getattr(found, f"nccl{name}")(*given)
+    nccl = library()
+    if isinstance(nccl, str):
+        raise NcclError(f"NCCL cannot be loaded: {nccl}", remedy=_REMEDY)
+    status = getattr(nccl, f"nccl{name}")(*given)
     if status:
-        word = found.ncclGetErrorString(status).decode()
+        word = nccl.ncclGetErrorString(status).decode()
         raise NcclError(
             f"NCCL refused {name}{f' {doing}' if doing else ''}: {word}",
             remedy="NCCL_DEBUG=WARN in the environment makes it say more",
@@ -119,10 +119,10 @@ def new_name() -> bytes:
 def communicator(gpu: Gpu, name: bytes, members: int, place: int) -> int:
     """Of so many ranks, this one's place among them; all make it at the same time."""
     gpu.enter()
-    made, own = ctypes.c_void_p(), _Name()
+    handle, own = ctypes.c_void_p(), _Name()
     ctypes.memmove(ctypes.byref(own), name, NAME_BYTES)
-    ask("CommInitRank", ctypes.byref(made), members, own, place, doing=f"for {members} ranks on {gpu.name}")
-    return made.value or 0
+    ask("CommInitRank", ctypes.byref(handle), members, own, place, doing=f"for {members} ranks on {gpu.name}")
+    return handle.value or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +146,15 @@ class NcclCollective:
     watched: bool = False
     """Whether somebody looks how long it takes."""
 
-    def put_on(self, stream: int, given: int, made: int, count: int) -> None:
+    def put_on(self, stream: int, given: int, into: int, count: int) -> None:
         """`count` is the elements that a rank gives to each other, or to all."""
-        _PUT[self.op](self, given, made, count * self.scale, stream)
+        _PUT[self.op](self, given, into, count * self.scale, stream)
 
-    def _combined(self, function: str, given: int, made: int, count: int, stream: int) -> None:
+    def _combined(self, function: str, given: int, into: int, count: int, stream: int) -> None:
         ask(
             function,
             given,
-            made,
+            into,
             count,
             self.type,
             self.operation,
@@ -163,20 +163,20 @@ class NcclCollective:
             doing=f"of {self.what}",
         )
 
-    def _all_reduce(self, given: int, made: int, count: int, stream: int) -> None:
-        self._combined("AllReduce", given, made, count, stream)
+    def _all_reduce(self, given: int, into: int, count: int, stream: int) -> None:
+        self._combined("AllReduce", given, into, count, stream)
 
-    def _reduce_scatter(self, given: int, made: int, count: int, stream: int) -> None:
-        self._combined("ReduceScatter", given, made, count, stream)
+    def _reduce_scatter(self, given: int, into: int, count: int, stream: int) -> None:
+        self._combined("ReduceScatter", given, into, count, stream)
 
-    def _all_gather(self, given: int, made: int, count: int, stream: int) -> None:
-        ask("AllGather", given, made, count, self.type, self.communicator, stream, doing=f"of {self.what}")
+    def _all_gather(self, given: int, into: int, count: int, stream: int) -> None:
+        ask("AllGather", given, into, count, self.type, self.communicator, stream, doing=f"of {self.what}")
 
-    def _broadcast(self, given: int, made: int, count: int, stream: int) -> None:
+    def _broadcast(self, given: int, into: int, count: int, stream: int) -> None:
         ask(
             "Broadcast",
             given,
-            made,
+            into,
             count,
             self.type,
             self.root,
@@ -185,21 +185,21 @@ class NcclCollective:
             doing=f"of {self.what}",
         )
 
-    def _all_to_all(self, given: int, made: int, count: int, stream: int) -> None:
+    def _all_to_all(self, given: int, into: int, count: int, stream: int) -> None:
         ask("GroupStart")
         for other in range(self.members):
             self._send(given + other * count, count, other, stream)
-            self._receive(made + other * count, count, other, stream)
+            self._receive(into + other * count, count, other, stream)
         ask("GroupEnd", doing=f"of {self.what}")
 
-    def _permute(self, given: int, made: int, count: int, stream: int) -> None:
+    def _permute(self, given: int, into: int, count: int, stream: int) -> None:
         if self.source < 0 and count:
-            call("cuMemsetD8Async", made, 0, count, stream)
+            call("cuMemsetD8Async", into, 0, count, stream)
         ask("GroupStart")
         if self.target >= 0:
             self._send(given, count, self.target, stream)
         if self.source >= 0:
-            self._receive(made, count, self.source, stream)
+            self._receive(into, count, self.source, stream)
         ask("GroupEnd", doing=f"of {self.what}")
 
     def _send(self, at: int, count: int, to: int, stream: int) -> None:

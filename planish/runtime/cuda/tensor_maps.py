@@ -53,7 +53,7 @@ def _encoded(tensor: TensorMap, address: int) -> list[int]:
         parts: tuple[Any, ...] = (list(tensor.lower), list(tensor.upper), row, rows)
     else:
         mode, steps, parts = "Tiled", (1,) * rank, ([row, rows, *[short(1)] * (rank - 2)],)
-    made: Any = call(
+    tensor_map: Any = call(
         f"cuTensorMapEncode{mode}",
         kind,
         rank,
@@ -68,16 +68,16 @@ def _encoded(tensor: TensorMap, address: int) -> list[int]:
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         doing="for a tensor map",
     )
-    return list((ctypes.c_int64 * _WORDS).from_address(int(made.getPtr())))
+    return list((ctypes.c_int64 * _WORDS).from_address(int(tensor_map.getPtr())))
 
 
 def map_words(maps: Sequence[tuple[int, int, list[int]]], words: Sequence[Word]) -> list[Word]:
     """The words of maps for a launch: the position of its parameter, the place of the address and all words of each."""
-    found: list[Word] = []
+    all_words: list[Word] = []
     for position, place, encoded in maps:
         tensor = words[position]
-        found += [
+        all_words += [
             tensor._replace(offset=tensor.offset + number) if k == place else Word(-1, number)
             for k, number in enumerate(encoded)
         ]
-    return found
+    return all_words

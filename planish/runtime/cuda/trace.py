@@ -234,16 +234,16 @@ class _Walker:
             self.add(items, KernelLaunch(COPY, (nbytes,), (target, source, Word(-1, nbytes))))
 
     def place(self, buffer: int) -> Word:
-        found = self.memory[buffer]
-        if found is None:
+        word = self.memory[buffer]
+        if word is None:
             raise _Opaque
-        return found
+        return word
 
     def number(self, slot: int) -> int:
-        found = self.slots[slot]
-        if found is None:
+        value = self.slots[slot]
+        if value is None:
             raise _Opaque
-        return found
+        return value
 
     # -- what a flag decides -------------------------------------------------------------------------------------------
 
@@ -293,10 +293,10 @@ class _Walker:
 
         def turn() -> tuple[tuple[Item, ...], Word]:
             items = (*self.block(position + 1, i.to - 1), *self.block(start, position))
-            found = self.place(i.flag)
+            condition = self.place(i.flag)
             for buffer in slices:
                 self.memory[buffer] = None
-            return items, found
+            return items, condition
 
         first, after = turn()
         if self.memory == before:

@@ -89,16 +89,16 @@ class GpuBench(TrialData):
 
     def _graph(self, which: str, count: int) -> Any:
         candidate = self._current()
-        found = candidate.graphs.get((which, count))
-        if found is None:
+        graph = candidate.graphs.get((which, count))
+        if graph is None:
             kernel = candidate.kernel
             words = [Word(-1, self._address(number, which)) for number in kernel.places]
             words += [Word(-1, value) for value in kernel.values]
             words += map_words(candidate.loaded.maps, words)
             one = KernelLaunch(0, kernel.values, tuple(words))
-            found = GraphBuilder(self.gpu, [candidate.loaded], ()).build([one] * count)
-            candidate.graphs[which, count] = found
-        return found.executable
+            graph = GraphBuilder(self.gpu, [candidate.loaded], ()).build([one] * count)
+            candidate.graphs[which, count] = graph
+        return graph.executable
 
     def _current(self) -> _Candidate:
         if self.candidate is None:
@@ -145,9 +145,9 @@ class GpuBench(TrialData):
         self._launch(REALS, count)
         end = self.gpu.event()
         self.gpu.synchronize()
-        found = self.gpu.seconds((begin, end)) / count
+        seconds = self.gpu.seconds((begin, end)) / count
         self.gpu.forget((begin, end))
-        return max(found, 1e-9)
+        return max(seconds, 1e-9)
 
     def measure(self, best: float) -> float:
         """Seconds of a run, the least of several."""

@@ -46,11 +46,11 @@ def source(unit: str = "support") -> str:
 def image() -> bytes | None:
     """Its object code for any x86-64; None on another machine, or if it is not of this IR."""
     try:
-        made = Path(__file__).with_name("support.o").read_bytes()
+        code = Path(__file__).with_name("support.o").read_bytes()
     except OSError:
         return None
     of = digest(source())
-    return made if os.uname().machine == "x86_64" and made.endswith(f"{of}\n".encode()) else None
+    return code if os.uname().machine == "x86_64" and code.endswith(f"{of}\n".encode()) else None
 
 
 def digest(text: str) -> str:

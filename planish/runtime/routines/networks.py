@@ -149,8 +149,8 @@ class _Numbers(_Network):
         f, key = self.f, self.key
         with f.choice(self.count >= self.lanes) as long:
             with self.each_vector() as (_, begin):
-                found = f.load(vector(key.kind, self.lanes), self.parts[0], begin)
-                f.store(self._decoded(found), target, begin)
+                encoded = f.load(vector(key.kind, self.lanes), self.parts[0], begin)
+                f.store(self._decoded(encoded), target, begin)
             long.otherwise()
             with f.range(0, self.count) as i:
                 f.store(self._decoded(f.load(key.kind, self.parts[0], i)), target, i)
@@ -185,9 +185,9 @@ class _Numbers(_Network):
         words = [self.signed(f.value(bits, key.kind)) for bits in (0, (1 << (key.bits - 1)) - 1)]
         places = [f.variable("i64", 0) for _ in words]
         with f.range(0, self.count) as i:
-            found = f.load(key.kind, self.parts[0], i)
+            encoded = f.load(key.kind, self.parts[0], i)
             for each, place in zip(words, places, strict=True):
-                place.add(f.convert(found < each, "i64", "zext"))
+                place.add(f.convert(encoded < each, "i64", "zext"))
         with f.range(0, self.count) as i:
             raw = f.load(key.kind, source, i)
             for holds, place in zip(self._special(raw), places, strict=True):
@@ -212,8 +212,8 @@ class _Positions(_Network):
         """Where the elements were that come in order."""
         f, mask = self.f, (1 << self.key.bits) - 1
         with f.range(0, self.count) as i:
-            found = f.load(self.kind, self.parts[-1], i)
-            behind = found if len(self.parts) > 1 else found & mask
+            packed = f.load(self.kind, self.parts[-1], i)
+            behind = packed if len(self.parts) > 1 else packed & mask
             f.store(f.convert(behind, "i64", "zext"), target, i)
 
 

@@ -37,8 +37,8 @@ class _SelectedRow:
         keys = self.key_at(i)
         return self.f.convert(keys, "i64", "zext")
 
-    def search(self, start: Term, found: Callable[[Term], None], between: Callable[[], None]) -> None:
-        """`found(i)` for every element from `start` on that may beat the limit; `between()` after each few."""
+    def search(self, start: Term, visit: Callable[[Term], None], between: Callable[[], None]) -> None:
+        """`visit(i)` for every element from `start` on that may beat the limit; `between()` after each few."""
         f, kind = self.f, vector(self.key.kind, _LANES)
         whole = start + (self.count - start) // _LANES * _LANES
         with f.range(start, whole, _LANES) as i:
@@ -48,12 +48,12 @@ class _SelectedRow:
             with f.if_(rest.now.ne(0)):
                 with f.loop() as each:
                     no = Term(f, "i1", "false")
-                    found(i + f.convert(f.call("llvm.cttz.i16", "i16", rest.now, no), "i64", "zext"))
+                    visit(i + f.convert(f.call("llvm.cttz.i16", "i16", rest.now, no), "i64", "zext"))
                     rest.set(rest.now & (rest.now - 1))
                     each.leave(rest.now.eq(0))
                 between()
         with f.range(whole, self.count) as i:
-            found(i)
+            visit(i)
             between()
 
     def narrow(self, key: Term) -> Term:
@@ -78,12 +78,12 @@ def _rows(
         yield _SelectedRow(f, key, source, count, descending=direction == "descending"), k, own, results, room
 
 
-def _give(row: _SelectedRow, positions: Term, k: Term, made: list[Term]) -> None:
+def _give(row: _SelectedRow, positions: Term, k: Term, results: list[Term]) -> None:
     f = row.f
     with f.range(0, k) as n:
         at = f.load("i64", positions, n)
-        f.store(at, made[1], n)
-        f.store(f.load(row.key.kind, row.source, at), made[0], n)
+        f.store(at, results[1], n)
+        f.store(f.load(row.key.kind, row.source, at), results[0], n)
 
 
 def top_k_few(module: RoutineModule, dtype: str, direction: str) -> None:
@@ -105,7 +105,7 @@ def top_k_few(module: RoutineModule, dtype: str, direction: str) -> None:
         many = k * 4 + _GROUPS
         shifted, ceiling = f.variable("i64", 0), f.variable(row.key.kind, -1)
 
-        def found(i: Term) -> None:
+        def insert(i: Term) -> None:
             key = row.wide(i)
             with f.if_(row.narrow(key).compare("<", row.limit.now, unsigned=True)):
                 mine = f.splat(key, _WIDE)
@@ -123,7 +123,7 @@ def top_k_few(module: RoutineModule, dtype: str, direction: str) -> None:
                 low = worst.compare("<", ceiling.now, unsigned=True)
                 row.limit.set(f.select(low, worst, ceiling.now))
 
-        row.search(k, found, lambda: None)
+        row.search(k, insert, lambda: None)
         _give(row, positions, k, results)
 
 
@@ -188,7 +188,7 @@ def top_k_many(module: RoutineModule, dtype: str, direction: str) -> None:
             number.set(k)
             row.limit.set(row.narrow(f.load("i64", keys, k - 1)))
 
-        def found(i: Term) -> None:
+        def append(i: Term) -> None:
             f.store(row.wide(i), keys, number.now)
             f.store(i, positions, number.now)
             number.add(1)
@@ -198,7 +198,7 @@ def top_k_many(module: RoutineModule, dtype: str, direction: str) -> None:
                 shrunk()
 
         shrunk()
-        row.search(k, found, between)
+        row.search(k, append, between)
         shrunk()
         _give(row, positions, k, results)
 

@@ -161,8 +161,8 @@ def _packed(f: Emitter, key: SortKey, passes: RadixPasses, key_at: KeyAt, target
         def kept(i: Term) -> Term:
             return f.load("i64", here, i).lshr(32)
 
-        def make(i: Term, found: Term, place: Term) -> None:
-            f.store((f.convert(found, "i64", "zext") << 32) | i, there, place)
+        def make(i: Term, key_bits: Term, place: Term) -> None:
+            f.store((f.convert(key_bits, "i64", "zext") << 32) | i, there, place)
 
         def pass_on(i: Term, _: Term, place: Term) -> None:
             f.store(f.load("i64", here, i), there, place)
@@ -197,12 +197,12 @@ def _beside(f: Emitter, key: SortKey, passes: RadixPasses, key_at: KeyAt, target
         def kept(i: Term) -> Term:
             return f.load("i64", key_here, i)
 
-        def make(i: Term, found: Term, place: Term) -> None:
-            f.store(found, key_there, place)
+        def make(i: Term, key_bits: Term, place: Term) -> None:
+            f.store(key_bits, key_there, place)
             f.store(i, there, place)
 
-        def pass_on(i: Term, found: Term, place: Term) -> None:
-            f.store(found, key_there, place)
+        def pass_on(i: Term, key_bits: Term, place: Term) -> None:
+            f.store(key_bits, key_there, place)
             f.store(f.load("i64", here, i), there, place)
 
         with f.choice(passes.is_first.now.eq(1)) as first:

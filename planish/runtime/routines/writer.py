@@ -1,9 +1,9 @@
 """A writer of LLVM IR with values, loops and branches, for routines that no tensor program describes well.
 
     with function.range(0, count) as i:
-        found = function.load("float", data, i)
-        with function.if_(found > 0.0):
-            function.store(found * 2.0, data, i)
+        x = function.load("float", data, i)
+        with function.if_(x > 0.0):
+            function.store(x * 2.0, data, i)
 
 A kind is an LLVM type as text. Python numbers become constants of the kind of the other operand. Integers compare and shift
 to the right with a sign unless `unsigned` or `lshr` is asked for. Variables are stack slots; LLVM makes registers of them.

@@ -274,10 +274,10 @@ def as_it_lies(handler: Lowering) -> Lowering:
                 base, its = lying(tensors, x)
                 tensors.values[operand] = base if its == of else permute(x, back)
         try:
-            found = handler(tensors, inst)
+            lowered = handler(tensors, inst)
         finally:
             tensors.values.update(given)
-        return permute(found, of) if shape(found) else found
+        return permute(lowered, of) if shape(lowered) else lowered
 
     return lower
 
@@ -301,6 +301,6 @@ def kept(tensors: Tensors, value: Value, order: Sequence[int], others: Sequence[
     if lies and _is_memory(base):
         return x
     wanted = inverse(of) if lies else tuple(order)
-    found = permute(x.table.make(Ops.CONTIGUOUS, x.dtype, (permute(x, wanted),)), inverse(wanted))
-    tensors.values[value] = found
-    return found
+    stored = permute(x.table.make(Ops.CONTIGUOUS, x.dtype, (permute(x, wanted),)), inverse(wanted))
+    tensors.values[value] = stored
+    return stored

@@ -123,10 +123,10 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     # an axis with holes is two output axes: which hole, and where
     places = [
         dim
-        for found, size in zip(phases, space, strict=True)
-        for dim in ((size,) if found is None else found.dims)
+        for phase, size in zip(phases, space, strict=True)
+        for dim in ((size,) if phase is None else phase.dims)
     ]
-    taps = [many if found is None else found.taps for found, many in zip(phases, window, strict=True)]
+    taps = [many if phase is None else phase.taps for phase, many in zip(phases, window, strict=True)]
     # the operand is the same for all outputs of a group
     read: Dims = (batch, groups, 1, *places, features, *taps)
     whole: Dims = (batch, groups, per_group, *places, features, *taps)
@@ -138,9 +138,9 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     at = 3
     for i, (size, count, many) in enumerate(zip(extent, space, taps, strict=True)):
         tap = tensors.position(read, rank + 1 + i) if cast("int", many) > 1 else None
-        found = phases[i]
-        if found is not None:
-            axes.append(found.operand(tensors.position(read, at), tensors.position(read, at + 1), tap, size))
+        phase = phases[i]
+        if phase is not None:
+            axes.append(phase.operand(tensors.position(read, at), tensors.position(read, at + 1), tap, size))
             at += 2
             continue
         axes.append(
@@ -160,7 +160,7 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
         at += 1
     found_elements, _ = elements(x, axes) if last is None else channels_last.elements(x, axes)
     line: Dims = (1, groups, per_group, *(1,) * len(places), features, *taps)
-    if any(found is not None for found in phases):
+    if any(phase is not None for phase in phases):
         channels = groups, per_group, features
         weights = _kernel_of_phases(tensors, kernel, phases, channels, places, taps, last=last is not None)
         if last is not None:  # stored once as they are multiplied, channels of a tap side by side
@@ -172,8 +172,8 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     sides = expand(found_elements, whole), expand(weights, whole)
     summed = tuple(range(rank, len(whole)))
     sizes = [
-        size if found is None else times(found.steps, found.dilation)
-        for found, size in zip(phases, space, strict=True)
+        size if phase is None else times(phase.steps, phase.dilation)
+        for phase, size in zip(phases, space, strict=True)
     ]
     parts = (
         channels_last.image_parts(tensors, inst)
@@ -182,20 +182,20 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     )
     if not parts:
         total = _sum_of_products(*sides, summed, attrs.accum_dtype, attrs.out_dtype)
-        made, lies = (batch, outputs, *sizes), tuple(range(len(out_axes)))
+        dims, lies = (batch, outputs, *sizes), tuple(range(len(out_axes)))
     else:  # outputs of a pixel, and channels of a tap, side by side
         order = (0, *range(3, rank), 1, 2, *range(rank + 1, len(whole)), rank)
         left, right = (permute(side, order) for side in sides)
         total = _sum_of_products(left, right, summed, attrs.accum_dtype, attrs.out_dtype, parts)
-        made, lies = (batch, *sizes, outputs), (0, len(out_axes) - 1, *range(1, len(out_axes) - 1))
-    if last is None and any(found is not None for found in phases):
+        dims, lies = (batch, *sizes, outputs), (0, len(out_axes) - 1, *range(1, len(out_axes) - 1))
+    if last is None and any(phase is not None for phase in phases):
         # phases are loops of their own, not remainders of places
         total = tensors.table.make(Ops.CONTIGUOUS, total.dtype, (total,))
-    fronts = [0, 0, *(0 if found is None else found.front for found in phases)]
+    fronts = [0, 0, *(0 if phase is None else phase.front for phase in phases)]
     inside = [
         (fronts[axis], plus(result[out_axes[axis]], fronts[axis])) for axis in channels_last.inverse(lies)
     ]
-    placed = permute(shrink(reshape(total, made), made, inside), lies)
+    placed = permute(shrink(reshape(total, dims), dims, inside), lies)
     return permute(placed, channels_last.inverse(out_axes))
 
 
@@ -291,20 +291,20 @@ def _kernel_of_phases(
     """The taps of a kernel that each phase has, over the axes of the convolution; the other output axes are 1."""
     groups, per_group, features = channels
     kept: list[Dim] = []
-    for found in phases:
-        kept.extend((1,) if found is None else (1, found.dilation))
+    for phase in phases:
+        kept.extend((1,) if phase is None else (1, phase.dilation))
     dims: Dims = (1, groups, per_group, *kept, features, *taps)
     rank = 3 + len(kept)
     output = tensors.position(dims, 1) * per_group + tensors.position(dims, 2)
     axes = [WindowAxis(output, times(groups, per_group)), WindowAxis(tensors.position(dims, rank), features)]
     at = 3
-    for i, found in enumerate(phases):
+    for i, phase in enumerate(phases):
         tap = tensors.position(dims, rank + 1 + i)
-        if found is None:
+        if phase is None:
             axes.append(WindowAxis(tap, taps[i]))
             at += 1
         else:
-            axes.append(found.kernel(tensors.position(dims, at + 1), tap if found.taps > 1 else None))
+            axes.append(phase.kernel(tensors.position(dims, at + 1), tap if phase.taps > 1 else None))
             at += 2
     chosen, _ = channels_last.elements(kernel, axes) if last else elements(kernel, axes)
     return chosen

@@ -53,7 +53,7 @@ def _as_they_lie(tensors: Tensors, x: UOp, of: Sequence[int], places: Mapping[in
         """Where an axis that is left is in the result, as it lies."""
         return axis if axis < first else left.index(axis) + len(lead)
 
-    found = take(
+    taken = take(
         x,
         [
             spread(reshape(full(chosen[axis], lead), (*(1,) * first, *lead)), (*(1,) * first, *lead), sizes)
@@ -63,7 +63,7 @@ def _as_they_lie(tensors: Tensors, x: UOp, of: Sequence[int], places: Mapping[in
         ],
     )
     kept = [at(of[axis]) for axis in range(len(has)) if axis not in places]
-    return permute(found, (*range(first, first + len(lead)), *kept))
+    return permute(taken, (*range(first, first + len(lead)), *kept))
 
 
 _COMBINE: Final = {"add": Ops.ADD, "mul": Ops.MUL, "min": Ops.MIN, "max": Ops.MAX}

@@ -63,18 +63,18 @@ def _is_joined(value: Value, axis: int) -> bool:
 
 def _seams(x: UOp, axis: int, size: int) -> list[int]:
     """Where one of the joined tensors ends and the next begins."""
-    found: set[int] = set()
+    seams: set[int] = set()
     near = [x]
     seen = {x}
     for node in near:
         if node.op is Ops.WHERE and (places := _true_between(node.src[0], axis)) is not None:
-            found.update(places)
+            seams.update(places)
         sources = node.src if node.op in COMPUTED else node.src[:1] if node.op is Ops.PAD else ()
         for each in sources if len(near) < _MOST_NODES else ():
             if each not in seen and len(shape(each)) == len(shape(x)):
                 seen.add(each)
                 near.append(each)
-    return sorted(place for place in found if 0 < place < size)
+    return sorted(place for place in seams if 0 < place < size)
 
 
 def _true_between(node: UOp, axis: int) -> tuple[int, int] | None:

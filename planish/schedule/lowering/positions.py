@@ -104,15 +104,15 @@ def indices_of(tensors: Tensors, dims: Dims, given: dict[int, UOp], lead: Dims, 
 
     `dims` are those of the result: `lead`, the dims of the given indices, then the axes that are not addressed.
     """
-    found: list[UOp] = []
+    indices: list[UOp] = []
     own = len(lead)
     for axis in range(rank):
         if axis in given:
-            found.append(given[axis])
+            indices.append(given[axis])
         else:
-            found.append(tensors.position(dims, own))
+            indices.append(tensors.position(dims, own))
             own += 1
-    return found
+    return indices
 
 
 def spread(index: UOp, lead: Dims, dims: Dims) -> UOp:

@@ -126,9 +126,9 @@ def _reduce(op: Ops) -> Lowering:
             return reshape(_together(parts, op, asked), tensors.dims_of(inst.results[0]))
         x, of = lying(tensors, given)
         axes = tuple(sorted(of[axis] for axis in asked))
-        found = None if x is given else _by_channel(x, op, axes, of[1])
-        if found is not None:
-            return reshape(found, tensors.dims_of(inst.results[0]))
+        by_channel = None if x is given else _by_channel(x, op, axes, of[1])
+        if by_channel is not None:
+            return reshape(by_channel, tensors.dims_of(inst.results[0]))
         return reshaped(tensors, permute(combined(x, op, axes), of), tensors.dims_of(inst.results[0]))
 
     return lower
@@ -143,8 +143,8 @@ def _arg_reduce(op: Ops) -> Lowering:
         if is_tiny(x.dtype):
             x = x.cast(dtypes.float32)
         if tensors.target.is_gpu and x.dtype.bits <= _KEY and largest(dims[attrs.axis]) < 1 << 31:
-            found = _packed(tensors, x, dims, attrs.axis, op)
-            return reshape(found, tensors.dims_of(inst.results[0])).cast(attrs.dtype)
+            position = _packed(tensors, x, dims, attrs.axis, op)
+            return reshape(position, tensors.dims_of(inst.results[0])).cast(attrs.dtype)
         best = combined(x, op, (attrs.axis,))
         hit = x.eq(expand(best, dims))
         if x.dtype.is_float:
@@ -180,8 +180,8 @@ def _packed(tensors: Tensors, x: UOp, dims: Sequence[Dim], axis: int, op: Ops) -
     last = largest(dims[axis]) - 1
     place = tensors.position(tuple(dims), axis).cast(dtypes.int64)
     place = place.const_like(last) - place if op is Ops.MAX else place
-    found = combined((key.cast(dtypes.int64) << _KEY) | place, op, (axis,)) & ((1 << _KEY) - 1)
-    return found.const_like(last) - found if op is Ops.MAX else found
+    position = combined((key.cast(dtypes.int64) << _KEY) | place, op, (axis,)) & ((1 << _KEY) - 1)
+    return position.const_like(last) - position if op is Ops.MAX else position
 
 
 # -- cumulative ------------------------------------------------------------------------------------------------------
@@ -243,10 +243,10 @@ def _reduce_window(tensors: Tensors, inst: Inst) -> UOp:
                 plus(times(minus(size, 1), attrs.strides[given]), far),
             )
         )
-    found, gate = elements(x, axes)
+    chosen, gate = elements(x, axes)
     if gate is not None and nothing != 0:
-        found = gate.where(found, found.const_like(nothing))
-    return permute(reshape(combined(found, op, tuple(range(rank, rank + len(windowed)))), sizes), of)
+        chosen = gate.where(chosen, chosen.const_like(nothing))
+    return permute(reshape(combined(chosen, op, tuple(range(rank, rank + len(windowed)))), sizes), of)
 
 
 REDUCE: Final[dict[str, Lowering]] = {

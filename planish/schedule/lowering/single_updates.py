@@ -44,7 +44,7 @@ def counted_axes(tensors: Tensors, indices: Mapping[int, UOp], have: Dims, lead:
     """Axes along which an index is a position, by the axis of the updates that counts it."""
     ranges = stands_for(tensors, lead)
     elements = Elements(tensors, InMemory({}))
-    found: dict[int, int] = {}
+    axes: dict[int, int] = {}
     for axis, index in indices.items():
         if not shape(index) or not elements.is_pure(index):
             continue
@@ -52,8 +52,8 @@ def counted_axes(tensors: Tensors, indices: Mapping[int, UOp], have: Dims, lead:
         while value.op is Ops.CAST and value.dtype in _COUNTED:
             (value,) = value.src
         if value in ranges and value.op is Ops.RANGE and same_dim(lead[ranges.index(value)], have[axis]):
-            found.setdefault(ranges.index(value), axis)
-    return found
+            axes.setdefault(ranges.index(value), axis)
+    return axes
 
 
 def updated_once(
@@ -95,16 +95,16 @@ def updated_once(
 def sum_of_chosen(tensors: Tensors, x: UOp, axes: Collection[int]) -> UOp | None:
     """The sum over rows, to size 1, of what is made element by element of such a tensor: that of one element, where all others are 0; else None."""
     node = x
-    while (found := tensors.chosen.get(node)) is None:
+    while (chosen := tensors.chosen.get(node)) is None:
         parts = [source for source in node.src if source.op is not Ops.CONST]
         if node.op not in COMPUTED or len(parts) != 1:
             return None
         (node,) = parts
-    others = simplify(substitute(x, {node: found.others}))
-    if not found.axes <= {*axes} or others.op is not Ops.CONST or others.arg != 0:
+    others = simplify(substitute(x, {node: chosen.others}))
+    if not chosen.axes <= {*axes} or others.op is not Ops.CONST or others.arg != 0:
         return None
     zero = x.table.const(0, x.dtype)
-    total = found.valid.where(substitute(x, {node: found.value}), zero)
+    total = chosen.valid.where(substitute(x, {node: chosen.value}), zero)
     return total + zero if x.dtype.is_float else total  # a sum with zeros is never -0.0
 
 

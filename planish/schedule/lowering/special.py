@@ -141,8 +141,8 @@ def lgamma(x: UOp) -> UOp:
     mirrored = (math.pi / sine).alu(Ops.LOG) - value
     # a pole where x is an integer; beyond 2**52 every number is one
     mirrored = (x <= 0.0).alu(Ops.AND, x.eq(x.alu(Ops.FLOOR))).where(x.const_like(math.inf), mirrored)
-    found = reflected.where(mirrored, value)
-    return x.ne(x).where(x, x.alu(Ops.ABS).eq(math.inf).where(x.const_like(math.inf), found))
+    result = reflected.where(mirrored, value)
+    return x.ne(x).where(x, x.alu(Ops.ABS).eq(math.inf).where(x.const_like(math.inf), result))
 
 
 @_in_double
@@ -163,6 +163,6 @@ def digamma(x: UOp) -> UOp:
     away = x - x.alu(Ops.ROUND)
     mirrored = value - math.pi / (away * math.pi).alu(Ops.TAN)
     mirrored = away.eq(0.0).where(x.const_like(math.nan), mirrored)
-    found = reflected.where(mirrored, value)
-    found = x.eq(-math.inf).where(x.const_like(math.nan), found)
-    return x.eq(0.0).where(-1.0 / x, found)
+    result = reflected.where(mirrored, value)
+    result = x.eq(-math.inf).where(x.const_like(math.nan), result)
+    return x.eq(0.0).where(-1.0 / x, result)
