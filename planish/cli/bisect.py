@@ -66,13 +66,13 @@ def bisect(program: Program, passes: Sequence[Pass], command: str, *, quiet: boo
 
 def pass_lines(culprit: PassCulprit) -> Iterator[str]:
     """What a pass did wrong: the rewrite, if it is known, and the lines that differ."""
-    found = culprit.rewrite
-    if found is None:
+    rewrite = culprit.rewrite
+    if rewrite is None:
         yield from _difference(culprit.before, culprit.after)
         return
-    what = str(found.step).strip().partition(" ")[2]
-    yield f"in @{found.before.name}, rewrite {found.step.number} of {found.steps}: {what}"
-    yield from _difference(found.before, found.after)
+    what = str(rewrite.step).strip().partition(" ")[2]
+    yield f"in @{rewrite.before.name}, rewrite {rewrite.step.number} of {rewrite.steps}: {what}"
+    yield from _difference(rewrite.before, rewrite.after)
 
 
 def _difference(before: Program | Function, after: Program | Function) -> Iterator[str]:

@@ -37,15 +37,15 @@ def run(arguments: Sequence[str], console: Console) -> int:
     return OK
 
 
-def _text(found: DiskCacheInfo, cache: DiskCache, action: str) -> str:
+def _text(info: DiskCacheInfo, cache: DiskCache, action: str) -> str:
     if not current().cache:
         return "the cache is off (setting cache)\n"
-    held = f"{found.entries} {'entry' if found.entries == 1 else 'entries'}, {size(found.nbytes)}"
+    held = f"{info.entries} {'entry' if info.entries == 1 else 'entries'}, {size(info.nbytes)}"
     if action == "clear":
         others = "; what is shared stays" if shared_cache_url() is not None else ""
-        return f"removed {held} from {found.folder}{others}\n"
+        return f"removed {held} from {info.folder}{others}\n"
     shared = "" if (url := shared_cache_url()) is None else f"shared   {url}\n"
-    return f"folder   {found.folder}\n{shared}contents {held}\nlimit    {size(cache.limit)}\n"
+    return f"folder   {info.folder}\n{shared}contents {held}\nlimit    {size(cache.limit)}\n"
 
 
 def size(count: int) -> str:

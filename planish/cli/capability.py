@@ -44,13 +44,13 @@ _STREAM: Final = 64 << 20
 
 def measure(among: Sequence[str] | None = None) -> dict[str, Any]:
     """The rates of every device, those of cores first; a few seconds each."""
-    found = [d for d in devices() if d != INTERPRETER] if among is None else among
+    names = [d for d in devices() if d != INTERPRETER] if among is None else among
     each = _OTHER_RATES + len(PRODUCTS)
     record: dict[str, Any] = {}
-    for number, device in enumerate(found):
+    for number, device in enumerate(names):
 
         def begin(step: int, what: str, before: int = number * each) -> None:
-            report(before + step, len(found) * each, what)
+            report(before + step, len(names) * each, what)
 
         rates: dict[str, Any] = _cores(begin) if device == CPU else _gpu(device, begin)
         rates["product_gflops"] = {}

@@ -151,15 +151,15 @@ class CommandParser(argparse.ArgumentParser, _Declaring):
 
 def _settings(words: Sequence[str]) -> dict[str, str]:
     """`threads=1` of the command line, by name."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
             raise UsageError(
                 f"{word!r} sets nothing", remedy="write --set NAME=VALUE, such as --set threads=1"
             )
-        found[name.replace("-", "_")] = value
-    return found
+        by_name[name.replace("-", "_")] = value
+    return by_name
 
 
 class Console:
@@ -379,7 +379,7 @@ def _highlighted(text: str, language: str) -> str:
 
 def tamed(text: str) -> str:
     """Text for a terminal: characters that would steer it (in names of files and models, say) as escapes; colours stay."""
-    return _CONTROL.sub(lambda found: repr(found.group())[1:-1], text)
+    return _CONTROL.sub(lambda match: repr(match.group())[1:-1], text)
 
 
 def _write(stream: TextIO, text: str) -> None:

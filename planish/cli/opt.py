@@ -144,8 +144,8 @@ def run(arguments: Sequence[str], console: Console) -> int:
         _report(args, record, "\n".join(lines) + "\n", console)
         return OK
     if args.bisect is not None:
-        found = bisect(program, passes, args.bisect, quiet=not console.verbose)
-        _report(args, {"report": found.split("\n")}, found + "\n", console)
+        report_text = bisect(program, passes, args.bisect, quiet=not console.verbose)
+        _report(args, {"report": report_text.split("\n")}, report_text + "\n", console)
         return OK
 
     manager = _manager(passes, args, console, verify_each=args.verify_each or reproducer is not None)

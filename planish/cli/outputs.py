@@ -31,12 +31,12 @@ def described(value: Any) -> Any:
     if value.dtype.kind in "biu" or value.dtype.name.startswith(("float", "bfloat")):
         few = value.size <= 8
         wide = value.astype(np.float64)
-        found = (
+        facts = (
             {"values": value.tolist()}
             if few
             else {"min": float(wide.min()), "max": float(wide.max()), "mean": float(wide.mean())}
         )
-        record |= found
+        record |= facts
     return record
 
 

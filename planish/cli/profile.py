@@ -47,7 +47,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
         if not Path(path).absolute().parent.is_dir():
             raise CommandError(f"cannot write {path}: there is no such folder")
     if is_model(args.file):
-        found = _of_model(args.file, args, device)
+        profile = _of_model(args.file, args, device)
     else:
         program = read_program(args, console)
         enter(program, args.entry)
@@ -55,13 +55,13 @@ def run(arguments: Sequence[str], console: Console) -> int:
             executable = compiler.compile(program, device=device)
         prepared = compiler.prepare(program.entry, compiler.PIPELINE)
         with ProgressLine("timing kernels"):
-            found = executable.profile(repeat=args.repeat, function=prepared)
-    console.product(found.to_dict(), found.table())
+            profile = executable.profile(repeat=args.repeat, function=prepared)
+    console.product(profile.to_dict(), profile.table())
     if args.trace is not None:
-        found.to_chrome(args.trace)
+        profile.to_chrome(args.trace)
         console.say(f"wrote {args.trace}")
     if args.speedscope is not None:
-        found.to_speedscope(args.speedscope)
+        profile.to_speedscope(args.speedscope)
         console.say(f"wrote {args.speedscope}")
     return OK
 

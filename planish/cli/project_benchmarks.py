@@ -57,13 +57,13 @@ def run_project(name: str, words: Sequence[str], plot: str | None, console: Cons
         if ran.returncode:
             raise CommandError(f"the benchmark {name} ended with status {ran.returncode}")
         rows = json.loads(rows_file.read_text(encoding="utf-8")) if rows_file.exists() else []
-    found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    valid = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     if plot is not None:
         bars = [
-            (f"{row.get('name', '')} / {row['peer_name']}", row["ratio"]) for row in found if row.get("ratio")
+            (f"{row.get('name', '')} / {row['peer_name']}", row["ratio"]) for row in valid if row.get("ratio")
         ]
         if not bars:
             console.say_labelled("note", f"{name} leaves no ratios to draw")
         else:
             console.say(f"wrote {write_plot(plot, [Bars(f'{name}: times as fast as the peer', 'x', bars)])}")
-    return found
+    return valid

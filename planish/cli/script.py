@@ -81,10 +81,10 @@ def _status(code: Any, console: Console) -> int:
 
 def _traceback(error: BaseException, path: str) -> str:
     """The traceback from the script's first line on."""
-    found = error.__traceback__
-    while found is not None and found.tb_frame.f_code.co_filename != path:
-        found = found.tb_next
-    return "".join(traceback.format_exception(error.with_traceback(found or error.__traceback__)))
+    start = error.__traceback__
+    while start is not None and start.tb_frame.f_code.co_filename != path:
+        start = start.tb_next
+    return "".join(traceback.format_exception(error.with_traceback(start or error.__traceback__)))
 
 
 def _tell_lines(error: PlanishError, path: str, console: Console) -> None:

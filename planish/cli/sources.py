@@ -99,11 +99,11 @@ def function_program(word: str, specs: str | None) -> Any:
     from planish.frontend.jit import jit
 
     positional, named = read_arguments(specs or "")
-    found = find_function(word)
+    func = find_function(word)
     fixed = [number for number, value in enumerate(positional) if not isinstance(value, TensorSpec)]
     words = [name for name, value in named.items() if not isinstance(value, TensorSpec)]
     try:
-        traced = found if hasattr(found, "lower") else jit(found, static_argnums=fixed, static_argnames=words)
+        traced = func if hasattr(func, "lower") else jit(func, static_argnums=fixed, static_argnames=words)
         with contextlib.redirect_stdout(sys.stderr):
             return traced.lower(*positional, **named).function
     except PlanishError:
@@ -123,12 +123,12 @@ def find_function(word: str) -> Any:
     # what the user's code prints is no part of the product
     with contextlib.redirect_stdout(sys.stderr):
         module = _module(match["module"])
-    found: Any = module
+    value: Any = module
     for part in match["name"].split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             names = (
-                [name for name in vars(found) if callable(getattr(found, name))]
-                if hasattr(found, "__dict__")
+                [name for name in vars(value) if callable(getattr(value, name))]
+                if hasattr(value, "__dict__")
                 else []
             )
             close = did_you_mean(part, names)
@@ -136,10 +136,10 @@ def find_function(word: str) -> Any:
                 f"{match['module']} has no {match['name']}",
                 remedy=None if close is None else f"did you mean {close!r}?",
             )
-        found = getattr(found, part)
-    if not callable(found):
-        raise UsageError(f"{word} is no function, it is a {type(found).__name__}")
-    return found
+        value = getattr(value, part)
+    if not callable(value):
+        raise UsageError(f"{word} is no function, it is a {type(value).__name__}")
+    return value
 
 
 def _module(name: str) -> Any:

@@ -80,8 +80,8 @@ def run(arguments: Sequence[str], console: Console) -> int:
     with ProgressLine(f"bisecting @{function.name}", counted="launches"):
         culprit = bisect(program, arrays, target, rules=args.rules, passes=passes)
     if culprit is None:
-        found = f"@{function.name}: every stage gives the result of the interpreter\n"
-        console.product({"function": function.name, "culprit": None}, found)
+        text = f"@{function.name}: every stage gives the result of the interpreter\n"
+        console.product({"function": function.name, "culprit": None}, text)
         return OK
     console.product(record(function, culprit), report(function, culprit))
     return FAILED
@@ -90,14 +90,14 @@ def run(arguments: Sequence[str], console: Console) -> int:
 def _as_reproducer(args: argparse.Namespace, console: Console) -> None:
     """What the head of a reproducer says stands for what the command line does not say."""
     try:
-        found = read_reproducer(console.sources.get(STDIN if args.file == "-" else args.file, ""))
+        reproducer = read_reproducer(console.sources.get(STDIN if args.file == "-" else args.file, ""))
     except ParseError:
         args.pipeline = compiler.PIPELINE if args.pipeline is None else args.pipeline
         return
-    args.pipeline = found.pipeline if args.pipeline is None else args.pipeline
-    args.target = args.target or found.facts.get("target")
+    args.pipeline = reproducer.pipeline if args.pipeline is None else args.pipeline
+    args.target = args.target or reproducer.facts.get("target")
     given = {word.partition("=")[0] for word in args.set_}
-    told = dict(word.split("=", 1) for word in found.facts.get("set", "").split() if "=" in word)
+    told = dict(word.split("=", 1) for word in reproducer.facts.get("set", "").split() if "=" in word)
     console.open.enter_context(in_environment({name: v for name, v in told.items() if name not in given}))
 
 
@@ -109,7 +109,7 @@ def record(function: Function, culprit: KernelCulprit) -> dict[str, object]:
         if rule is None
         else {"name": rule.name, "number": rule.number, "before": str(rule.before), "after": str(rule.after)}
     )
-    found: dict[str, object] = {
+    facts: dict[str, object] = {
         "kernel": culprit.kernel,
         "stage": finding.stage,
         "name": finding.name,
@@ -119,8 +119,8 @@ def record(function: Function, culprit: KernelCulprit) -> dict[str, object]:
     wrong = culprit.wrong_pass
     if wrong is not None:
         rewrite = None if wrong.rewrite is None else str(wrong.rewrite.step).strip()
-        found["pass"] = {"name": wrong.step, "number": wrong.number, "rewrite": rewrite}
-    return {"function": function.name, "culprit": {**found, "rule": told}}
+        facts["pass"] = {"name": wrong.step, "number": wrong.number, "rewrite": rewrite}
+    return {"function": function.name, "culprit": {**facts, "rule": told}}
 
 
 def report(function: Function, culprit: KernelCulprit) -> str:

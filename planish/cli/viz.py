@@ -39,22 +39,22 @@ _WHAT: Final = "script.py, model.onnx, prog.ptir, MODULE:FUNCTION with --args, a
 
 
 def parser() -> CommandParser:
-    made = CommandParser("planish viz", "Record a compilation and look at it.", examples(__doc__))
-    made.option("source", "WHAT", _WHAT)
-    made.option(
+    parser = CommandParser("planish viz", "Record a compilation and look at it.", examples(__doc__))
+    parser.option("source", "WHAT", _WHAT)
+    parser.option(
         "other",
         "B",
         "a second one, to be compared (not behind a script: words that are no options of viz are its own)",
         nargs="?",
     )
-    made.option("--export", "FILE.html", "write a page of one file instead of serving one")
-    made.option("--save", "FILE.planish", "keep the recording, to be opened later")
-    made.flag("--no-open", "print the address, open no browser")
-    made.option("--port", "N", "listen there (default: a free port)", type=_port, default=0)
-    add_source_arguments(made)
-    made.flag("--measure", "measure first what the machine can do, for the roofline (ten seconds)")
-    made.flag("--no-serve", "record, save and export, and end")
-    return made
+    parser.option("--export", "FILE.html", "write a page of one file instead of serving one")
+    parser.option("--save", "FILE.planish", "keep the recording, to be opened later")
+    parser.flag("--no-open", "print the address, open no browser")
+    parser.option("--port", "N", "listen there (default: a free port)", type=_port, default=0)
+    add_source_arguments(parser)
+    parser.flag("--measure", "measure first what the machine can do, for the roofline (ten seconds)")
+    parser.flag("--no-serve", "record, save and export, and end")
+    return parser
 
 
 def _port(text: str) -> int:
@@ -195,8 +195,8 @@ def _compile(args: argparse.Namespace, source: str, console: Console, errors: li
         if find_target(current().target).is_gpu:  # to be looked at, it needs none
             compiler.lower(program)
             return OK
-        made = compiler.compile(program)
-        made(*made_up(made))
+        executable = compiler.compile(program)
+        executable(*made_up(executable))
     except PlanishError as error:
         errors.append(str(error))
         return FAILED

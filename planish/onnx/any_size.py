@@ -137,39 +137,39 @@ class AnySize:
             places[info.name] = parts
         if named not in self._seen and len(self._seen) < _SEEN:
             self._seen.append(named)
-        found: dict[str, DimLike] = {}
+        by_name: dict[str, DimLike] = {}
         of = self._related(named) if self._caution >= _RELATED else {}
         for name, size in named.items():
             if self.told:
-                found[name] = Dim.named(letters_of(name), *self.told[name])
+                by_name[name] = Dim.named(letters_of(name), *self.told[name])
             elif 1 < size <= _LARGEST // 2 and len(met[name]) > 1:
-                found[name] = self._dim(name, size, met[name])
+                by_name[name] = self._dim(name, size, met[name])
             else:
-                found[name] = size
+                by_name[name] = size
         for name, parts_of in of.items():
-            if isinstance(found[name], int):
+            if isinstance(by_name[name], int):
                 continue
-            found[name] = sum((found[part] for part in parts_of[1:]), found[parts_of[0]])
+            by_name[name] = sum((by_name[part] for part in parts_of[1:]), by_name[parts_of[0]])
         return {
-            name: tuple(part if isinstance(part, int) else found[part] for part in parts)
+            name: tuple(part if isinstance(part, int) else by_name[part] for part in parts)
             for name, parts in places.items()
         }
 
     def _related(self, names: dict[str, int]) -> dict[str, tuple[str, ...]]:
         """The names whose sizes always were those of another, or the sum of those of two others."""
         seen = [names, *(sizes for sizes in self._seen if sizes.keys() >= names.keys())]
-        found: dict[str, tuple[str, ...]] = {}
+        sums: dict[str, tuple[str, ...]] = {}
         used: set[str] = set()
         for name in names:
             if name in used:
                 continue
-            others = [other for other in names if other != name and other not in found]
+            others = [other for other in names if other != name and other not in sums]
             for parts in (*((other,) for other in others), *itertools.combinations(others, 2)):
                 if all(sizes[name] == sum(sizes[part] for part in parts) for sizes in seen):
-                    found[name] = parts
+                    sums[name] = parts
                     used.update(parts)
                     break
-        return found
+        return sums
 
     def _bound(self, name: str, size: int) -> int:
         """The largest size that a program is for: it grows by doubling."""

@@ -40,10 +40,10 @@ class Backend:
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Representation:
         own = ModelProto.FromString(model.SerializeToString())
-        made = Model(own, interpret=cls.interpret)
+        loaded = Model(own, interpret=cls.interpret)
         if device.partition(":")[0] != "CPU" and not cls.interpret:
-            made.to_device(device.lower())
-        return Representation(made)
+            loaded.to_device(device.lower())
+        return Representation(loaded)
 
     @classmethod
     def run_model(

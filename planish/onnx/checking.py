@@ -103,7 +103,7 @@ def _walk(
     given: set[str],
     functions: Mapping[FunctionKey, FunctionProto],
     versions: Mapping[str, int],
-    found: _Census,
+    census: _Census,
     what: str,
 ) -> None:
     """One graph and the graphs inside it. Names of a graph inside are visible in it alone."""
@@ -111,8 +111,8 @@ def _walk(
     stack = [(nodes, outputs, given, frozenset(), what)]
     while stack:
         nodes, outputs, own, around, what = stack.pop()
-        found.count += len(nodes)
-        if found.count > MOST_NODES:
+        census.count += len(nodes)
+        if census.count > MOST_NODES:
             raise PlanishError(f"{what} has more than {MOST_NODES} nodes")
         inner: list[tuple[NodeProto, GraphProto, frozenset[str]]] = []
         _texts(f"a name in {what}", *own)
@@ -135,7 +135,7 @@ def _walk(
                         f"node {_name(node)!r} ({node.op_type}) defines {name!r}, which is defined before"
                     )
                 own.add(name)
-            _op(node, functions, versions, found)
+            _op(node, functions, versions, census)
         for name in outputs:
             if name and name not in own and name not in around:
                 raise PlanishError(f"nothing computes {name!r}, an output of {what}")
@@ -161,17 +161,17 @@ def _op(
     node: NodeProto,
     functions: Mapping[FunctionKey, FunctionProto],
     versions: Mapping[str, int],
-    found: _Census,
+    census: _Census,
 ) -> None:
     key = key_of(node)
     if key in functions:
-        found.calls.append(key)
+        census.calls.append(key)
         return
     domain, name, _ = key
     version = versions.get(domain, 1)
     if registry.find(domain, name, version) is None and not has_body(domain, name, version):
         title = f"{domain or 'ai.onnx'}:{name} {version}"
-        found.missing.setdefault(title, []).append(_name(node))
+        census.missing.setdefault(title, []).append(_name(node))
 
 
 def _expanded(total: _Census, bodies: Mapping[FunctionKey, _Census]) -> None:

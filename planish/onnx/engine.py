@@ -298,8 +298,8 @@ class Importer:
         call = HostCall(at.attributes.said(), at.version, places, at.attributes)
         dims: list[tuple[DimLike, ...]] = []
         key_of = partial(self.lengths.key, " ".join(at.node.output), dims)
-        made = zip(recorder.call(call, [known[n] for n in places], False, key_of), dims, strict=True)
-        return [self.segment.parameter(array, d) if on_device(array.dtype) else array for array, d in made]
+        pairs = zip(recorder.call(call, [known[n] for n in places], False, key_of), dims, strict=True)
+        return [self.segment.parameter(array, d) if on_device(array.dtype) else array for array, d in pairs]
 
     def on_arrays(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
         """A node on arrays, text among them perhaps: what moves elements about, or compares them, is done with numbers for words."""

@@ -40,13 +40,13 @@ class GpuCall:
 
     def constant(self, array: Array) -> Any:
         """The same elements on the GPU, for all functions of the model."""
-        found = self._known.get(id(array))
-        if found is None:
-            found = self._known[id(array)] = (
+        pair = self._known.get(id(array))
+        if pair is None:
+            pair = self._known[id(array)] = (
                 array,
                 self._device.moved(array),
             )  # the array lives as long: its id is its own
-        return found[1]
+        return pair[1]
 
 
 def on_gpu(name: str) -> Callable[[ptir.Function], GpuCall]:

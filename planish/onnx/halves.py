@@ -44,8 +44,8 @@ def widened(function: ptir.Function) -> None:
             if source.type == inst.result.type:
                 rewriter.replace_op(inst, source)
             else:
-                made = rewriter.insert_before(inst, ops.cast, (source,), inst.attrs).result
-                rewriter.replace_op(inst, made)
+                converted = rewriter.insert_before(inst, ops.cast, (source,), inst.attrs).result
+                rewriter.replace_op(inst, converted)
 
 
 def _is_half(values: tuple[Value, ...]) -> bool:
@@ -64,8 +64,8 @@ def _wide_result(rewriter: ProgramRewriter, inst: Inst, wide: dict[Value, Value]
     """The result of an op in float32."""
     for value in inst.operands:
         if value.type.dtype is dtypes.float16 and value not in wide:
-            made = rewriter.insert_before(inst, ops.cast, (value,), CastAttrs(dtypes.float32))
-            wide[value] = made.result
+            widening = rewriter.insert_before(inst, ops.cast, (value,), CastAttrs(dtypes.float32))
+            wide[value] = widening.result
     given = [wide.get(value, value) for value in inst.operands]
     if inst.op is ops.cast and given[0].type.dtype is dtypes.float32:
         return given[0]

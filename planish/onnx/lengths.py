@@ -90,7 +90,7 @@ class NamedLengths:
             symbol.name not in self._grown for dim in dims if isinstance(dim, Dim) for symbol in dim.symbols()
         ):
             return tuple(dims)  # lengths that data decides
-        found: list[DimLike] = list(array.shape)
+        sizes: list[DimLike] = list(array.shape)
         for axis, size in enumerate(array.shape if on_device(array.dtype) else ()):
             bound = None if place is None else self.known.bound((*place, axis), size)
             if bound is None and own[axis] and size:
@@ -98,8 +98,8 @@ class NamedLengths:
             if bound is not None:
                 label = f"g{len(named)}"
                 self._grown.add(label)
-                found[axis] = named.setdefault(size, Dim.named(label, 1, bound))
-        return tuple(found)
+                sizes[axis] = named.setdefault(size, Dim.named(label, 1, bound))
+        return tuple(sizes)
 
     def key(self, where: str, dims: list[tuple[DimLike, ...]], results: Sequence[Array]) -> Hashable:
         """What leads on from a call that made these arrays; their dims, some with names, are added."""
@@ -122,9 +122,9 @@ class NamedLengths:
 def fitting(after: Mapping[Hashable, T], results: Sequence[Array], named: dict[str, int]) -> T | None:
     """The step that leads on for arrays of such lengths; `named` are those that have names already, and new ones are added."""
     for key, step in list(after.items()):  # another thread may add to it
-        found = _matched(key, results, named)
-        if found is not None:
-            named.update(found)
+        bindings = _matched(key, results, named)
+        if bindings is not None:
+            named.update(bindings)
             return step
     return None
 
@@ -132,15 +132,15 @@ def fitting(after: Mapping[Hashable, T], results: Sequence[Array], named: dict[s
 def _matched(key: Any, results: Sequence[Array], named: Mapping[str, int]) -> dict[str, int] | None:
     if len(key) != len(results):
         return None
-    found = dict(named)
+    bindings = dict(named)
     for (kind, sizes, *_), array in zip(key, results, strict=True):
         if kind != array.dtype.str or len(sizes) != array.ndim:
             return None
         for told, size in zip(sizes, array.shape, strict=True):
             if isinstance(told, tuple):
                 name, low, high = told
-                if not low <= size <= high or found.setdefault(name, size) != size:
+                if not low <= size <= high or bindings.setdefault(name, size) != size:
                     return None
             elif told != size:
                 return None
-    return found
+    return bindings

@@ -105,7 +105,7 @@ def named_steps(
         return None
     inside = LoopBody(body, carried, outer)
     if most is not None:
-        found = _size(named(most)) if inside.goes_on() else None
+        steps = _size(named(most)) if inside.goes_on() else None
     else:
         test = inside.makers.get(inside.origin(inside.outputs[0]))
         if test is None or test.op_type not in ("Less", "Greater"):
@@ -114,8 +114,8 @@ def named_steps(
         start, end = (
             _size(named(each)) for each in (inside.counter(below), inside.fixed(inside.number_of(limit)))
         )
-        found = None if start is None or end is None else end - start
-    return found if isinstance(found, Dim) and bounds(found)[0] >= 1 and bounds(found)[1] < _EXACT else None
+        steps = None if start is None or end is None else end - start
+    return steps if isinstance(steps, Dim) and bounds(steps)[0] >= 1 and bounds(steps)[1] < _EXACT else None
 
 
 def _holds(condition: Any, named: Named) -> bool:
@@ -143,5 +143,5 @@ def _size(held: NDArray[Any] | None) -> DimLike | None:
     """The only element of an array of sizes."""
     if held is None or held.size != 1:
         return None
-    found = held.reshape(-1).tolist()[0]
-    return found if isinstance(found, int | Dim) and not isinstance(found, bool) else None
+    element = held.reshape(-1).tolist()[0]
+    return element if isinstance(element, int | Dim) and not isinstance(element, bool) else None

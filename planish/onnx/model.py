@@ -184,9 +184,9 @@ class Model:
         signature = tuple((name, _signature(value, flat)) for name, value in given.items())
         tape = self._tapes.get(signature)
         if tape is not None:
-            found = tape.replay(flat, on_device=on_device)
-            if found is not None:
-                return found
+            results = tape.replay(flat, on_device=on_device)
+            if results is not None:
+                return results
         given, flat = dict(zip(given, fetched(list(given.values())), strict=True)), fetched(flat)
         if tape is None:
             tape = self.sizes.program(given, signature)
@@ -230,12 +230,12 @@ class Model:
         if self._digest is None or self.make is not compile:
             return None
         where = kept_tapes.key_for(self._digest, self.dims, said)
-        found = kept_tapes.load(where, self.initial, self.prepared.layouts)
-        if found is None:
+        entry = kept_tapes.load(where, self.initial, self.prepared.layouts)
+        if entry is None:
             return None
-        self.compilations += len(found.functions)
-        self._signatures |= found.functions
-        return found.tape
+        self.compilations += len(entry.functions)
+        self._signatures |= entry.functions
+        return entry.tape
 
     def keep(self, *said: object, tape: Tape) -> None:
         if self._digest is not None and self.make is compile and tape.first:
@@ -365,10 +365,10 @@ def load(
 ) -> Model:
     """A model from a file, its bytes or its protobuf. Weights in files stay there until they are needed."""
     with ProgressLine(f"loading {source}" if isinstance(source, str | Path) else "loading a model"):
-        found = _read(source, dims)
+        model = _read(source, dims)
     if device != "cpu":
-        found.to_device(device)
-    return found
+        model.to_device(device)
+    return model
 
 
 def _read(source: str | Path | bytes | ModelProto, dims: DimSizes | None) -> Model:

@@ -130,8 +130,8 @@ def _convolve(
         width = 0
     layout = channels(width) if width else AS_IT_IS
     axis = best_axis(inst, machine)
-    found = None if axis is None else interpolation(kernel.shape[axis])
-    if axis is not None and found is not None:
+    matrices = None if axis is None else interpolation(kernel.shape[axis])
+    if axis is not None and matrices is not None:
         layout = interpolated_along(axis, layout)
     if not layout:
         return
@@ -139,11 +139,11 @@ def _convolve(
     graph = Graph("convolution")
     x, w = graph.input("x", image), graph.input("w", value.type)
     w = _unpacked(w) if width else w
-    if axis is not None and found is not None:
-        made = convolved(x, w, attrs, axis, found)
+    if axis is not None and matrices is not None:
+        output = convolved(x, w, attrs, axis, matrices)
     else:
-        made = graph.emit(ops.convolution, (x, w), attrs)
-    body = graph.build(made).body
+        output = graph.emit(ops.convolution, (x, w), attrs)
+    body = graph.build(output).body
     for step in body:
         step.loc = inst.loc
     mapping = dict(zip(body.args, (inst.operands[0], value), strict=True))
@@ -193,8 +193,8 @@ def _reading(rewriter: ProgramRewriter, inst: Inst, weight: Value) -> None:
     if not isinstance(attrs, DotGeneralAttrs):
         return
     own = replace(attrs, rhs_contract=(1,))
-    made = rewriter.insert_before(inst, ops.dot_general, (inst.operands[0], weight), own).results[0]
+    dot = rewriter.insert_before(inst, ops.dot_general, (inst.operands[0], weight), own).results[0]
     dims = inst.results[0].type.dims
-    if made.type.dims != dims:
-        made = rewriter.insert_before(inst, ops.reshape, (made,), ReshapeAttrs(dims)).results[0]
-    rewriter.replace_op(inst, made)
+    if dot.type.dims != dims:
+        dot = rewriter.insert_before(inst, ops.reshape, (dot,), ReshapeAttrs(dims)).results[0]
+    rewriter.replace_op(inst, dot)

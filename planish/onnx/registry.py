@@ -39,8 +39,8 @@ class OpForm:
 
     def outputs(self, at: NodeSite, given: Sequence[Any]) -> list[Any]:
         """What the handler makes of inputs, one or several."""
-        made = self.handler(at, *given)
-        return list(made) if isinstance(made, tuple) else [made]
+        result = self.handler(at, *given)
+        return list(result) if isinstance(result, tuple) else [result]
 
     def texts(self, at: NodeSite) -> bool:
         """Whether the node makes text of numbers, which only the host can."""

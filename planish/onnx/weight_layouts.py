@@ -72,13 +72,13 @@ def laid_out(source: Array, layout: str) -> Array:
         return np.ascontiguousarray(source.T)
     if layout.startswith(_INTERPOLATED):
         _, axis, *rest = layout.split(maxsplit=2)
-        made = interpolated(source, int(axis))
-        return laid_out(made, *rest) if rest else made
+        array = interpolated(source, int(axis))
+        return laid_out(array, *rest) if rest else array
     width = int(layout.rpartition(" ")[2])
     if layout == channels(width):
         outs, *others = source.shape
-        made = source.reshape(outs // width, width, -1).transpose(0, 2, 1)
-        return np.ascontiguousarray(made).reshape(outs // width, *others, width)
+        array = source.reshape(outs // width, width, -1).transpose(0, 2, 1)
+        return np.ascontiguousarray(array).reshape(outs // width, *others, width)
     if layout == panels(width, turned=True):
         columns, rows = source.shape
         return np.ascontiguousarray(source.reshape(columns // width, width, rows).transpose(0, 2, 1))

@@ -54,13 +54,13 @@ def _share(inst: Inst, attrs: ConvolutionAttrs, axis: int, machine: Target) -> f
     """What it takes along an axis, by what the plain sum takes; infinity where it cannot be done. Of named sizes the largest count."""
     image, kernel = (value.type.max_shape for value in inst.operands)
     result = inst.results[0].type.max_shape
-    found = interpolation(kernel[axis])
-    if found is None or attrs.strides[axis - 2] > 1 or attrs.rhs_dilation[axis - 2] > 1:
+    matrices = interpolation(kernel[axis])
+    if matrices is None or attrs.strides[axis - 2] > 1 or attrs.rhs_dilation[axis - 2] > 1:
         return math.inf
-    points, item = len(found.image), 4
+    points, item = len(matrices.image), 4
     per_cycle = machine.multiplies * machine.lanes(dtypes.float32)
     plain = math.prod(result) * math.prod(kernel[1:]) / per_cycle
-    steps = -(-result[axis] // found.rows)
+    steps = -(-result[axis] // matrices.rows)
     fewer = plain * points * steps / (kernel[axis] * result[axis])
     weights = item * math.prod(kernel)
     between = [

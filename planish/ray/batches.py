@@ -60,8 +60,8 @@ class Mapper:
         count = len(batch[self._inputs[0]])
         given = [_filled(np.asarray(batch[name]), self._size) for name in self._inputs]
         with contextlib.nullcontext() if self._folder is None else code_from(self._folder):
-            made = self._call(*given)
-            results = [np.asarray(each) for each in (made if isinstance(made, tuple | list) else (made,))]
+            value = self._call(*given)
+            results = [np.asarray(each) for each in (value if isinstance(value, tuple | list) else (value,))]
         if len(results) != len(self._outputs):
             raise PlanishError(
                 f"the model gives {len(results)} results, and {len(self._outputs)} columns are named for them",
@@ -125,13 +125,13 @@ def map(
     artefact = compiler.artefact.remote(shipped, taken, list(outputs), first, batch_size)
     ray.wait([artefact])  # it stays in the object store; what went wrong is raised where it is asked for
     ray.kill(compiler)
-    made = ray.get(artefact)
+    entries = ray.get(artefact)
     alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
     return dataset.map_batches(
         _Shipped,
         batch_size=batch_size,
         batch_format="numpy",
-        fn_constructor_args=(shipped, taken, list(outputs), batch_size, ray.put(made)),
+        fn_constructor_args=(shipped, taken, list(outputs), batch_size, ray.put(entries)),
         concurrency=workers or max(1, len(alive)),
     )
 
@@ -170,8 +170,8 @@ def _callable(model: Any, inputs: Sequence[str]) -> Callable[..., Any]:
 
         loaded = onnx.load(model)
         return lambda *given: loaded(**dict(zip(inputs, given, strict=True)))
-    found: Callable[..., Any] = model
-    return found
+    function: Callable[..., Any] = model
+    return function
 
 
 def _filled(rows: Array, size: int) -> Array:

@@ -77,18 +77,18 @@ class Cluster:
 
     def start(self) -> Any | None:
         """One more bench, on a worker of this kind; None if there is none."""
-        made = self.ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(Bench).remote()
+        bench = self.ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(Bench).remote()
         try:
-            found = self.ray.get(made.machine.remote(self.target), timeout=_START)
+            machine = self.ray.get(bench.machine.remote(self.target), timeout=_START)
         except (self.ray.exceptions.RayError, TimeoutError):
-            self.ray.kill(made)
+            self.ray.kill(bench)
             return None
-        if found != self.machine:
+        if machine != self.machine:
             self.unlike += 1
-            self.ray.kill(made)
+            self.ray.kill(bench)
             return None
-        self.benches.append(made)
-        return made
+        self.benches.append(bench)
+        return bench
 
     def fill(self) -> None:
         """As many benches as are wanted, and as there are workers for."""
@@ -147,8 +147,8 @@ class SpreadSandbox:
 
     def extend(self, kernel: Trial, seconds: float) -> str | None:
         """As `Sandbox.extend`, on every bench; what the first says."""
-        found = self._tell("extend", kernel, seconds)
-        return None if found is None else str(found)
+        reply = self._tell("extend", kernel, seconds)
+        return None if reply is None else str(reply)
 
     def measure(self, kernels: Sequence[Trial], best: float) -> list[CandidateReport]:
         """Each candidate on whichever bench is free."""
@@ -180,8 +180,8 @@ class SpreadSandbox:
 
     def contest(self, kernels: Sequence[Trial], seconds: float) -> list[list[float]]:
         """The finalists in turn, all on one bench: others would differ in more than the schedule."""
-        found: list[list[float]] = self._first("contest", list(kernels), seconds)
-        return found
+        times: list[list[float]] = self._first("contest", list(kernels), seconds)
+        return times
 
     def _tell(self, name: str, *given: Any) -> Any:
         """All benches; one that comes later hears it as well. What the first answers."""

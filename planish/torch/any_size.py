@@ -123,5 +123,5 @@ def _names(named: Sequence[fx.Node], given: Sequence[Any]) -> Iterator[tuple[Any
 def _least(size: torch.SymInt) -> int:
     """The least that torch's guards allow."""
     ranges = size.node.shape_env.var_to_range
-    found = ranges.get(size.node.expr)
-    return _LEAST if found is None or not found.lower.is_Integer else int(found.lower)
+    interval = ranges.get(size.node.expr)
+    return _LEAST if interval is None or not interval.lower.is_Integer else int(interval.lower)

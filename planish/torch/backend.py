@@ -89,7 +89,7 @@ def compile(
     every node with eager torch; `fullgraph` and `dynamic` are torch's.
     """
     options: Any = {"threads": threads, "beam": beam, "device": device, "check": check}
-    found: Any = torch.compile(
+    compiled: Any = torch.compile(
         model, backend=planish_backend, options=options, fullgraph=fullgraph, dynamic=dynamic
     )
-    return cast(M, found)
+    return cast(M, compiled)

@@ -72,18 +72,18 @@ class CheckedRunner:
             else:
                 writing.values[source] = value
         writing.lower(node)
-        found = writing.values[node]
-        made = list(found) if isinstance(found, tuple | list) else [found]
-        kept = [value for value in made if value is not None]
+        lowered = writing.values[node]
+        outputs = list(lowered) if isinstance(lowered, tuple | list) else [lowered]
+        kept = [value for value in outputs if value is not None]
         fakes = node.meta["val"] if isinstance(node.meta["val"], tuple | list) else [node.meta["val"]]
         results = [
             Form(fake.dtype, tuple(map(int, value.dims)), None, ())
-            for fake, value in zip(fakes, made, strict=True)
+            for fake, value in zip(fakes, outputs, strict=True)
             if value is not None
         ]
         run = compiled(writing.graph.build(*kept), forms, results, self.options, device_of([node]))
         given = iter(run(tensors))
-        return [None if value is None else next(given) for value in made]
+        return [None if value is None else next(given) for value in outputs]
 
 
 def _apart(ours: torch.Tensor, theirs: torch.Tensor) -> str | None:

@@ -23,15 +23,15 @@ def table() -> dict[Any, Callable[..., Any]]:
     import torch._refs.special
     from torch._decomp import decomposition_table
 
-    found = {
+    by_op = {
         op: written
         for op, written in decomposition_table.items()
         if isinstance(op, torch._ops.OpOverload) and find(op) is None and not _is_random(op)
     }
     for more in (lists.written_out(), losses.written_out()):
-        found |= {op: written for op, written in more.items() if find(op) is None}
-    found[torch.ops.aten.native_dropout.default] = _native_dropout
-    return found
+        by_op |= {op: written for op, written in more.items() if find(op) is None}
+    by_op[torch.ops.aten.native_dropout.default] = _native_dropout
+    return by_op
 
 
 def _native_dropout(x: torch.Tensor, p: float, train: bool | None) -> Any:

@@ -73,8 +73,8 @@ class TorchProgram:
                 f"the program was exported for {_told(self._spec.in_spec)}, and is called with {_told(spec)}",
                 remedy="call it as the module was called for torch.export",
             )
-        for expected, found in zip(self._expected, leaves, strict=True):
-            expected.check(found)
+        for expected, value in zip(self._expected, leaves, strict=True):
+            expected.check(value)
         given = iter(leaves)
         state = self._signature
         names = {
@@ -86,13 +86,13 @@ class TorchProgram:
             self._state[names[node.name]] if node.name in names else next(given) for node in self._run.inputs
         ]
         results: list[Any] = []
-        for output, found in zip(state.output_specs, self._run(inputs), strict=True):
+        for output, value in zip(state.output_specs, self._run(inputs), strict=True):
             if output.kind is torch.export.graph_signature.OutputKind.BUFFER_MUTATION:
-                self._state[str(output.target)] = found
+                self._state[str(output.target)] = value
             elif output.kind is torch.export.graph_signature.OutputKind.USER_INPUT_MUTATION:
-                inputs[[node.name for node in self._run.inputs].index(str(output.target))].copy_(found)
+                inputs[[node.name for node in self._run.inputs].index(str(output.target))].copy_(value)
             else:
-                results.append(found)
+                results.append(value)
         return pytree.tree_unflatten(results, self._spec.out_spec)
 
 
@@ -147,10 +147,10 @@ def _bounds(size: Any, bounds: Mapping[Any, Any]) -> tuple[float, float]:
     """The least and the greatest that a size may be."""
     if isinstance(size, int):
         return size, size
-    found = bounds.get(size.node.expr)
-    if found is None:
+    interval = bounds.get(size.node.expr)
+    if interval is None:
         return 0, math.inf
-    return tuple(int(end) if end.is_Integer else math.inf for end in (found.lower, found.upper))  # type: ignore[return-value]
+    return tuple(int(end) if end.is_Integer else math.inf for end in (interval.lower, interval.upper))  # type: ignore[return-value]
 
 
 def _told(spec: pytree.TreeSpec) -> str:

@@ -105,9 +105,9 @@ class Form:
         room = tensor.untyped_storage().nbytes() // tensor.element_size()
         if 0 <= begin <= room - prod(sizes) and prod(tensor.shape[place:]) == part:
             return tensor.as_strided(sizes, (*strides[:place], part, *strides[place:]), begin)
-        found = tensor.new_empty(sizes)
-        found.select(place, mine).copy_(tensor)
-        return found
+        copy = tensor.new_empty(sizes)
+        copy.select(place, mine).copy_(tensor)
+        return copy
 
     def array(self, tensor: torch.Tensor) -> Array:
         """The memory of a tensor, for compiled code; strides decide there whether it has to be copied."""
@@ -117,11 +117,11 @@ class Form:
         """What compiled code has made, as torch expects it."""
         return self.restored(tensor_of(array, self.dtype))
 
-    def restored(self, found: torch.Tensor) -> torch.Tensor:
+    def restored(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor that lies in order, with its axes as the program has them."""
         if self.order is not None:
-            found = found.permute([self.order.index(axis) for axis in range(len(self.order))])
-        return found.expand(self.shape) if self.repeated else found
+            tensor = tensor.permute([self.order.index(axis) for axis in range(len(self.order))])
+        return tensor.expand(self.shape) if self.repeated else tensor
 
 
 def array_of(tensor: torch.Tensor, dtype: torch.dtype) -> Array:

@@ -62,22 +62,22 @@ class Import:
         named = {_ALIASES.get(name, name): self.value(argument) for name, argument in node.kwargs.items()}
         at = FxSite(self.graph, node)
         try:
-            found = lowering(at, *args, **named)
+            lowered = lowering(at, *args, **named)
         except PlanishError as error:
             raise LeftToTorch(error.message, op=str(node.target)) from error
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError) as error:
             raise LeftToTorch(f"{type(error).__name__}: {error}", op=str(node.target)) from error
-        _check_shapes(node, found, self.names)
-        return found
+        _check_shapes(node, lowered, self.names)
+        return lowered
 
     def value(self, argument: Any) -> Value:
         """An argument, its nodes replaced by what they stand for."""
         if isinstance(argument, fx.Node):
-            found = self.values.get(argument)
-            is_told = argument in self.values and (found is not None or argument.meta.get("val") is None)
+            value = self.values.get(argument)
+            is_told = argument in self.values and (value is not None or argument.meta.get("val") is None)
             if not is_told:
                 raise LeftToTorch(f"{argument.name} is known at run time only")
-            return found
+            return value
         if isinstance(argument, list | tuple):
             return [self.value(item) for item in argument]
         return argument
@@ -93,8 +93,8 @@ _ALIASES: Final = {"self": "x", "input": "x", "other": "y", "a": "x", "mat2": "y
 
 def _check_results(node: fx.Node) -> None:
     """Results must be dense tensors of dtypes that programs have, on the CPU or a GPU."""
-    found = node.meta.get("val")
-    for fake in found if isinstance(found, tuple | list) else [found]:
+    result = node.meta.get("val")
+    for fake in result if isinstance(result, tuple | list) else [result]:
         if fake is None or isinstance(fake, int | float | bool):
             continue
         if not isinstance(fake, torch.Tensor):
@@ -107,14 +107,14 @@ def _check_results(node: fx.Node) -> None:
             raise LeftToTorch(f"the layout {fake.layout}")
 
 
-def _check_shapes(node: fx.Node, found: Value, names: NamedSizes | None) -> None:
+def _check_shapes(node: fx.Node, lowered: Value, names: NamedSizes | None) -> None:
     """What was written must be what torch says: a lowering that is wrong must not go unnoticed."""
     expected = node.meta.get("val")
     told = list(expected) if isinstance(expected, tuple | list) else [expected]
-    made = list(found) if isinstance(found, tuple | list) else [found]
-    if len(told) != len(made):
-        raise LeftToTorch(f"has {len(told)} results, not {len(made)}", op=str(node.target))
-    for fake, value in zip(told, made, strict=True):
+    outputs = list(lowered) if isinstance(lowered, tuple | list) else [lowered]
+    if len(told) != len(outputs):
+        raise LeftToTorch(f"has {len(told)} results, not {len(outputs)}", op=str(node.target))
+    for fake, value in zip(told, outputs, strict=True):
         if not isinstance(fake, torch.Tensor):
             continue
         if not isinstance(value, V):

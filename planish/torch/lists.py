@@ -23,7 +23,7 @@ _SINGLE: Final[dict[str, Callable[..., Any]]] = {
 
 def written_out() -> dict[Any, Callable[..., Any]]:
     """Decompositions by op, of those that give new lists."""
-    found: dict[Any, Callable[..., Any]] = {}
+    by_op: dict[Any, Callable[..., Any]] = {}
     for whole in torch._C._dispatch_get_all_op_names():
         name, _, overload = whole.removeprefix(_PREFIX).partition(".")
         single = _SINGLE.get(name, getattr(torch, name, None))
@@ -34,8 +34,8 @@ def written_out() -> dict[Any, Callable[..., Any]]:
             and single is not None
         ):
             op = getattr(getattr(torch.ops.aten, f"_foreach_{name}"), overload or "default")
-            found[op] = _one_by_one(single)
-    return found
+            by_op[op] = _one_by_one(single)
+    return by_op
 
 
 def _one_by_one(single: Callable[..., Any]) -> Callable[..., Any]:

@@ -33,18 +33,18 @@ class BackendOptions:
                     f"there is no option {name!r}",
                     remedy=f"did you mean {close!r}?" if close else f"options: {', '.join(known)}",
                 )
-        found = cls(**(given or {}))
+        options = cls(**(given or {}))
         for name, is_right, takes in (
-            ("threads", found.threads is None or _is_count(found.threads, 1), "an integer >= 1 or None"),
-            ("beam", _is_count(found.beam, 0), "an integer >= 0"),
-            ("device", _is_device(found.device), "'interpreter', or where the tensors are: 'cpu', 'cuda'"),
-            ("check", isinstance(found.check, bool), "True or False"),
+            ("threads", options.threads is None or _is_count(options.threads, 1), "an integer >= 1 or None"),
+            ("beam", _is_count(options.beam, 0), "an integer >= 0"),
+            ("device", _is_device(options.device), "'interpreter', or where the tensors are: 'cpu', 'cuda'"),
+            ("check", isinstance(options.check, bool), "True or False"),
         ):
             if not is_right:
                 raise PlanishError(
-                    f"option {name} cannot be {getattr(found, name)!r}", remedy=f"it takes {takes}"
+                    f"option {name} cannot be {getattr(options, name)!r}", remedy=f"it takes {takes}"
                 )
-        return found
+        return options
 
     def settings(self) -> dict[str, Any]:
         """The settings that compiling is done under."""

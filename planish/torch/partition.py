@@ -37,40 +37,40 @@ Step = FxSegment | fx.Node
 
 def unlowered(graph: fx.Graph) -> dict[fx.Node, str]:
     """The nodes that planish does not do, each with the reason."""
-    found: dict[fx.Node, str] = {}
+    reasons: dict[fx.Node, str] = {}
     writing = Import("torch_graph")
     device = _gpu_of(graph)
     for node in graph.nodes:
         if node.op in ("placeholder", "get_attr"):
-            _take(writing, node, found)
+            _take(writing, node, reasons)
         elif node.op == "call_function" and is_number(node):
             writing.values[node] = example_of(node.meta["val"])
         elif node.op == "call_function":
-            if node.target is operator.getitem and node.args[0] in found:
-                found[node] = "its tuple is torch's"
+            if node.target is operator.getitem and node.args[0] in reasons:
+                reasons[node] = "its tuple is torch's"
                 _take(writing, node, {})
                 continue
             try:
                 writing.lower(node)
             except LeftToTorch as error:
-                found[node] = error.message
+                reasons[node] = error.message
                 _take(writing, node, {})
         elif node.op not in ("output", "call_function"):
-            found[node] = f"{node.op} is not a call of an op"
+            reasons[node] = f"{node.op} is not a call of an op"
             _take(writing, node, {})
     if device is not None:
-        _leave_elsewhere(graph, device, found)
-    return found
+        _leave_elsewhere(graph, device, reasons)
+    return reasons
 
 
-def _leave_elsewhere(graph: fx.Graph, device: torch.device, found: dict[fx.Node, str]) -> None:
+def _leave_elsewhere(graph: fx.Graph, device: torch.device, reasons: dict[fx.Node, str]) -> None:
     """Nodes on the CPU stay torch's, unless only our nodes on the GPU see what they make: constants that a program writes there."""
     for node in reversed(graph.nodes):
-        if node.op == "call_function" and node not in found and _elsewhere(node, device):
-            is_seen = any(user.op == "output" or user in found for user in node.users)
+        if node.op == "call_function" and node not in reasons and _elsewhere(node, device):
+            is_seen = any(user.op == "output" or user in reasons for user in node.users)
             if is_seen or draws(node):
                 parts = [user for user in node.users if user.target is operator.getitem]
-                found.update(dict.fromkeys((node, *parts), "on the CPU, beside tensors on a GPU"))
+                reasons.update(dict.fromkeys((node, *parts), "on the CPU, beside tensors on a GPU"))
 
 
 def _gpu_of(graph: fx.Graph) -> torch.device | None:
@@ -83,8 +83,8 @@ def _gpu_of(graph: fx.Graph) -> torch.device | None:
 
 
 def _elsewhere(node: fx.Node, device: torch.device) -> bool:
-    found = node.meta.get("val")
-    fakes = found if isinstance(found, tuple | list) else [found]
+    result = node.meta.get("val")
+    fakes = result if isinstance(result, tuple | list) else [result]
     return any(isinstance(fake, torch.Tensor) and fake.device != device for fake in fakes)
 
 
@@ -153,20 +153,20 @@ def draws(node: fx.Node) -> bool:
 
 def _needed(graph: fx.Graph, reasons: Mapping[fx.Node, str], views: AbstractSet[fx.Node]) -> set[fx.Node]:
     """The calls that results depend on; views of inputs that nothing else depends on are not among them."""
-    found: set[fx.Node] = set()
+    calls: set[fx.Node] = set()
     for node in reversed(graph.nodes):
         if node.op in ("placeholder", "get_attr", "output"):
             continue
         users = [
             user
             for user in node.users
-            if user in found
+            if user in calls
             or (user.op == "output" and node not in views)
             or (user in views and is_number(node))
         ]
         if users or node in reasons:
-            found.add(node)
-    return found
+            calls.add(node)
+    return calls
 
 
 def segment_of(nodes: list[fx.Node], views: AbstractSet[fx.Node] = frozenset()) -> FxSegment:

@@ -41,8 +41,8 @@ def lowering(*names: str) -> Callable[[F], F]:
 def find(target: object) -> Lowering | None:
     """The lowering of an op: that of its overload, else that of all of them."""
     name = str(target)
-    found = _TABLE.get(name)
-    return _TABLE.get(name.rpartition(".")[0]) if found is None else found
+    entry = _TABLE.get(name)
+    return _TABLE.get(name.rpartition(".")[0]) if entry is None else entry
 
 
 def names() -> list[str]:

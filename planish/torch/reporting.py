@@ -30,10 +30,10 @@ class Report:
     @property
     def fallbacks(self) -> dict[str, int]:
         """How many nodes torch runs, by op."""
-        found: Counter[str] = Counter()
+        by_op: Counter[str] = Counter()
         for (op, _), count in self.handed_back.items():
-            found[op] += count
-        return dict(found)
+            by_op[op] += count
+        return dict(by_op)
 
     def __str__(self) -> str:
         drawn = f", {self.draws.total()} draws of random numbers" if self.draws else ""
@@ -50,10 +50,10 @@ _TOTAL = Report()
 def report(*, reset: bool = False) -> Report:
     """What was compiled so far; with `reset`, counting starts anew afterwards."""
     global _TOTAL  # noqa: PLW0603
-    found = _TOTAL
+    totals = _TOTAL
     if reset:
         _TOTAL = Report()
-    return found
+    return totals
 
 
 def total() -> Report:

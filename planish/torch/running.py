@@ -41,15 +41,15 @@ class CompiledSegment:
     def __call__(self, tensors: Sequence[torch.Tensor]) -> Tensors:
         """Results as torch expects them."""
         arrays = [read(tensor) for read, tensor in zip(self.reads, tensors, strict=True)]
-        made = [write(array) for write, array in zip(self.writes, self.run(*arrays), strict=True)]
+        outputs = [write(array) for write, array in zip(self.writes, self.run(*arrays), strict=True)]
         if not self.seen:
-            return made
+            return outputs
         results = []
         for number, looks in self.seen:
-            found = made[number]
+            view = outputs[number]
             for look in looks:
-                found = look(found)
-            results.append(found)
+                view = look(view)
+            results.append(view)
         return results
 
 
@@ -74,15 +74,15 @@ def _writer(form: Form) -> Callable[[Array], torch.Tensor]:
     return form.tensor
 
 
-def _on_threads(made: compiler.Executable, threads: int) -> Callable[..., Sequence[Array]]:
+def _on_threads(executable: compiler.Executable, threads: int) -> Callable[..., Sequence[Array]]:
     """A function that always runs on so many threads."""
-    builtin = made.builtin
+    builtin = executable.builtin
     if builtin is None:
-        return settings(threads=threads)(made)
-    count = threads if made.is_parallel else 1
+        return settings(threads=threads)(executable)
+    count = threads if executable.is_parallel else 1
     workers = pool()
 
-    def run(*arrays: Array, _alive: compiler.Executable = made) -> Sequence[Array]:
+    def run(*arrays: Array, _alive: compiler.Executable = executable) -> Sequence[Array]:
         if workers.workers < count - 1:  # at first, and in a process that was forked
             workers.prepare(count)
         return builtin(count, *arrays)
@@ -102,29 +102,29 @@ class _OnGpu:
         in_place = ways.reader_of(number, form.dtype, form.type.shape)
 
         def read(tensor: torch.Tensor) -> Any:
-            found = tensor if plain else form.ordered(tensor)
-            is_here = found.is_cuda and found.get_device() == number
-            if not is_complex and is_here and found.is_contiguous() and not found.is_neg():
-                array = in_place(found)
+            ordered = tensor if plain else form.ordered(tensor)
+            is_here = ordered.is_cuda and ordered.get_device() == number
+            if not is_complex and is_here and ordered.is_contiguous() and not ordered.is_neg():
+                array = in_place(ordered)
                 if array is not None:
                     return array
-            found = found.detach().to(self.device).contiguous()
-            array = ways.at_once(found)
-            return ways.borrowed(found)[0] if array is None else array
+            ordered = ordered.detach().to(self.device).contiguous()
+            array = ways.at_once(ordered)
+            return ways.borrowed(ordered)[0] if array is None else array
 
         return read
 
     def writer(self, form: Form) -> Callable[[Any], torch.Tensor]:
         dtype = np.dtype(form.type.dtype.numpy)
-        found = self._gpu.writer_of(self.device.index or 0, dtype, form.type.shape)
-        return found if form.is_plain else lambda array: form.restored(found(array))
+        write = self._gpu.writer_of(self.device.index or 0, dtype, form.type.shape)
+        return write if form.is_plain else lambda array: form.restored(write(array))
 
 
 def device_of(nodes: Sequence[fx.Node]) -> torch.device | None:
     """The GPU that nodes compute on; None for the CPU."""
     for node in nodes:
-        found = node.meta.get("val")
-        for fake in found if isinstance(found, tuple | list) else [found]:
+        result = node.meta.get("val")
+        for fake in result if isinstance(result, tuple | list) else [result]:
             if isinstance(fake, torch.Tensor) and fake.device.type == "cuda":
                 return torch.device("cuda", fake.device.index or 0)
     return None
@@ -145,13 +145,13 @@ def compiled(
 
         return CompiledSegment(run, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
     with settings(**options.settings()):
-        made: Any = compiler.compile(function, device=str(device or "cpu"))
+        code: Any = compiler.compile(function, device=str(device or "cpu"))
     if options.threads is not None and device is None:
-        made = _on_threads(made, options.threads)
+        code = _on_threads(code, options.threads)
     if device is None:
-        return CompiledSegment(made, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
+        return CompiledSegment(code, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
     place = _OnGpu(device)
-    return CompiledSegment(made, tuple(map(place.reader, inputs)), tuple(map(place.writer, outputs)))
+    return CompiledSegment(code, tuple(map(place.reader, inputs)), tuple(map(place.writer, outputs)))
 
 
 class SegmentRunner:
@@ -180,15 +180,15 @@ class SegmentRunner:
         if self.only is not None:
             return self.only(tensors)
         key = (*((tensor.shape, tensor.stride()) for tensor in tensors), *numbers)
-        found = self.variants.get(key)
-        if found is None:
-            found = self.for_any_size(tensors, numbers)
-            if found is None:
-                found = self.compile([given_form(tensor) for tensor in tensors], numbers)
+        variant = self.variants.get(key)
+        if variant is None:
+            variant = self.for_any_size(tensors, numbers)
+            if variant is None:
+                variant = self.compile([given_form(tensor) for tensor in tensors], numbers)
             if len(self.variants) >= _MANY:
                 self.variants.clear()  # a number that counts up is another one in every call
-            self.variants[key] = found
-        return found(tensors)
+            self.variants[key] = variant
+        return variant(tensors)
 
     def for_any_size(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Variant | None:
         """Machine code for all sizes within bounds; None if what is computed depends on them."""
@@ -197,9 +197,9 @@ class SegmentRunner:
         forms = [form_like(tensor) for tensor in tensors]
         layout = tuple((form.order, form.repeated) for form in forms)
         nodes, given = [*self.segment.inputs, *self.segment.numbers], [*tensors, *numbers]
-        for known, names, untold, made in self.open:
+        for known, names, untold, variant in self.open:
             if known == layout and names.holds(nodes, given):
-                return _told(made, rows_for(nodes, given, untold))
+                return _told(variant, rows_for(nodes, given, untold))
         try:
             names = NamedSizes(nodes, given)
             if not names.holds(nodes, given):
@@ -207,12 +207,12 @@ class SegmentRunner:
             sizes = [names.size(node.meta["val"]) for node in self.segment.numbers]
             shapes = [names.form(node, form) for node, form in zip(self.segment.inputs, forms, strict=True)]
             untold = names.untold(shapes)
-            made = self._compile(shapes, sizes, names, untold)
+            variant = self._compile(shapes, sizes, names, untold)
         except Exception as error:  # noqa: BLE001 - whatever it is: each size is compiled by itself then
             self.by_size = f"{type(error).__name__}: {getattr(error, 'message', error)}"
             return None
-        self.open.append((layout, names, untold, made))
-        return _told(made, rows_for(nodes, given, untold))
+        self.open.append((layout, names, untold, variant))
+        return _told(variant, rows_for(nodes, given, untold))
 
     def compile(self, forms: Sequence[Form], numbers: Sequence[int | float]) -> Variant:
         """Machine code for tensors of these forms; where that fails, torch runs the nodes."""
@@ -256,12 +256,12 @@ class SegmentRunner:
         seen = views_of_results(outputs)
         own = {node: form for node, form in outputs.items() if node not in seen}
         function = writing.build(own.items())
-        made = compiled(function, forms, list(own.values()), self.options, device)
+        variant = compiled(function, forms, list(own.values()), self.options, device)
         if seen:
             places = {node: number for number, node in enumerate(own)}
             looks = [seen.get(node, (node, ())) for node in outputs]
-            made = replace(made, seen=tuple((places[source], way) for source, way in looks))
-        return WithViews(made, self.segment, list(outputs), ways) if ways else made
+            variant = replace(variant, seen=tuple((places[source], way) for source, way in looks))
+        return WithViews(variant, self.segment, list(outputs), ways) if ways else variant
 
     def _by_torch(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Tensors:
         values: dict[fx.Node, Any] = dict(zip(self.segment.inputs, tensors, strict=True))
@@ -275,9 +275,9 @@ _MANY: Final = 4096
 """Calls that differ in their sizes, of which each segment remembers what to run."""
 
 
-def _told(made: Variant, rows: Tensors) -> Variant:
+def _told(variant: Variant, rows: Tensors) -> Variant:
     """A variant that is told sizes by empty tensors."""
-    return (lambda tensors: made([*tensors, *rows])) if rows else made
+    return (lambda tensors: variant([*tensors, *rows])) if rows else variant
 
 
 def is_op(node: fx.Node) -> bool:
@@ -293,7 +293,7 @@ def is_given(node: fx.Node) -> bool:
 def is_static(segment: FxSegment) -> bool:
     """Whether all sizes are numbers."""
     fakes = [node.meta["val"] for node in (*segment.inputs, *segment.nodes)]
-    flat = [fake for found in fakes for fake in (found if isinstance(found, tuple | list) else [found])]
+    flat = [fake for result in fakes for fake in (result if isinstance(result, tuple | list) else [result])]
     sizes = [size for fake in flat if isinstance(fake, torch.Tensor) for size in fake.shape]
     return not segment.numbers and all(isinstance(size, int) for size in sizes)
 
@@ -314,13 +314,13 @@ def with_numbers(module: fx.GraphModule) -> fx.Graph:
     """A graph whose constants of no axes on the CPU are numbers (what a program assigns to a slice): as inputs, each call would copy them to the GPU."""
     graph = module.graph
     for node in [each for each in graph.nodes if each.op == "get_attr"]:
-        found = attribute(module, str(node.target))
-        if not isinstance(found, torch.Tensor) or found.dim() or found.device.type != "cpu":
+        constant = attribute(module, str(node.target))
+        if not isinstance(constant, torch.Tensor) or constant.dim() or constant.device.type != "cpu":
             continue
         with unset_fake_temporarily():  # it is compiled where torch only pretends to compute
-            value = found.item()
+            value = constant.item()
         with graph.inserting_before(node):
-            how: dict[str, Any] = {"dtype": found.dtype, "device": found.device}
+            how: dict[str, Any] = {"dtype": constant.dtype, "device": constant.device}
             number = graph.call_function(torch.ops.aten.full.default, ([], value), how)
         number.meta = dict(node.meta)
         node.replace_all_uses_with(number)
@@ -375,8 +375,8 @@ class Runner:
         for step, runner in self.steps:
             if isinstance(step, FxSegment) and runner is not None:
                 tensors = [values[node] for node in step.inputs]
-                made = runner(tensors, [values[node] for node in step.numbers])
-                values |= zip(step.outputs, made, strict=True)
+                outputs = runner(tensors, [values[node] for node in step.numbers])
+                values |= zip(step.outputs, outputs, strict=True)
             elif isinstance(step, fx.Node):
                 values[step] = call(step, values)
         return [values[result] if isinstance(result, fx.Node) else result for result in self.results]
@@ -384,10 +384,10 @@ class Runner:
 
 def attribute(module: fx.GraphModule, path: str) -> Any:
     """What a graph module has under a path."""
-    found: Any = module
+    value: Any = module
     for name in path.split("."):
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 def _count(steps: Sequence[tuple[Step, object]], reasons: Mapping[fx.Node, str]) -> None:

@@ -62,8 +62,8 @@ def take_orders(graph: fx.Graph, examples: Sequence[Any]) -> None:
 def results_of(graph: fx.Graph) -> list[Any]:
     """What a graph gives."""
     output = next(node for node in graph.nodes if node.op == "output")
-    found = output.args[0]
-    return list(found) if isinstance(found, tuple | list) else [found]
+    results = output.args[0]
+    return list(results) if isinstance(results, tuple | list) else [results]
 
 
 def _without_tokens(results: Sequence[Any], metadata: Any) -> Sequence[Any]:
@@ -73,37 +73,37 @@ def _without_tokens(results: Sequence[Any], metadata: Any) -> Sequence[Any]:
 
 def _images(graph: fx.Graph) -> dict[fx.Node, Order]:
     """Tensors on a GPU that are computed with their channels last, each with the axes of the image that its own are."""
-    found: dict[fx.Node, Order] = {}
+    orders: dict[fx.Node, Order] = {}
     for node in graph.nodes:
         name = str(node.target).removesuffix(".default")
         fake = node.meta.get("val")
         if node.op != "call_function":
             continue
         if name in _SOURCES[1:]:
-            if node.args[0] in found:
-                found[node] = found[node.args[0]]
+            if node.args[0] in orders:
+                orders[node] = orders[node.args[0]]
             continue
         if not isinstance(fake, torch.Tensor) or not _is_known(fake):
             continue
-        order = _order(node, name, found)
+        order = _order(node, name, orders)
         if order is not None and _lies(fake, [order.index(axis) for axis in range(fake.ndim)]):
-            found[node] = order
-    return found
+            orders[node] = order
+    return orders
 
 
-def _order(node: fx.Node, name: str, found: Mapping[fx.Node, Order]) -> Order | None:
+def _order(node: fx.Node, name: str, orders: Mapping[fx.Node, Order]) -> Order | None:
     """The axes of the image that those of a tensor are, if it is one: what images are made of, looked at in another order, or computed element by element."""
     if name == _SOURCES[0]:
         return tuple(range(node.meta["val"].ndim))
     given = cast("fx.Node", node.args[0]) if node.args else node
     if name == "aten.permute":
-        below = found.get(given)
+        below = orders.get(given)
         return None if below is None else tuple(below[axis] for axis in cast("list[int]", node.args[1]))
     if torch.Tag.pointwise in getattr(node.target, "tags", ()) or name in _SAME:
         shape = node.meta["val"].shape
-        alike = (each for each in node.all_input_nodes if each in found and each.meta["val"].shape == shape)
-        return next((found[each] for each in alike), None)
-    return found.get(given) if node.target is operator.getitem else None
+        alike = (each for each in node.all_input_nodes if each in orders and each.meta["val"].shape == shape)
+        return next((orders[each] for each in alike), None)
+    return orders.get(given) if node.target is operator.getitem else None
 
 
 def _is_known(fake: torch.Tensor) -> bool:

@@ -36,8 +36,8 @@ class FxSite:
     @property
     def fakes(self) -> list[torch.Tensor]:
         """What torch says of the results: tensors without data."""
-        found = self.node.meta.get("val")
-        many = found if isinstance(found, tuple | list) else [found]
+        result = self.node.meta.get("val")
+        many = result if isinstance(result, tuple | list) else [result]
         return [fake for fake in many if isinstance(fake, torch.Tensor)]
 
     @property
@@ -47,10 +47,10 @@ class FxSite:
 
     def kind(self, dtype: torch.dtype) -> DType:
         """planish's word for a dtype of torch."""
-        found = TO_PLANISH.get(dtype)
-        if found is None:
+        kind = TO_PLANISH.get(dtype)
+        if kind is None:
             raise self.refuse(f"there is no dtype {dtype}")
-        return found
+        return kind
 
     def refuse(self, why: str) -> LeftToTorch:
         """The error that hands this node back to torch."""

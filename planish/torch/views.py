@@ -54,7 +54,7 @@ def is_view_op(node: fx.Node) -> bool:
 def views_by_torch(graph: fx.Graph) -> set[fx.Node]:
     """Nodes on the way to a result that only look at an input; or at another result, by numbers that only a run knows."""
     output = next(node for node in graph.nodes if node.op == "output")
-    found: set[fx.Node] = set()
+    views: set[fx.Node] = set()
     for result in output.all_input_nodes:
         way: list[fx.Node] = []
         node: fx.Node = result
@@ -65,8 +65,8 @@ def views_by_torch(graph: fx.Graph) -> set[fx.Node]:
         if not way or not all(map(is_number, numbers)):
             continue
         if node.op == "placeholder" or (numbers and node in output.all_input_nodes):
-            found.update(way)
-    return found
+            views.update(way)
+    return views
 
 
 def _is_part(node: fx.Node) -> bool:
@@ -80,7 +80,7 @@ Looks = tuple[Callable[[Any], Any], ...]
 
 def views_of_results(results: Iterable[fx.Node]) -> dict[fx.Node, tuple[fx.Node, Looks]]:
     """Results that look at other ones: at which, and how."""
-    found: dict[fx.Node, tuple[fx.Node, Looks]] = {}
+    views: dict[fx.Node, tuple[fx.Node, Looks]] = {}
     own = set(results)
     for node in results:
         looks: list[Callable[[Any], Any]] = []
@@ -89,9 +89,9 @@ def views_of_results(results: Iterable[fx.Node]) -> dict[fx.Node, tuple[fx.Node,
             looks.insert(0, look)
             below = below.all_input_nodes[0]
         if below is not node and below in own:
-            source, before = found.get(below, (below, ()))
-            found[node] = source, (*before, *looks)
-    return found
+            source, before = views.get(below, (below, ()))
+            views[node] = source, (*before, *looks)
+    return views
 
 
 def look_of(node: fx.Node) -> Callable[[Any], Any] | None:
@@ -114,7 +114,7 @@ def look_of(node: fx.Node) -> Callable[[Any], Any] | None:
 
 def views_of_segment(segment: FxSegment) -> dict[fx.Node, list[fx.Node]]:
     """Such results, each with the views on the way to it."""
-    inputs, found = set(segment.inputs), dict[fx.Node, list[fx.Node]]()
+    inputs, ways = set(segment.inputs), dict[fx.Node, list[fx.Node]]()
     parts: dict[fx.Node, list[fx.Node]] = {}
     for result in segment.outputs:
         way: list[fx.Node] = []
@@ -123,15 +123,15 @@ def views_of_segment(segment: FxSegment) -> dict[fx.Node, list[fx.Node]]:
             way.append(node)
             node = node.all_input_nodes[0]
         if way and (node in inputs or (_has_gaps(result) and _is_plain(node))):
-            found[result] = way[::-1]
+            ways[result] = way[::-1]
             parts.setdefault(node, []).append(result)
     for base, results in parts.items():
         seen = sum(result.meta["val"].numel() for result in results)
         if base not in inputs and base not in segment.outputs and seen < base.meta["val"].numel():
             for result in results:  # the rest of it need not be computed
-                del found[result]
-    is_empty = all(node in found for node in segment.outputs) and parts.keys() <= inputs
-    return {} if is_empty else found  # what computes nothing is no function
+                del ways[result]
+    is_empty = all(node in ways for node in segment.outputs) and parts.keys() <= inputs
+    return {} if is_empty else ways  # what computes nothing is no function
 
 
 def _has_gaps(node: fx.Node) -> bool:
@@ -153,12 +153,12 @@ class WithViews:
 
     def __init__(
         self,
-        made: Callable[[Sequence[torch.Tensor]], Tensors],
+        compute: Callable[[Sequence[torch.Tensor]], Tensors],
         segment: FxSegment,
         computed: Sequence[fx.Node],
         ways: Mapping[fx.Node, list[fx.Node]],
     ) -> None:
-        self.compute, self.computed = made, list(computed)
+        self.compute, self.computed = compute, list(computed)
         self.inputs, self.outputs = segment.inputs, segment.outputs
         # views that several results are made of are made once; how is known before they are
         views = dict.fromkeys(node for way in ways.values() for node in way)

@@ -30,8 +30,8 @@ def _read(value: Any, of: Any) -> Any:
         return _read(value, next(each for each in arguments if each is not type(None)))
     if dataclasses.is_dataclass(of):
         hints = _hints(cast("type", of))
-        made = cast("type", of)
-        return made(
+        cls = cast("type", of)
+        return cls(
             **{
                 item.name: _read(value[item.name], hints[item.name])
                 for item in dataclasses.fields(of)

@@ -122,24 +122,24 @@ class DumpedRecording(Documents):
     @cached_property
     def _llir(self) -> dict[str, str]:
         """Kernels in LLIR, by the names of their folders: one file has them all, each behind the line of its version."""
-        found: dict[str, str] = {}
+        kernels: dict[str, str] = {}
         for path in sorted(self.folder.glob("*_llir.txt")):
             for part in re.split(r"^(?=llir \d)", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
                 name = _NAME.search(part)
                 if name is not None:
-                    found[file_name(name[1])] = part
-        return found
+                    kernels[file_name(name[1])] = part
+        return kernels
 
     def other(self, path: str) -> Document | None:
-        found = re.fullmatch(r"p(\d{1,6})/pass/(\d{1,6})\.json", path)
-        if found is None or int(found[1]) >= len(self._programs):
+        match = re.fullmatch(r"p(\d{1,6})/pass/(\d{1,6})\.json", path)
+        if match is None or int(match[1]) >= len(self._programs):
             return None
-        files, number = self._programs[int(found[1])][1], int(found[2])
+        files, number = self._programs[int(match[1])][1], int(match[2])
         if number >= len(files):
             return None
         text = files[number].read_text(encoding="utf-8")
-        made = TracedPass(number, files[number].stem, "", changed=True, text=text)
-        look(parse_ptir(text, file=files[number].name), made)
+        trace = TracedPass(number, files[number].stem, "", changed=True, text=text)
+        look(parse_ptir(text, file=files[number].name), trace)
         before = files[number - 1].read_text(encoding="utf-8") if number else None
         return schema.Level(
             files[number].stem.partition("_")[2] or files[number].stem,
@@ -147,7 +147,7 @@ class DumpedRecording(Documents):
             "ptir",
             before,
             text,
-            pass_graph(made),
+            pass_graph(trace),
             0,
             0,
             [],
@@ -156,10 +156,10 @@ class DumpedRecording(Documents):
 
 def _stats(run: Path) -> dict[str, Any]:
     try:
-        found = json.loads((run / "stats.json").read_text(encoding="utf-8"))
+        stats = json.loads((run / "stats.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return stats if isinstance(stats, dict) else {}
 
 
 def journey_in(folder: Path) -> Journey:

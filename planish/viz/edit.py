@@ -91,8 +91,8 @@ def _measured(
             cpu.check_runs_here(cpu.processor(target))
         places = places_of(sink)
 
-        def ready(made: Program) -> Trial:
-            return kind.trial(made, places, target)
+        def ready(candidate: Program) -> Trial:
+            return kind.trial(candidate, places, target)
 
         with Sandbox(
             places, wanted_threads(), workers=1, environment=tuning.SANDBOX_ENVIRONMENT, device=device

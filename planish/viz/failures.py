@@ -64,16 +64,16 @@ class Failures:
 
     def stage(self, stage: StageData) -> rule_schema.Failed:
         """Of every rule of a stage that was tried in vain: why."""
-        found: dict[str, Reasons] = {}
+        failed: dict[str, Reasons] = {}
         unknown = 0
         for count in stage.counts:
             if count.tried > count.applied:
                 if self.rule_of(count.rule) is None:
                     unknown += 1
                 else:
-                    self.add(stage, count.rule, found.setdefault(count.rule, Reasons()))
+                    self.add(stage, count.rule, failed.setdefault(count.rule, Reasons()))
         rules = [
-            rule_schema.RuleFailures(rule, reasons.looked, reasons.told()) for rule, reasons in found.items()
+            rule_schema.RuleFailures(rule, reasons.looked, reasons.told()) for rule, reasons in failed.items()
         ]
         return rule_schema.Failed([each for each in rules if each.looked], unknown)
 
@@ -124,20 +124,20 @@ class Failures:
                 yield from nodes
 
     def _by_form(self, stage: StageData) -> dict[int, list[UOp]]:
-        found = self._forms.get(stage.number)
-        if found is None:
-            found = self._forms[stage.number] = {}
+        by_form = self._forms.get(stage.number)
+        if by_form is None:
+            by_form = self._forms[stage.number] = {}
             for node in _below(self.journey.nodes[number] for number in _roots_of(stage)):
-                found.setdefault(node.form, []).append(node)
-        return found
+                by_form.setdefault(node.form, []).append(node)
+        return by_form
 
 
 def _roots(rule: Rule, node: UOp) -> frozenset[object]:
     """The ops that a rule looks at; of one that looks at any, this node's."""
-    found: set[object] = set()
+    ops: set[object] = set()
     for variant in rule.variants:
-        found |= {node.op} if variant.pattern.ops is None else variant.pattern.ops
-    return frozenset(found)
+        ops |= {node.op} if variant.pattern.ops is None else variant.pattern.ops
+    return frozenset(ops)
 
 
 def _roots_of(stage: StageData) -> Iterator[int]:

@@ -82,7 +82,7 @@ class Flows:
         inside = f"{self.program}/"
         given = [f for f in self.all if f.source.startswith(inside) and f.sink.startswith(inside)]
         pairs = dict.fromkeys((f.source, f.sink, f.reason, self.named(f.buffer)) for f in given)
-        found = [schema.FusionPair(p, c, False, reason, tensor) for p, c, reason, tensor in pairs]
+        adjacent = [schema.FusionPair(p, c, False, reason, tensor) for p, c, reason, tensor in pairs]
         connected = {(f.source, f.sink) for f in given}
         siblings = [
             schema.FusionPair(
@@ -91,8 +91,8 @@ class Flows:
             for (one, other), tensors in self._siblings().items()
             if (one, other) not in connected and (other, one) not in connected
         ]
-        left = max(0, len(found) + len(siblings) - _MOST_PAIRS)
-        return schema.FusionView([*found, *siblings][:_MOST_PAIRS], left)
+        left = max(0, len(adjacent) + len(siblings) - _MOST_PAIRS)
+        return schema.FusionView([*adjacent, *siblings][:_MOST_PAIRS], left)
 
     # -- siblings ----------------------------------------------------------------------------------------------------
 
@@ -102,11 +102,11 @@ class Flows:
         for flow in self.all:
             if flow.sink.startswith(f"{self.program}/"):
                 readers.setdefault(flow.buffer, {})[flow.sink] = None
-        found: dict[tuple[str, str], set[str]] = {}
+        shared: dict[tuple[str, str], set[str]] = {}
         for buffer, sinks in readers.items():
             for pair in combinations(sinks, 2) if len(sinks) <= _ALL_PAIRS else pairwise(sinks):
-                found.setdefault(pair, set()).add(self.named(buffer))
-        return found
+                shared.setdefault(pair, set()).add(self.named(buffer))
+        return shared
 
     @cached_property
     def _needs(self) -> dict[str, int]:

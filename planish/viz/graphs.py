@@ -49,13 +49,13 @@ def expression(node: UOp, names: Mapping[UOp, str]) -> str:
 
 def folded(rules: Sequence[str], first: int = 0) -> list[Folded]:
     """Where steps of one rule come in a row."""
-    found, position = [], first
+    rows, position = [], first
     for _, group in groupby(rules):
         count = len(list(group))
         if count >= _ROW:
-            found.append(Folded(position, count))
+            rows.append(Folded(position, count))
         position += count
-    return found
+    return rows
 
 
 def pages(steps: int) -> int:

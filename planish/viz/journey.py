@@ -109,11 +109,11 @@ class Journey:
 
     def number(self, node: UOp) -> int:
         """The number of a node; one that only a replay has made gets the next."""
-        found = self.numbers.get(node)
-        if found is None:
-            found = self.numbers[node] = len(self.nodes)
+        number = self.numbers.get(node)
+        if number is None:
+            number = self.numbers[node] = len(self.nodes)
             self.nodes.append(node)
-        return found
+        return number
 
 
 def journey_of(kernel: RecordedKernel, rule_id: RuleId, epoch: int = 0) -> Journey:
@@ -121,8 +121,8 @@ def journey_of(kernel: RecordedKernel, rule_id: RuleId, epoch: int = 0) -> Journ
     ordered, stages = numbered(kernel, rule_id, epoch)
     table = Table()
     with collector_off():
-        made = copy_nodes(ordered, table)
-    return Journey([made[node] for node in ordered], stages, table)
+        copies = copy_nodes(ordered, table)
+    return Journey([copies[node] for node in ordered], stages, table)
 
 
 def numbered(kernel: RecordedKernel, rule_id: RuleId, epoch: int) -> tuple[list[UOp], list[StageData]]:
@@ -161,8 +161,8 @@ def _results(after: object) -> Sequence[UOp]:
 
 def _all_below(roots: Iterable[UOp]) -> list[UOp]:
     """Every node that some are made of, sources first."""
-    found = reached(roots, lambda node: (*node.src, *arg_nodes(node.arg)))
-    return sorted(found, key=lambda node: node.serial)
+    nodes = reached(roots, lambda node: (*node.src, *arg_nodes(node.arg)))
+    return sorted(nodes, key=lambda node: node.serial)
 
 
 def _traced(
@@ -199,10 +199,10 @@ def _traced(
 def load(text: str, stages: Sequence[Sequence[object]]) -> Journey:
     """A journey out of a file: the text of its nodes, and its stages as `stored` gives them."""
     table = Table()
-    made: list[StageData] = []
+    loaded: list[StageData] = []
     for raw in stages:
         number, name, ms, changed, form, is_lines, steps, runs, counts = cast("tuple[object, ...]", raw)
-        made.append(
+        loaded.append(
             StageData(
                 cast("int", number), cast("str", name), cast("float", ms), bool(changed),
                 tuple(cast("list[int]", form)), bool(is_lines),
@@ -213,7 +213,7 @@ def load(text: str, stages: Sequence[Sequence[object]]) -> Journey:
         )  # fmt: skip
     with collector_off():
         nodes = parse_lines(text, table)
-    return Journey(nodes, made, table)
+    return Journey(nodes, loaded, table)
 
 
 def stored(stages: Sequence[StageData]) -> list[list[object]]:

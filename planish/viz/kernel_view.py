@@ -68,13 +68,13 @@ class KernelView:
         journey: Callable[[], Journey | None],
         cycle_us: float = 1 / 3000,
         rule_of: RuleOf = lambda rule: None,
-        made: Program | None = None,
+        program: Program | None = None,
     ) -> None:
         self.facts = facts
         self._journey = journey
         self.cycle_us = cycle_us
         self._rule_of = rule_of
-        self._program = made
+        self._program = program
 
     @cached_property
     def journey(self) -> Journey | None:
@@ -103,13 +103,13 @@ class KernelView:
 
     def before_schedule(self) -> UOp | None:
         """The kernel that its schedule was chosen for."""
-        found: UOp | None = None
+        kernel: UOp | None = None
         for stage in self.journey.stages if self.journey is not None else ():
             form = self.journey.form(stage) if self.journey is not None else None
             if stage.number >= FIRST_SCHEDULED or not isinstance(form, UOp):
                 break
-            found = form
-        return found
+            kernel = form
+        return kernel
 
     # -- stages ----------------------------------------------------------------------------------------------------
 
@@ -127,10 +127,10 @@ class KernelView:
 
     def stage(self, number: int) -> schema.Level | None:
         """The kernel before and after a stage."""
-        found = self._pair(number)
-        if found is None:
+        pair = self._pair(number)
+        if pair is None:
             return None
-        journey, stage, previous = found
+        journey, stage, previous = pair
         form = journey.form(stage)
         return schema.Level(
             stage.name,
@@ -146,10 +146,10 @@ class KernelView:
 
     def steps(self, number: int, page: int) -> schema.StepPage | None:
         """Steps of a stage."""
-        found = self._pair(number)
-        if found is None or not 0 <= page < max(1, pages(len(found[1].steps))):
+        pair = self._pair(number)
+        if pair is None or not 0 <= page < max(1, pages(len(pair[1].steps))):
             return None
-        journey, stage, _ = found
+        journey, stage, _ = pair
         shown = stage.steps[page * PAGE : (page + 1) * PAGE]
         names = self._names
         depths = _depths(stage)
@@ -172,10 +172,10 @@ class KernelView:
 
     def step(self, number: int, step: int) -> schema.SingleStep | None:
         """The kernel before and after one step."""
-        found = self._pair(number)
-        if found is None or not 0 <= step < len(found[1].steps):
+        pair = self._pair(number)
+        if pair is None or not 0 <= step < len(pair[1].steps):
             return None
-        journey, stage, previous = found
+        journey, stage, previous = pair
         seen = moment(journey, stage, previous, step)
         data = stage.steps[step]
         return schema.SingleStep(
@@ -202,13 +202,13 @@ class KernelView:
 
     def failed(self, number: int) -> rule_schema.Failed | None:
         """Why the rules of a stage did not apply where they did not."""
-        found = self._pair(number)
-        return None if found is None or self.failures is None else self.failures.stage(found[1])
+        pair = self._pair(number)
+        return None if pair is None or self.failures is None else self.failures.stage(pair[1])
 
     def node(self, number: int, node: int) -> rule_schema.NodeWhy | None:
         """Why the rules of a stage did not apply to a node."""
-        found = self._pair(number)
-        return None if found is None or self.failures is None else self.failures.node(found[1], node)
+        pair = self._pair(number)
+        return None if pair is None or self.failures is None else self.failures.node(pair[1], node)
 
     @cached_property
     def _names(self) -> dict[UOp, str]:

@@ -37,10 +37,10 @@ _SHORT: Final = {
 def clock_ghz() -> float:
     """The clock of the first core, as the system tells it now."""
     try:
-        found = re.search(r"cpu MHz\s*:\s*([0-9.]+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+        match = re.search(r"cpu MHz\s*:\s*([0-9.]+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     except OSError:
-        found = None
-    return round(float(found.group(1)) / 1e3, 3) if found and float(found.group(1)) else _USUAL_GHZ
+        match = None
+    return round(float(match.group(1)) / 1e3, 3) if match and float(match.group(1)) else _USUAL_GHZ
 
 
 def this_machine(targets: Iterable[Target] = ()) -> MachineEntry:
@@ -105,8 +105,8 @@ def _gpu_here(target: Target) -> tuple[str, float]:
         number = kind_for(target).number_for(target)
         if number is None:
             return "", _USUAL_GPU_GHZ
-        found = kind_for(target).properties(number)
-        return found.model, found.ghz or _USUAL_GPU_GHZ
+        gpu = kind_for(target).properties(number)
+        return gpu.model, gpu.ghz or _USUAL_GPU_GHZ
     except PlanishError:  # no driver
         return "", _USUAL_GPU_GHZ
 
@@ -144,7 +144,7 @@ def keep(record: Mapping[str, Mapping[str, Any]]) -> None:
 def kept() -> dict[str, dict[str, Any]]:
     """What was measured, by machine; nothing if the file is not there or not ours."""
     try:
-        found = json.loads(_place().read_text(encoding="utf-8"))
+        rates = json.loads(_place().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {k: v for k, v in found.items() if isinstance(v, dict)} if isinstance(found, dict) else {}
+    return {k: v for k, v in rates.items() if isinstance(v, dict)} if isinstance(rates, dict) else {}

@@ -68,7 +68,7 @@ class PassReplay:
         )  # fmt: skip
 
 
-def replay_of(start: TracedPass | None, made: TracedPass, rules: Sequence[str]) -> PassReplay:
+def replay_of(start: TracedPass | None, trace: TracedPass, rules: Sequence[str]) -> PassReplay:
     """A recorded pass after another one; `rules` are the ids of the rules of its steps."""
     keys: dict[Inst, int] = {}
 
@@ -76,11 +76,11 @@ def replay_of(start: TracedPass | None, made: TracedPass, rules: Sequence[str]) 
         return -1 if inst is None else keys.setdefault(inst, len(keys))
 
     names = {} if start is None else start.names
-    steps = [_step(step, rule, key, names) for step, rule in zip(made.steps, rules, strict=True)]
+    steps = [_step(step, rule, key, names) for step, rule in zip(trace.steps, rules, strict=True)]
     if start is None:
         return PassReplay(None, steps)
     lines = [KeyedLine(key(inst), text) for inst, text in start.lines]
-    return PassReplay(lines if replayed(lines, steps) == made.text else None, steps)
+    return PassReplay(lines if replayed(lines, steps) == trace.text else None, steps)
 
 
 def _step(

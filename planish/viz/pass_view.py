@@ -26,38 +26,38 @@ class PassView:
         passes = self.passes
         if not 0 <= number < len(passes):
             return None
-        made = passes[number]
-        shown = next((p for p in reversed(passes[: number + 1]) if p.text), made)
+        trace = passes[number]
+        shown = next((p for p in reversed(passes[: number + 1]) if p.text), trace)
         before = next((p.text for p in reversed(passes[:number]) if p.text), None)
         return schema.Level(
-            made.name,
-            _pass_note(made),
+            trace.name,
+            _pass_note(trace),
             "ptir",
-            before if made.changed else None,
+            before if trace.changed else None,
             shown.text,
             pass_graph(shown),
-            len(made.steps),
-            pages(len(made.steps)),
-            self.statistics(made),
+            len(trace.steps),
+            pages(len(trace.steps)),
+            self.statistics(trace),
         )
 
-    def statistics(self, made: TracedPass) -> list[schema.RuleStatistics]:
-        found = []
+    def statistics(self, trace: TracedPass) -> list[schema.RuleStatistics]:
+        rows = []
         for name in {
             key.removeprefix("pattern.").rpartition(".")[0]
-            for key in made.statistics
+            for key in trace.statistics
             if key.startswith("pattern.")
         }:
             tries, hits, seconds = (
-                made.statistics.get(f"pattern.{name}.{what}", 0) for what in ("tries", "hits", "seconds")
+                trace.statistics.get(f"pattern.{name}.{what}", 0) for what in ("tries", "hits", "seconds")
             )
-            failed = {reason: count for (pattern, reason), count in made.failures.items() if pattern == name}
-            found.append(
+            failed = {reason: count for (pattern, reason), count in trace.failures.items() if pattern == name}
+            rows.append(
                 schema.RuleStatistics(
                     self.rules.pattern(name), int(tries), int(hits), round(seconds * 1e3, 4), failed
                 )
             )
-        return sorted(found, key=lambda each: (-each.ms, each.rule))
+        return sorted(rows, key=lambda each: (-each.ms, each.rule))
 
     def steps(self, number: int, page: int) -> schema.StepPage | None:
         """Rewrites of a pass."""
@@ -92,10 +92,10 @@ class PassView:
         if not 0 <= number < len(self.passes):
             return None
         if number not in self._replays:
-            made = self.passes[number]
+            trace = self.passes[number]
             start = next((p for p in reversed(self.passes[:number]) if p.lines), None)
-            rules = [self.rules.pattern(step.pattern) for step in made.steps]
-            self._replays[number] = replay_of(start, made, rules)
+            rules = [self.rules.pattern(step.pattern) for step in trace.steps]
+            self._replays[number] = replay_of(start, trace, rules)
         return self._replays[number]
 
     def patterns(self) -> list[rule_schema.PatternUse]:
@@ -103,17 +103,17 @@ class PassView:
         totals: dict[str, list[float]] = {}
         failures: dict[str, Counter[str]] = {}
         examples: dict[tuple[str, str], list[str]] = {}
-        for made in self.passes:
-            for each in self.statistics(made):
+        for trace in self.passes:
+            for each in self.statistics(trace):
                 total = totals.setdefault(each.rule, [0, 0, 0.0])
                 total[0] += each.tried
                 total[1] += each.applied
                 total[2] += each.ms
-            for (pattern, reason), count in made.failures.items():
+            for (pattern, reason), count in trace.failures.items():
                 rule = self.rules.pattern(pattern)
                 failures.setdefault(rule, Counter())[reason] += count
                 shown = examples.setdefault((rule, reason), [])
-                shown += [state.text() for state in made.examples[pattern, reason][: 3 - len(shown)]]
+                shown += [state.text() for state in trace.examples[pattern, reason][: 3 - len(shown)]]
         return [
             rule_schema.PatternUse(
                 rule,
@@ -129,22 +129,22 @@ class PassView:
         ]
 
 
-def _pass_note(made: TracedPass) -> str:
-    if not made.number:
+def _pass_note(trace: TracedPass) -> str:
+    if not trace.number:
         return "The program as it was given."
-    counted = ", ".join(f"{name} {value}" for name, value in made.statistics.items() if "." not in name)
-    return made.error or counted
+    counted = ", ".join(f"{name} {value}" for name, value in trace.statistics.items() if "." not in name)
+    return trace.error or counted
 
 
-def pass_graph(made: TracedPass) -> schema.DrawnGraph:
+def pass_graph(trace: TracedPass) -> schema.DrawnGraph:
     """The graph of a program after a pass."""
     nodes = [
         schema.GraphNode(
             node.id, node.op, _label(node), node.type, "" if node.loc is None else str(node.loc), node.region
         )
-        for node in made.nodes
+        for node in trace.nodes
     ]
-    return schema.DrawnGraph(nodes, [list(edge) for edge in made.edges])
+    return schema.DrawnGraph(nodes, [list(edge) for edge in trace.edges])
 
 
 def _label(node: InstNode) -> str:

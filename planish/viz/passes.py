@@ -161,14 +161,14 @@ class PassTrace(Instrument, Listener):
     def after_pass(
         self, number: int, step: Pass, program: Program, result: PassResult, seconds: float
     ) -> None:
-        made = self._current
+        trace = self._current
         if self._changes:
             first = self._changes[0]
-            self._add("changed", made.name, first.state, first.inst)
-        made.seconds, made.changed, made.statistics = seconds, result.changed, dict(result.statistics)
+            self._add("changed", trace.name, first.state, first.inst)
+        trace.seconds, trace.changed, trace.statistics = seconds, result.changed, dict(result.statistics)
         if result.changed:
-            look(program, made)
-        self.passes.append(made)
+            look(program, trace)
+        self.passes.append(trace)
 
     def failed_pass(self, number: int, step: Pass, program: Program, error: Exception) -> None:
         self._current.error = f"{type(error).__name__}: {error}"
@@ -244,22 +244,22 @@ class PassTrace(Instrument, Listener):
         self._clear()
 
 
-def look(program: Program, made: TracedPass) -> None:
+def look(program: Program, trace: TracedPass) -> None:
     """The text and the graph of a program at this moment."""
     printed = [FunctionPrinter(function, ids=True, brief=True) for function in program]
-    made.lines = [(None, HEADER)]
+    trace.lines = [(None, HEADER)]
     for position, printer in enumerate(printed):
         lines = printer.print()
         if position and program.entry_name == printer.function.name:
             lines[0] = f"entry {lines[0]}"
         insts: dict[int, Inst] = {line: inst for inst, line in printer.line_of.items()}
-        made.lines += [(insts.get(number), line) for number, line in enumerate(lines)]
-        made.names |= printer.names
-    made.text = made.text or "\n".join(line for _, line in made.lines) + "\n"
+        trace.lines += [(insts.get(number), line) for number, line in enumerate(lines)]
+        trace.names |= printer.names
+    trace.text = trace.text or "\n".join(line for _, line in trace.lines) + "\n"
     for function in program:
         makers: dict[Value, int] = {}
         for value in function.params:
-            made.nodes.append(_parameter(value))
+            trace.nodes.append(_parameter(value))
             makers[value] = -1 - value.id
         stack: list[tuple[Region, int]] = [(function.body, -1)]
         while stack:
@@ -267,7 +267,7 @@ def look(program: Program, made: TracedPass) -> None:
             for inst in region:
                 types: tuple[TensorType, ...] = tuple(value.type for value in inst.results)
                 results, operands = (tuple(v.id for v in each) for each in (inst.results, inst.operands))
-                made.nodes.append(
+                trace.nodes.append(
                     InstNode(
                         inst.id, inst.op.name, results, operands, ", ".join(map(str, types)), inst.loc, owner
                     )
@@ -275,11 +275,11 @@ def look(program: Program, made: TracedPass) -> None:
                 makers.update((value, inst.id) for value in inst.results)
                 for inner in inst.regions:
                     for value in inner.args:
-                        made.nodes.append(_parameter(value, inst.id))
+                        trace.nodes.append(_parameter(value, inst.id))
                         makers[value] = -1 - value.id
                     stack.append((inner, inst.id))
         for inst in function.walk():
-            made.edges += [
+            trace.edges += [
                 (makers[value], inst.id, slot) for slot, value in enumerate(inst.operands) if value in makers
             ]
 

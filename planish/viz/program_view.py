@@ -53,9 +53,9 @@ class ProgramView:
     @cached_property
     def kernels(self) -> dict[str, KernelView]:
         """By number: those that the function was cut into, then the loops that became kernels."""
-        found: dict[str, KernelView] = {}
+        views: dict[str, KernelView] = {}
         for number, kernel in sorted(self.program.kernels.items()):
-            found[str(number)] = KernelView(
+            views[str(number)] = KernelView(
                 self._facts(kernel),
                 _journey(kernel, self.rules.uop, self.epoch),
                 self.cycle_us,
@@ -63,8 +63,8 @@ class ProgramView:
                 kernel.program,
             )
         for number, facts in self._loops():
-            found[str(number)] = KernelView(facts, lambda: None, self.cycle_us, made=self._llir(number))
-        return found
+            views[str(number)] = KernelView(facts, lambda: None, self.cycle_us, program=self._llir(number))
+        return views
 
     def _facts(self, kernel: RecordedKernel) -> KernelFacts:
         choice, planned = kernel.choice, kernel.kernel
@@ -93,12 +93,12 @@ class ProgramView:
             return
         for place, origin in enumerate(lowered.origins):
             if origin >= len(lowered.choices):
-                made = lowered.programs[place]
+                llir = lowered.programs[place]
                 rolled = lowered.rolled[origin - len(lowered.choices)]
                 yield (
                     origin,
                     KernelFacts(
-                        f"{self.id}/k/{origin}", made.name, self.program.target.name, origin=rolled.because,
+                        f"{self.id}/k/{origin}", llir.name, self.program.target.name, origin=rolled.because,
                         because=[rolled.because],
                         aliased=sorted(lowered.sharing.aliased[place]), scratch=lowered.scratch[place],
                     ),
@@ -124,17 +124,17 @@ class ProgramView:
     @cached_property
     def origins(self) -> dict[str, str]:
         """By kernel, the line and the ops that it comes from."""
-        made = {name: launches[0] for name, launches in self.program.origins.items()}
+        by_kernel = {name: launches[0] for name, launches in self.program.origins.items()}
         lowered, plan = self.program.lowered, self.program.plan
         kernels = () if plan is None else plan.kernels
         for loop in () if lowered is None else lowered.rolled:  # what the kernels of a turn compute
             parts = [kernels[part].name for part in loop.parts if part < len(kernels)]
-            made[loop.name] = tuple(
+            by_kernel[loop.name] = tuple(
                 dict.fromkeys(
                     inst for name in parts for insts in self.program.origins.get(name, ()) for inst in insts
                 )
             )
-        return {name: _origin(insts) for name, insts in made.items()}
+        return {name: _origin(insts) for name, insts in by_kernel.items()}
 
     @property
     def calls(self) -> list[RecordedCall]:
@@ -143,12 +143,12 @@ class ProgramView:
 
     def _measured(self) -> dict[str, float]:
         """By the name of a kernel: the fastest of its launches, in microseconds."""
-        found: dict[str, float] = {}
+        fastest: dict[str, float] = {}
         for call in self.calls:
             for event in call.events:
                 us = round(event.seconds * 1e6, 3)
-                found[event.name] = min(us, found.get(event.name, us))
-        return found
+                fastest[event.name] = min(us, fastest.get(event.name, us))
+        return fastest
 
     def timeline(self) -> schema.LaunchTimeline | None:
         """The calls of it, launch by launch."""
@@ -190,7 +190,7 @@ class ProgramView:
         kernels = []
         for number, view in self.kernels.items():
             recorded = program.kernels.get(int(number))
-            made = self._llir(int(number))
+            llir = self._llir(int(number))
             like = None
             if recorded is not None:
                 shape = _structure(recorded)
@@ -203,9 +203,9 @@ class ProgramView:
                     self.origins.get(view.facts.name, ""),
                     launches.get(view.facts.name, 1),
                     like,
-                    0 if made is None else flops_of(made),
-                    0 if made is None else sum(buffer.nbytes for buffer in made.params),
-                    "" if made is None else _dtype(made),
+                    0 if llir is None else flops_of(llir),
+                    0 if llir is None else sum(buffer.nbytes for buffer in llir.params),
+                    "" if llir is None else _dtype(llir),
                     None if recorded is None or many else self._estimate_us(recorded),
                     measured.get(view.facts.name),
                     0.0 if recorded is None else round(recorded.seconds * 1e3, 3),
@@ -260,10 +260,10 @@ class ProgramView:
             for stage in kernel.summaries:
                 for count in stage.counts:
                     self.rules.uop(count.rule)
-        for made in self.program.passes:
-            for step in made.steps:
+        for trace in self.program.passes:
+            for step in trace.steps:
                 self.rules.pattern(step.pattern)
-            self.passes.statistics(made)
+            self.passes.statistics(trace)
 
     def _llir(self, number: int) -> LlirProgram | None:
         recorded, lowered = self.program.kernels.get(number), self.program.lowered
@@ -336,25 +336,25 @@ class ProgramView:
         lowered = self.program.lowered
         if lowered is None:
             return None
-        found, plan, memory = [], lowered.plan, lowered.memory
+        spans, plan, memory = [], lowered.plan, lowered.memory
         times = dict(lowered.sharing.launches)
         last = max([*times, *(place.end for place in memory.places), 0])
         for place in memory.places:
             name = " ".join(f"b{number}" for number in place.buffers) or "scratch"
             role = "temporary" if place.buffers else "scratch"
-            found.append(schema.BufferSpan(name, place.nbytes, place.offset, place.begin, place.end, role))
+            spans.append(schema.BufferSpan(name, place.nbytes, place.offset, place.begin, place.end, role))
         for number, buffer in enumerate(plan.buffers):
             if buffer.role in _ROLES:
                 name = _role_name(buffer, number)
-                found.append(schema.BufferSpan(name, bytes_of(buffer), None, 0, last, _ROLES[buffer.role]))
+                spans.append(schema.BufferSpan(name, bytes_of(buffer), None, 0, last, _ROLES[buffer.role]))
         labels = [plan.kernels[times[t]].name if t in times else "" for t in range(last + 1)]
-        return schema.MemoryPlan(found, last + 1, labels, memory.peak, memory.lower_bound, memory.unshared)
+        return schema.MemoryPlan(spans, last + 1, labels, memory.peak, memory.lower_bound, memory.unshared)
 
 
-def _dtype(made: LlirProgram) -> str:
+def _dtype(llir: LlirProgram) -> str:
     """The dtype of most bytes that a kernel touches."""
     totals: Counter[str] = Counter()
-    for buffer in made.params:
+    for buffer in llir.params:
         totals[buffer.dtype.scalar.short] += buffer.nbytes
     return max(totals, key=totals.__getitem__, default="")
 

@@ -142,10 +142,10 @@ class Recorder(CompilationObserver):
 
     @property
     def _open(self) -> list[RecordedProgram]:
-        found: list[RecordedProgram] | None = getattr(self._here, "programs", None)
-        if found is None:
-            found = self._here.programs = []
-        return found
+        programs: list[RecordedProgram] | None = getattr(self._here, "programs", None)
+        if programs is None:
+            programs = self._here.programs = []
+        return programs
 
     @property
     def _kernel(self) -> RecordedKernel | None:
@@ -154,18 +154,18 @@ class Recorder(CompilationObserver):
     @contextmanager
     def program(self, function: Function | Program, target: Target, donate: frozenset[int]) -> Iterator[None]:
         # Kept as it is now: its owner may change it later.
-        made = RecordedProgram(function.clone(), target, donate, started=perf_counter())
-        self.programs.append(made)
-        self._open.append(made)
+        recorded = RecordedProgram(function.clone(), target, donate, started=perf_counter())
+        self.programs.append(recorded)
+        self._open.append(recorded)
         try:
             with installed(None):
                 yield
         except Exception as error:
-            made.error = f"{type(error).__name__}: {error}"
+            recorded.error = f"{type(error).__name__}: {error}"
             raise
         finally:
             self._open.pop()
-            made.seconds = perf_counter() - made.started
+            recorded.seconds = perf_counter() - recorded.started
 
     def passes(self, manager: PassManager) -> PassManager:
         if not self._open or self._open[-1].passes:
@@ -175,8 +175,8 @@ class Recorder(CompilationObserver):
         return trace.watched(manager)
 
     def origins(self) -> Origins:
-        made = self._here.origins = Origins()
-        return made
+        origins = self._here.origins = Origins()
+        return origins
 
     def cut(self, plan: Plan) -> None:
         watch: Origins = self._here.origins
@@ -184,23 +184,23 @@ class Recorder(CompilationObserver):
         del self._here.origins
 
     def planned(self, function: Function, plan: Plan, sharing: Sharing) -> None:
-        made = self._open[-1]
-        made.prepared, made.plan, made.sharing = function, plan, sharing
-        made.planned_at = perf_counter()
+        recorded = self._open[-1]
+        recorded.prepared, recorded.plan, recorded.sharing = function, plan, sharing
+        recorded.planned_at = perf_counter()
 
     @contextmanager
     def kernel(self, number: int, kernel: Kernel) -> Iterator[None]:
-        made = RecordedKernel(number, kernel)
-        self._open[-1].kernels[number] = made
+        recorded = RecordedKernel(number, kernel)
+        self._open[-1].kernels[number] = recorded
         begun, outer = perf_counter(), self._kernel
-        self._here.kernel = made
+        self._here.kernel = recorded
         try:
             yield
         except Exception as error:
-            made.error = f"{type(error).__name__}: {error}"
+            recorded.error = f"{type(error).__name__}: {error}"
             raise
         finally:
-            made.seconds = perf_counter() - begun
+            recorded.seconds = perf_counter() - begun
             self._here.kernel = outer
 
     def stages(self, steps: Iterator[StageRun]) -> Iterator[StageRun]:
@@ -226,10 +226,10 @@ class Recorder(CompilationObserver):
 
     def _trace(self) -> RuleTrace:
         """One for each thread: its decision tables serve all kernels."""
-        found: RuleTrace | None = getattr(self._here, "trace", None)
-        if found is None:
-            found = self._here.trace = RuleTrace()
-        return found
+        trace: RuleTrace | None = getattr(self._here, "trace", None)
+        if trace is None:
+            trace = self._here.trace = RuleTrace()
+        return trace
 
     def choosing(self, sink: UOp, choose: Callable[[UOp], Sequence[Action]]) -> Sequence[Action]:
         begun = perf_counter()
@@ -249,8 +249,8 @@ class Recorder(CompilationObserver):
             return b""
         from planish.viz.packing import packed
 
-        made = self._open[-1].kernels[number]
-        return packed(made)
+        recorded = self._open[-1].kernels[number]
+        return packed(recorded)
 
     def hears(
         self, number: int, kernel: Kernel, told: bytes, choice: ScheduleChoice, program: LlirProgram
@@ -269,9 +269,9 @@ class Recorder(CompilationObserver):
         self._open[-1].lowered = lowered
 
     def compiled(self, executable: Executable) -> None:
-        for made in reversed(self.programs):
-            if made.lowered is executable.lowered:
+        for recorded in reversed(self.programs):
+            if recorded.lowered is executable.lowered:
                 if not executable.is_watched:
-                    made.runs = RunWatch(executable)
-                    executable.watch_runs(made.runs)
+                    recorded.runs = RunWatch(executable)
+                    executable.watch_runs(recorded.runs)
                 return

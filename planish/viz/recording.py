@@ -64,9 +64,9 @@ class Documents:
         if path == "search.json":
             return index_of(self, deep=True)
         for form, make in KERNEL_PATHS:
-            found = form.fullmatch(path)
-            if found is not None:
-                program, kernel, *rest = found.groups()
+            match = form.fullmatch(path)
+            if match is not None:
+                program, kernel, *rest = match.groups()
                 view = self.kernel(program, kernel)
                 numbers = [int(each) if each.isdecimal() else each for each in rest]
                 return None if view is None else make(view, *numbers)
@@ -205,9 +205,9 @@ class Recording(Documents):
 
     def other(self, path: str) -> Document | None:
         for form, make in _PROGRAM_PATHS:
-            found = form.fullmatch(path)
-            if found is not None:
-                program, *numbers = map(int, found.groups())
+            match = form.fullmatch(path)
+            if match is not None:
+                program, *numbers = map(int, match.groups())
                 return make(self.programs[program], *numbers) if program < len(self.programs) else None
         return None
 

@@ -44,8 +44,8 @@ class _KnownRules:
         self._seen = 0
 
     def __call__(self, told: KnownRule) -> Rule | None:
-        for made in RULES[self._seen :]:  # those that were made since
-            rule = made()
+        for reference in RULES[self._seen :]:  # those that were made since
+            rule = reference()
             if rule is not None:
                 self._by_description.setdefault(described(rule), rule)
         self._seen = len(RULES)
@@ -67,17 +67,17 @@ class RuleBook:
 
     def uop(self, rule: Rule | KnownRule) -> str:
         """The id of a rule that rewrites kernels."""
-        found = self._uop.get(rule)
-        if found is None:
+        key = self._uop.get(rule)
+        if key is None:
             told = described(rule)
-            found = self._uop.get(told)
-            if found is None:
-                found = self._uop[told] = f"u{sum(entry.engine == 'uop' for entry in self.entries.values())}"
-                self.entries[found] = RuleEntry(*told, "uop")
-            self._uop[rule] = found
+            key = self._uop.get(told)
+            if key is None:
+                key = self._uop[told] = f"u{sum(entry.engine == 'uop' for entry in self.entries.values())}"
+                self.entries[key] = RuleEntry(*told, "uop")
+            self._uop[rule] = key
             if isinstance(rule, Rule):
-                self._rules[found] = rule
-        return found
+                self._rules[key] = rule
+        return key
 
     def rule(self, id: str) -> Rule | None:
         """The rule of an id, if it is one of kernels."""
@@ -85,16 +85,16 @@ class RuleBook:
 
     def pattern(self, name: str) -> str:
         """The id of a pattern of the graph IR, of a fold, or of the removal of what is unused."""
-        found = self._patterns.get(name)
-        if found is None:
-            found = self._patterns[name] = f"g{len(self._patterns)}"
+        key = self._patterns.get(name)
+        if key is None:
+            key = self._patterns[name] = f"g{len(self._patterns)}"
             known = {pattern.label: pattern for pattern in canonicalization_patterns().patterns}
             pattern = known.get(name) or PATTERNS.get(name)
             cls = pattern if isinstance(pattern, type) else type(pattern)
             says = _BUILT_IN.get(name) or inspect.cleandoc((cls.__doc__ if pattern is not None else "") or "")
             file, line = _place(cls) if pattern is not None else ("", 0)
-            self.entries[found] = RuleEntry(name, says.partition("\n\n")[0], _relative(file), line, "ptir")
-        return found
+            self.entries[key] = RuleEntry(name, says.partition("\n\n")[0], _relative(file), line, "ptir")
+        return key
 
 
 def rule_of(entry: RuleEntry | None) -> Rule | None:

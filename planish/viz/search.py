@@ -40,32 +40,32 @@ def entries(index: Index) -> Iterator[Entry]:
 
 def index_of(recording: Documents, *, deep: bool) -> SearchResults:
     """Everything that can be found, for an export: `deep` with the lines of passes and kernels."""
-    found: list[Entry] = list(entries(recording.index))
+    results: list[Entry] = list(entries(recording.index))
     left_out = 0
     if deep:
         for entry in _lines(recording):
-            if len(found) < _MOST_ENTRIES:
-                found.append(entry)
+            if len(results) < _MOST_ENTRIES:
+                results.append(entry)
             else:
                 left_out += 1
-    return SearchResults(found, left_out)
+    return SearchResults(results, left_out)
 
 
 def search(recording: Documents, query: str) -> SearchResults:
     """What contains all words of a query, whatever their case; names come first."""
     words = query.lower().split()
-    found: list[Entry] = []
+    results: list[Entry] = []
     if not words:
-        return SearchResults(found)
+        return SearchResults(results)
     until = monotonic() + _SECONDS
     for source in (entries(recording.index), _lines(recording), _steps(recording, words)):
         for entry in source:
             text = entry[2].lower()
             if all(word in text for word in words):
-                found.append(entry)
-            if len(found) >= _MOST or monotonic() > until:
-                return SearchResults(found, 1)
-    return SearchResults(found)
+                results.append(entry)
+            if len(results) >= _MOST or monotonic() > until:
+                return SearchResults(results, 1)
+    return SearchResults(results)
 
 
 def _lines(recording: Documents) -> Iterator[Entry]:

@@ -162,10 +162,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _cookie(self) -> list[str]:
         try:
-            found = SimpleCookie(self.headers.get("Cookie", "")).get(f"{_COOKIE}_{self.server.port}")
+            cookie = SimpleCookie(self.headers.get("Cookie", "")).get(f"{_COOKIE}_{self.server.port}")
         except CookieError:
             return []
-        return [] if found is None else [found.value]
+        return [] if cookie is None else [cookie.value]
 
     def _get(self, path: str, query: Mapping[str, list[str]]) -> None:
         name = path.removeprefix("/")
@@ -193,11 +193,11 @@ class _Handler(BaseHTTPRequestHandler):
         document = self._locked(lambda: self.server.recording.document(path))
         if document is None:
             raise RequestError(HTTPStatus.NOT_FOUND, f"there is no document {path}")
-        made = plain(document)
-        if path == "index.json" and isinstance(made, dict):
-            made["live"] = True
-            made["machine"]["rooflines"] |= plain(self.server.rooflines)
-        self._send_json(made)
+        content = plain(document)
+        if path == "index.json" and isinstance(content, dict):
+            content["live"] = True
+            content["machine"]["rooflines"] |= plain(self.server.rooflines)
+        self._send_json(content)
 
     def _locked(self, make: Callable[[], Any]) -> Any:
         with self.server.lock:
@@ -290,10 +290,10 @@ def _asked(body: bytes) -> tuple[str, str, bool]:
     """The kernel, the schedule, and whether to measure it."""
     try:
         asked = json.loads(body)
-        found = asked["kernel"], asked["schedule"], asked.get("measure", False)
+        fields = asked["kernel"], asked["schedule"], asked.get("measure", False)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise RequestError(HTTPStatus.BAD_REQUEST, _POSTED) from None
-    kernel, schedule, measure = found
+    kernel, schedule, measure = fields
     if not isinstance(kernel, str) or not isinstance(schedule, str) or not isinstance(measure, bool):
         raise RequestError(HTTPStatus.BAD_REQUEST, _POSTED)
     return kernel, schedule, measure

@@ -99,13 +99,13 @@ class _Offers(Decisions):
 
     def __missing__(self, form: int) -> tuple[MatchFunction, ...]:
         variants = fitting(self._matcher.by_op.get(form & 127, ()), form)
-        found: tuple[MatchFunction, ...] = ()
+        functions: tuple[MatchFunction, ...] = ()
         if variants:
             counted = _FormCounts(variants)
             self._all.append(counted)
-            found = (self._trace.offering(counted),)
-        self[form] = found
-        return found
+            functions = (self._trace.offering(counted),)
+        self[form] = functions
+        return functions
 
 
 @dataclass(slots=True)
@@ -149,10 +149,10 @@ class RuleTrace(Trial):
 
     def decisions(self, matcher: Matcher) -> Decisions:
         tables = self._tables.setdefault(self._number, {})
-        found = tables.get(matcher)
-        if found is None:
-            found = tables[matcher] = _Offers(matcher, self, self._forms.setdefault(self._number, []))
-        return found
+        table = tables.get(matcher)
+        if table is None:
+            table = tables[matcher] = _Offers(matcher, self, self._forms.setdefault(self._number, []))
+        return table
 
     def begun(self, matcher: Matcher, root: UOp, order: str) -> int:
         runs, still = self.stage.runs, self._open

@@ -149,7 +149,7 @@ def _measured(view: KernelView) -> list[schema.CandidateWhy]:
 def accesses(view: KernelView, sink: UOp) -> list[schema.AccessWhy]:
     """Every place in memory that a scheduled kernel reads or writes, and whether one access moves several elements."""
     widths = _widths(view)
-    found: dict[tuple[str, str, bool], schema.AccessWhy] = {}
+    by_place: dict[tuple[str, str, bool], schema.AccessWhy] = {}
     names = view.facts.parameters
     for access in Nest.of(sink).accesses:
         if not access.in_memory:
@@ -161,10 +161,10 @@ def accesses(view: KernelView, sink: UOp) -> list[schema.AccessWhy]:
         index = infix(access.place, limit=_SHOWN)
         lanes = widths.get((slot, access.is_store), 1)
         wide, reason = _width_reason(access, lanes, view.target)
-        found[name, index, access.is_store] = schema.AccessWhy(
+        by_place[name, index, access.is_store] = schema.AccessWhy(
             name, index, access.is_store, lanes, wide, reason
         )
-    return list(found.values())
+    return list(by_place.values())
 
 
 def _widths(view: KernelView) -> dict[tuple[int, bool], int]:
@@ -174,7 +174,7 @@ def _widths(view: KernelView) -> dict[tuple[int, bool], int]:
         return {}
     form = journey.form(journey.stages[-1])
     nodes = form.toposort() if isinstance(form, UOp) else form
-    found: dict[tuple[int, bool], int] = {}
+    widths: dict[tuple[int, bool], int] = {}
     for node in nodes:
         if node.op not in {Ops.LOAD, Ops.STORE}:
             continue
@@ -184,8 +184,8 @@ def _widths(view: KernelView) -> dict[tuple[int, bool], int]:
         if base.op is Ops.DEFINE_GLOBAL and isinstance(base.arg, int):
             moved = node.dtype if node.op is Ops.LOAD else node.src[1].dtype
             key = base.arg, node.op is Ops.STORE
-            found[key] = max(found.get(key, 1), moved.lanes)
-    return found
+            widths[key] = max(widths.get(key, 1), moved.lanes)
+    return widths
 
 
 def _width_reason(access: Access, lanes: int, target: Target) -> tuple[bool, str]:

@@ -271,11 +271,11 @@ def rows_of(at: NodeSite, count: Array, stacked: Array) -> Array:
     return stacked[: int(count.reshape(-1)[0])]
 
 
-def _counted(at: NodeSite, count: V, made: Sequence[V], carried: int) -> tuple[Value, ...]:
+def _counted(at: NodeSite, count: V, results: Sequence[V], carried: int) -> tuple[Value, ...]:
     """The rows that were written, of those there was room for."""
-    if len(made) == carried:
-        return tuple(made)
-    names = {f"$made{n}": value for n, value in enumerate(made)}
+    if len(results) == carried:
+        return tuple(results)
+    names = {f"$made{n}": value for n, value in enumerate(results)}
     own = NameScope({"$count": count, **names}, at.scope)
     stacks = [name for n, name in enumerate(names) if n >= carried]
     nodes = [helper.make_node("Rows", ["$count", name], [f"{name}.rows"], domain=OWN) for name in stacks]

@@ -38,10 +38,10 @@ def grid_sample(at: NodeSite, x: V, grid: V) -> V:
     def bring(place: V, size: int) -> V:
         return bordered(reflected(place, size, aligned) if padding == "reflection" else place, size)
 
-    found = sampled(
+    samples = sampled(
         widened(x) if x.dtype.is_float else x, places, mode, None if padding == "zeros" else bring
     )
-    return converted(found.transpose((0, found.rank - 1, *range(1, found.rank - 1))), x.dtype)
+    return converted(samples.transpose((0, samples.rank - 1, *range(1, samples.rank - 1))), x.dtype)
 
 
 # -- regions of interest ---------------------------------------------------------------------------------------------

@@ -27,8 +27,8 @@ def _lists(at: NodeSite, values: tuple[V, ...], kinds: int) -> list[tuple[V, ...
     return [values[n::count] for n in range(count)]
 
 
-def _in_order(found: Sequence[tuple[V, ...]]) -> tuple[V, ...]:
-    return tuple(value for kind in zip(*found, strict=True) for value in kind)
+def _in_order(results: Sequence[tuple[V, ...]]) -> tuple[V, ...]:
+    return tuple(value for kind in zip(*results, strict=True) for value in kind)
 
 
 def _everywhere(number: V, like: V) -> V:

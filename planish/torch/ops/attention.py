@@ -36,8 +36,8 @@ def flash_attention(
     """The result, and log Σ e^score of each row, which the derivative needs."""
     if dropout_p:
         raise at.refuse("with dropout")
-    found, whole = attention_rows(query, key, value, attn_mask, is_causal, 0, scale)
-    return found, cast(whole, at.kind(at.fakes[1].dtype))
+    result, whole = attention_rows(query, key, value, attn_mask, is_causal, 0, scale)
+    return result, cast(whole, at.kind(at.fakes[1].dtype))
 
 
 _WALKING: Final = 9
@@ -73,17 +73,17 @@ def _on_gpu(
     others = at.node.meta["val"][1:]
     rows: V | None = None
     if _needed(at) == {0}:
-        found = attention(query, key, value, bias, is_causal, 0, scale)
+        result = attention(query, key, value, bias, is_causal, 0, scale)
     elif not _has_walks(at, query, value):
         raise at.refuse("its derivative is torch's")
     else:
-        found, whole = attention_rows(query, key, value, bias, is_causal, 0, scale)
+        result, whole = attention_rows(query, key, value, bias, is_causal, 0, scale)
         rows = _as_rows(whole, tuple(others[0].shape))
     rest = [
         at.full(tuple(fake.shape), 0, at.kind(fake.dtype)) if isinstance(fake, torch.Tensor) else fake
         for fake in others
     ]
-    return (found, *rest) if rows is None else (found, rows, *rest[1:])
+    return (result, *rest) if rows is None else (result, rows, *rest[1:])
 
 
 def _as_rows(whole: V, dims: tuple[int, ...]) -> V:
@@ -173,13 +173,13 @@ def attention_backward(
     # of each row one number: in an axis more, or in more rows than there are
     whole = rows.reshape(rows.dims[:3]).slice([0, 0, 0], list(query.dims[:3]))
     whole = cast(whole, wide_kind(query.dtype))
-    found = attention_back(gradient, query, key, value, out, whole, mask, is_causal, 0, scale)
+    slopes = attention_back(gradient, query, key, value, out, whole, mask, is_causal, 0, scale)
     if places.wanted is None:
-        return found[:3]
+        return slopes[:3]
     wanted = given[places.wanted]
     return tuple(
         each if asked else None
-        for each, asked in zip([*found, None][:4], wanted if isinstance(wanted, list) else (), strict=True)
+        for each, asked in zip([*slopes, None][:4], wanted if isinstance(wanted, list) else (), strict=True)
     )
 
 
@@ -191,19 +191,19 @@ def _heads(at: FxSite, query: V, key: V, value: V, heads: int, weight: V, bias: 
 
     def projected(x: V, number: int) -> V:
         rows = weight.slice([number * width, 0], [(number + 1) * width, width])
-        found = x.dot_general(rows, ops.DotDims((), (2,), (1,)))
-        found = found.add(spread(bias.slice([number * width], [(number + 1) * width]), found.dims))
-        batch, length, _ = found.dims
-        return found.reshape((batch, length, heads, width // heads)).transpose([0, 2, 1, 3])
+        product = x.dot_general(rows, ops.DotDims((), (2,), (1,)))
+        product = product.add(spread(bias.slice([number * width], [(number + 1) * width]), product.dims))
+        batch, length, _ = product.dims
+        return product.reshape((batch, length, heads, width // heads)).transpose([0, 2, 1, 3])
 
-    found = attention(projected(query, 0), projected(key, 1), projected(value, 2))
-    batch, _, length, _ = found.dims
-    return found.transpose([0, 2, 1, 3]).reshape((batch, length, width))
+    attended = attention(projected(query, 0), projected(key, 1), projected(value, 2))
+    batch, _, length, _ = attended.dims
+    return attended.transpose([0, 2, 1, 3]).reshape((batch, length, width))
 
 
 def _linear(x: V, weight: V, bias: V) -> V:
-    found = x.dot_general(weight, ops.DotDims((), (x.rank - 1,), (1,)))
-    return found.add(spread(bias, found.dims))
+    product = x.dot_general(weight, ops.DotDims((), (x.rank - 1,), (1,)))
+    return product.add(spread(bias, product.dims))
 
 
 @lowering("aten._native_multi_head_attention")
@@ -225,8 +225,8 @@ def native_multi_head_attention(
 ) -> tuple[V, V]:
     if mask is not None or need_weights:
         raise at.refuse("with a mask, or with weights to be told")
-    found = _heads(at, query, key, value, num_head, qkv_weight, qkv_bias, embed_dim)
-    return _linear(found, proj_weight, proj_bias), at.full(
+    attended = _heads(at, query, key, value, num_head, qkv_weight, qkv_bias, embed_dim)
+    return _linear(attended, proj_weight, proj_bias), at.full(
         tuple(at.fakes[1].shape), 0, at.kind(at.fakes[1].dtype)
     )
 

@@ -93,12 +93,12 @@ def convolution(
     single = x.rank == space + 1
     images, weight = _as_read(at, groups, x.expand_dims(0) if single else x, weight)
     if transposed:
-        found = _transposed(at, images, weight, how, each_axis(output_padding, space))
+        convolved = _transposed(at, images, weight, how, each_axis(output_padding, space))
     else:
-        found = how.correlated(images, weight)
+        convolved = how.correlated(images, weight)
     if bias is not None:
-        found = found.add(spread(bias.reshape((bias.dims[0], *(1,) * space)), found.dims))
-    return found.squeeze([0]) if single else found
+        convolved = convolved.add(spread(bias.reshape((bias.dims[0], *(1,) * space)), convolved.dims))
+    return convolved.squeeze([0]) if single else convolved
 
 
 @lowering("aten.convolution_backward")
@@ -135,12 +135,12 @@ def convolution_backward(
     return by_input, by_weight, by_bias
 
 
-def _fitted(found: V, like: V) -> V:
+def _fitted(images: V, like: V) -> V:
     """Cut, or filled with zeros, at the end of each spatial axis: windows that did not fit were left out."""
-    if found.dims == like.dims:
-        return found
-    high = [want - have for want, have in zip(like.dims, found.dims, strict=True)]
-    return found.pad([0] * found.rank, high)
+    if images.dims == like.dims:
+        return images
+    high = [want - have for want, have in zip(like.dims, images.dims, strict=True)]
+    return images.pad([0] * images.rank, high)
 
 
 def _by_input(at: FxSite, gradient: V, x: V, weight: V, how: _WindowLayout) -> V:
@@ -168,10 +168,10 @@ def _by_weight(at: FxSite, x: V, gradient: V, weight: V, how: _WindowLayout) -> 
         # the windows are `count` places `step` apart; of their starts just `wide`, `gap` apart, are wanted
         ends.append((pad, (count - 1) * step + (wide - 1) * gap + 1 - size - pad))
     if groups == 1:
-        found = _correlated(images, kernels, dilation, ends, strides, 1)
-        return found.transpose([1, 0, *range(2, found.rank)])
+        by_weight = _correlated(images, kernels, dilation, ends, strides, 1)
+        return by_weight.transpose([1, 0, *range(2, by_weight.rank)])
     share = channels // groups
     parts = images.reshape((groups, share, batch, *space)).transpose([1, 0, 2, *range(3, x.rank + 1)])
     parts = parts.reshape((share, groups * batch, *space))
-    found = _correlated(parts, kernels, dilation, ends, strides, groups)
-    return found.transpose([1, 0, *range(2, found.rank)]).reshape((outputs, share, *width))
+    by_weight = _correlated(parts, kernels, dilation, ends, strides, groups)
+    return by_weight.transpose([1, 0, *range(2, by_weight.rank)]).reshape((outputs, share, *width))

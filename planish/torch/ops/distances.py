@@ -55,8 +55,8 @@ def _by_difference(apart: V, gradient: V, distance: V, p: float) -> V:
         return norm.eq(0).select(zero, spread_out.mul(apart).div(norm))
     if p == math.inf:
         return spread_out.mul(apart.sign()).mul(cast(apart.abs().eq(norm), apart.dtype))
-    found = spread_out.mul(apart.sign()).mul(apart.abs().div(norm).pow(p - 1))
-    return norm.eq(0).or_(apart.eq(0)).select(zero, found)
+    derivative = spread_out.mul(apart.sign()).mul(apart.abs().div(norm).pow(p - 1))
+    return norm.eq(0).or_(apart.eq(0)).select(zero, derivative)
 
 
 @lowering("aten._cdist_backward")
@@ -86,8 +86,8 @@ def pdist_backward(at: FxSite, gradient: V, x: V, p: float, pdist: V) -> V:
     if first.dims == (0,):
         return at.full(x.dims, 0.0)
     each = _by_difference(x.take(first, 0).sub(x.take(second, 0)), gradient, pdist, p)
-    found = at.full(x.dims, 0.0).scatter(each, [first], [0], "add")
-    return found.scatter(each.neg(), [second], [0], "add")
+    total = at.full(x.dims, 0.0).scatter(each, [first], [0], "add")
+    return total.scatter(each.neg(), [second], [0], "add")
 
 
 @lowering("aten._trilinear")

@@ -25,19 +25,19 @@ def r2c(at: FxSite, x: V, dim: Sequence[int], normalization: int, onesided: bool
     axes = [axis_of(axis, x.rank) for axis in dim]
     count = math.prod(sizes(at, x)[axis] for axis in axes)
     if onesided:
-        found = x.rfft(axes)
+        spectrum = x.rfft(axes)
     else:
-        found = cast(x, at.dtype).fft(axes)
-    return _scaled(cast(found, at.dtype), _scale(at, count, normalization))
+        spectrum = cast(x, at.dtype).fft(axes)
+    return _scaled(cast(spectrum, at.dtype), _scale(at, count, normalization))
 
 
 @lowering("aten._fft_c2r")
 def c2r(at: FxSite, x: V, dim: Sequence[int], normalization: int, last_dim_size: int) -> V:
     axes = [axis_of(axis, x.rank) for axis in dim]
     count = math.prod([sizes(at, x)[axis] for axis in axes[:-1]]) * last_dim_size
-    found = x.irfft(last_dim_size, axes)
+    signal = x.irfft(last_dim_size, axes)
     # the inverse divides by the count, torch's by what it is told
-    return _scaled(cast(found, at.dtype), _scale(at, count, normalization) * count)
+    return _scaled(cast(signal, at.dtype), _scale(at, count, normalization) * count)
 
 
 @lowering("aten._fft_c2c")

@@ -47,17 +47,17 @@ def index(at: FxSite, x: V, indices: Sequence[V | None]) -> V:
     given, axes = _placed(at, x, indices)
     if not given:
         return x
-    found = gather_at(x, given, axes)
+    elements = gather_at(x, given, axes)
     count, place = given[0].rank, _front_place(axes)
-    order = list(range(count, found.rank))
+    order = list(range(count, elements.rank))
     order[place:place] = range(count)
-    return found if order == sorted(order) else found.transpose(order)
+    return elements if order == sorted(order) else elements.transpose(order)
 
 
 @lowering("aten._unsafe_masked_index")
 def unsafe_masked_index(at: FxSite, x: V, mask: V, indices: Sequence[V | None], fill: Any) -> V:
-    found = index(at, x, [None if i is None else _clamped(i, x.dims[n]) for n, i in enumerate(indices)])
-    return spread(mask, found.dims).select(found, at.full(found.dims, fill, found.dtype))
+    elements = index(at, x, [None if i is None else _clamped(i, x.dims[n]) for n, i in enumerate(indices)])
+    return spread(mask, elements.dims).select(elements, at.full(elements.dims, fill, elements.dtype))
 
 
 def _clamped(index: V, size: Any) -> V:
@@ -138,8 +138,8 @@ def embedding_dense_backward(
         padded = spread(place.eq(padding_idx).expand_dims(1), rows.dims)
         rows = padded.select(at.full(rows.dims, 0), rows)
     wide = dtypes.float32 if rows.dtype.bits < 32 else rows.dtype
-    found = at.full((num_weights, depth), 0, wide).scatter(cast(rows, wide), [place], [0], "add")
-    return cast(found, rows.dtype)
+    table = at.full((num_weights, depth), 0, wide).scatter(cast(rows, wide), [place], [0], "add")
+    return cast(table, rows.dtype)
 
 
 def _rows(at: FxSite, x: V, dim: int, index: V) -> tuple[V, V, int]:
@@ -258,12 +258,12 @@ def scatter_reduce(
         else:
             extreme = neutral
         start = touched.select(at.full(x.dims, extreme, x.dtype), x)
-    found = scatter_along(at, start, dim, index, src, kind)
+    reduced = scatter_along(at, start, dim, index, src, kind)
     if reduce == "mean":
         base = at.full(x.dims, 1 if include_self else 0, dtypes.int32)
         count = cast(scatter_along(at, base, dim, index, ones, "add").max(1), x.dtype)
-        found = found.div(count) if x.dtype.is_float else found.floor_div(count)
-    return found
+        reduced = reduced.div(count) if x.dtype.is_float else reduced.floor_div(count)
+    return reduced
 
 
 def _lowest(x: V) -> Any:
@@ -328,8 +328,8 @@ def masked_scatter_backward(at: FxSite, gradient: V, mask: V, sizes: Sequence[in
     place = wanted.cast(dtypes.int64).cumsum(0).sub(1)
     place = wanted.select(place, at.full(place.dims, count, dtypes.int64)).min(count)
     room = at.full((count + 1,), 0, gradient.dtype)
-    found = room.scatter(gradient.reshape(wanted.dims), [place], [0])
-    return found.slice([0], [count]).reshape(tuple(sizes))
+    elements = room.scatter(gradient.reshape(wanted.dims), [place], [0])
+    return elements.slice([0], [count]).reshape(tuple(sizes))
 
 
 @lowering("aten.nonzero_static")
@@ -339,10 +339,10 @@ def nonzero_static(at: FxSite, x: V, *, size: int, fill_value: int = -1) -> V:
     places, count = flat.reshape((1,)).nonzero(room) if not x.rank else flat.nonzero(room)
     rows = cast(places.transpose([1, 0]), dtypes.int64)
     number = at.graph.iota(rows.dims, 0, dtypes.int64)
-    found = number.lt(spread(cast(count, dtypes.int64).reshape(()), rows.dims)).select(
+    filled = number.lt(spread(cast(count, dtypes.int64).reshape(()), rows.dims)).select(
         rows, at.full(rows.dims, fill_value, dtypes.int64)
     )
-    return found.slice([0, 0], [size, x.rank])
+    return filled.slice([0, 0], [size, x.rank])
 
 
 # --- bags of embeddings -----------------------------------------------------------------------------------

@@ -125,8 +125,8 @@ def triangular_solve(
     at: FxSite, rhs: V, x: V, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[V, V]:
     own, given = _batched(at, x, rhs)
-    found = own.triangular_solve(given, True, not upper, "transpose" if transpose else "none", unitriangular)
-    return found, own
+    solved = own.triangular_solve(given, True, not upper, "transpose" if transpose else "none", unitriangular)
+    return solved, own
 
 
 @lowering("aten._linalg_solve_ex")
@@ -139,18 +139,18 @@ def linalg_solve_ex(
     turned = own if left else own.transpose([*range(own.rank - 2), own.rank - 1, own.rank - 2])
     given = given if left else given.transpose([*range(given.rank - 2), given.rank - 1, given.rank - 2])
     packed, permutation = turned.lu()
-    found = lu_solve(packed, permutation, given)
-    found = found if left else found.transpose([*range(found.rank - 2), found.rank - 1, found.rank - 2])
+    solved = lu_solve(packed, permutation, given)
+    solved = solved if left else solved.transpose([*range(solved.rank - 2), solved.rank - 1, solved.rank - 2])
     first, order = x.lu()
     info = diagonal(first).eq(0).reduce_or([first.rank - 2]).cast(dtypes.int32)
-    return found.squeeze([found.rank - 1]) if vector else found, first, pivots_of(order), info
+    return solved.squeeze([solved.rank - 1]) if vector else solved, first, pivots_of(order), info
 
 
 @lowering("aten.linalg_inv_ex")
 def linalg_inv_ex(at: FxSite, x: V, *, check_errors: bool = False) -> tuple[V, V]:
     packed, permutation = x.lu()
-    found = lu_solve(packed, permutation, _unit(x, x.dims[-1]))
-    return found, diagonal(packed).eq(0).reduce_or([x.rank - 2]).cast(dtypes.int32)
+    inverse = lu_solve(packed, permutation, _unit(x, x.dims[-1]))
+    return inverse, diagonal(packed).eq(0).reduce_or([x.rank - 2]).cast(dtypes.int32)
 
 
 @lowering("aten.linalg_lu_factor_ex")
@@ -226,10 +226,10 @@ def linalg_lu_solve(
         transform = "adjoint" if own.dtype.is_complex else "transpose"
         half = own.triangular_solve(given, lower=False, transform=transform)
         half = own.triangular_solve(half, transform=transform, unit_diagonal=True)
-        found = with_rows(half, cast(order, dtypes.int64).argsort(order.rank - 1))
+        solved = with_rows(half, cast(order, dtypes.int64).argsort(order.rank - 1))
     else:
-        found = lu_solve(own, order, given)
-    return found if left else conjugate_transpose(found)
+        solved = lu_solve(own, order, given)
+    return solved if left else conjugate_transpose(solved)
 
 
 @lowering("aten.linalg_pinv.atol_rtol_tensor")

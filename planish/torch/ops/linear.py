@@ -69,8 +69,8 @@ def linear(at: FxSite, x: V, weight: V, bias: V | None = None) -> V:
     alike(at, x, weight)
     sums = _sums(x.dtype, x.dtype if bias is None else wide_kind(x.dtype))
     x, weight = shortened(at, cuda.matmul, x, weight)
-    found = x.dot_general(weight, ops.DotDims((), (x.rank - 1,), (weight.rank - 1,)), sums)
-    return found if bias is None else plus(at, bias, found, 1, 1)
+    projected = x.dot_general(weight, ops.DotDims((), (x.rank - 1,), (weight.rank - 1,)), sums)
+    return projected if bias is None else plus(at, bias, projected, 1, 1)
 
 
 @lowering("aten.addmm", "aten.baddbmm")
@@ -98,18 +98,18 @@ def addbmm(at: FxSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) ->
     return plus(at, bias, total, beta, alpha)
 
 
-def plus(at: FxSite, bias: V, found: V, beta: Any, alpha: Any) -> V:
-    """beta·bias + alpha·found; what beta = 0 takes is not even looked at. Sums of narrow floats are rounded once, when all is added."""
-    return cast(_plus(at, bias, cast(found, wide_kind(at.dtype)), beta, alpha), at.dtype)
+def plus(at: FxSite, bias: V, term: V, beta: Any, alpha: Any) -> V:
+    """beta·bias + alpha·term; what beta = 0 takes is not even looked at. Sums of narrow floats are rounded once, when all is added."""
+    return cast(_plus(at, bias, cast(term, wide_kind(at.dtype)), beta, alpha), at.dtype)
 
 
-def _plus(at: FxSite, bias: V, found: V, beta: Any, alpha: Any) -> V:
-    if found.dtype.is_bool:
-        return found if not beta else cast(bias, found.dtype).broadcast_to(found.dims).or_(found)
+def _plus(at: FxSite, bias: V, term: V, beta: Any, alpha: Any) -> V:
+    if term.dtype.is_bool:
+        return term if not beta else cast(bias, term.dtype).broadcast_to(term.dims).or_(term)
     if alpha != 1:
-        found = found.mul(at.full(found.dims, alpha, found.dtype))
+        term = term.mul(at.full(term.dims, alpha, term.dtype))
     if beta == 0:
-        return found
-    own = cast(bias, found.dtype)
+        return term
+    own = cast(bias, term.dtype)
     own = own if beta == 1 else own.mul(at.full(own.dims, beta, own.dtype))
-    return spread(own, found.dims).add(found)
+    return spread(own, term.dims).add(term)

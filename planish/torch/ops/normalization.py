@@ -22,9 +22,9 @@ def native_layer_norm(
     at: FxSite, x: V, normalized_shape: Sequence[int], weight: V | None, bias: V | None, eps: float
 ) -> tuple[V, V, V]:
     axes = range(x.rank - len(normalized_shape), x.rank)
-    found, middle, scale = normalize.standardised(cast(x, _wide(x.dtype)), axes, eps)
+    normed, middle, scale = normalize.standardised(cast(x, _wide(x.dtype)), axes, eps)
     kind = at.kind(at.fakes[1].dtype)
-    return cast(normalize.affine(found, weight, bias), x.dtype), cast(middle, kind), cast(scale, kind)
+    return cast(normalize.affine(normed, weight, bias), x.dtype), cast(middle, kind), cast(scale, kind)
 
 
 @lowering("aten.native_group_norm")
@@ -40,11 +40,11 @@ def native_group_norm(
     eps: float,
 ) -> tuple[V, V, V]:
     rows = cast(x, _wide(x.dtype)).reshape((batch, group, channels // group, *x.dims[2:]))
-    found, middle, scale = normalize.standardised(rows, range(2, rows.rank), eps)
-    found = normalize.affine(found.reshape(x.dims), weight, bias, 1)
+    normed, middle, scale = normalize.standardised(rows, range(2, rows.rank), eps)
+    normed = normalize.affine(normed.reshape(x.dims), weight, bias, 1)
     kind = at.kind(at.fakes[1].dtype)
     per_group = [cast(each, kind).reshape((batch, group)) for each in (middle, scale)]
-    return cast(found, x.dtype), per_group[0], per_group[1]
+    return cast(normed, x.dtype), per_group[0], per_group[1]
 
 
 @lowering("aten._fused_rms_norm")
@@ -54,5 +54,5 @@ def fused_rms_norm(
     wide = cast(x, _wide(x.dtype))
     smallest = {16: 2.0**-10, 32: 2.0**-23, 64: 2.0**-52}[wide.dtype.bits]
     axes = range(x.rank - len(normalized_shape), x.rank)
-    found, scale = normalize.by_root_mean_square(wide, axes, smallest if eps is None else eps)
-    return cast(normalize.affine(found, weight, None), x.dtype), cast(scale, at.kind(at.fakes[1].dtype))
+    normed, scale = normalize.by_root_mean_square(wide, axes, smallest if eps is None else eps)
+    return cast(normalize.affine(normed, weight, None), x.dtype), cast(scale, at.kind(at.fakes[1].dtype))

@@ -87,7 +87,7 @@ def _found_along(find: Find) -> Callable[..., tuple[V, V]]:
 def median_dim(at: FxSite, x: V, axis: int) -> tuple[V, V]:
     """The lower of the two in the middle; the first NaN where there is one."""
     count = sizes(at, x)[axis]
-    value, place = (_at(found, axis, (count - 1) // 2, True) for found in sort(at, x, dim=axis))
+    value, place = (_at(ordered, axis, (count - 1) // 2, True) for ordered in sort(at, x, dim=axis))
     if x.dtype.is_float:
         wrong = x.is_nan()
         bad = wrong.reduce_or([axis], True)

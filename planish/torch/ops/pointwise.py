@@ -42,8 +42,8 @@ _FORMULAS: Final[dict[str, Callable[[FxSite, V], V]]] = {
 
 
 def _unary(method: str, at: FxSite, x: Operand) -> V:
-    found: V = getattr(at.of(x, at.dtype), method)()
-    return found
+    result: V = getattr(at.of(x, at.dtype), method)()
+    return result
 
 
 def _rounding(method: str, at: FxSite, x: V) -> V:
@@ -52,21 +52,21 @@ def _rounding(method: str, at: FxSite, x: V) -> V:
 
 def _binary(method: str, at: FxSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y)
-    found: V = getattr(left, method)(right)
-    return found
+    result: V = getattr(left, method)(right)
+    return result
 
 
 def _compare(method: str, at: FxSite, x: Operand, y: Operand) -> V:
     left, right = at.promoted(x, y)
-    found: V = getattr(left, method)(right)
-    return found
+    result: V = getattr(left, method)(right)
+    return result
 
 
 def _library(name: str, at: FxSite, x: V) -> V:
     """Narrow floats are computed wide, and rounded once, as torch does."""
     own = at.dtype
-    found: V = getattr(activations, name)(cast(x, wide_kind(own)))
-    return cast(found, own)
+    result: V = getattr(activations, name)(cast(x, wide_kind(own)))
+    return cast(result, own)
 
 
 def _may_be_endless(x: V) -> bool:
@@ -270,8 +270,8 @@ def frexp(at: FxSite, x: V) -> tuple[V, V]:
 
 def _logical(method: str, at: FxSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y, dtype=dtypes.bool_)
-    found: V = getattr(left, method)(right)
-    return found
+    result: V = getattr(left, method)(right)
+    return result
 
 
 for _name, _method in (("and", "and_"), ("or", "or_"), ("xor", "xor")):
@@ -306,14 +306,14 @@ def choose(at: FxSite, condition: V, x: Operand, y: Operand) -> V:
 
 @lowering("aten.clamp", "aten.clamp_min")
 def clamp(at: FxSite, x: V, min: Operand | None = None, max: Operand | None = None) -> V:
-    found = cast(x, at.dtype)
+    clamped = cast(x, at.dtype)
     if min is not None:
-        left, right = at.together(found, min)
-        found = left.max(right)
+        left, right = at.together(clamped, min)
+        clamped = left.max(right)
     if max is not None:
-        left, right = at.together(found, max)
-        found = left.min(right)
-    return found
+        left, right = at.together(clamped, max)
+        clamped = left.min(right)
+    return clamped
 
 
 @lowering("aten.clamp_max")

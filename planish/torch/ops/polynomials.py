@@ -61,11 +61,11 @@ def _polynomial(family: Family, shifted: bool, at: FxSite, x: Operand, n: Operan
         return k.add(1.0), goes.select(family.step(value, number, p, q), p), goes.select(p, q)
 
     start = graph.full((), 1.0, value.dtype)
-    found = graph.while_loop(more, step, start, family.first(value), one)[1]
-    found = order.eq(0).select(one, found)
-    found = order.lt(0).select(graph.full(value.dims, 0.0, value.dtype), found)
+    polynomial = graph.while_loop(more, step, start, family.first(value), one)[1]
+    polynomial = order.eq(0).select(one, polynomial)
+    polynomial = order.lt(0).select(graph.full(value.dims, 0.0, value.dtype), polynomial)
     nothing = value.is_nan().or_(order.is_nan())
-    return cast(nothing.select(graph.full(value.dims, math.nan, value.dtype), found), at.dtype)
+    return cast(nothing.select(graph.full(value.dims, math.nan, value.dtype), polynomial), at.dtype)
 
 
 for _name, _family in _FAMILIES.items():

@@ -32,8 +32,8 @@ def _batched(x: V, space: int) -> tuple[V, bool]:
     return (x.expand_dims(0), True) if x.rank == space + 1 else (x, False)
 
 
-def _pair(made: tuple[V, V], single: bool) -> tuple[V, V]:
-    values, where = made
+def _pair(pooled: tuple[V, V], single: bool) -> tuple[V, V]:
+    values, where = pooled
     return (values.squeeze([0]), where.squeeze([0])) if single else (values, where)
 
 
@@ -80,10 +80,8 @@ def _scattered(at: FxSite, gradient: V, x: V, indices: V, space: int) -> V:
     count = math.prod(sizes(at, gradient)[-space:])
     row = at.graph.iota((lead, count), 0, dtypes.int64)
     flat = at.full((lead, area), 0, gradient.dtype)
-    found = flat.scatter(
-        gradient.reshape((lead, count)), [row, indices.reshape((lead, count))], [0, 1], "add"
-    )
-    return found.reshape(x.dims)
+    sums = flat.scatter(gradient.reshape((lead, count)), [row, indices.reshape((lead, count))], [0, 1], "add")
+    return sums.reshape(x.dims)
 
 
 @lowering("aten.max_pool2d_with_indices_backward", "aten.max_pool3d_with_indices_backward")
@@ -106,10 +104,10 @@ def max_pool_backward(
     steps = _steps(stride, window, space)
     (rows, single), (places, _) = _batched(gradient, space), _batched(indices, space)
     dims = sizes(at, x if x.rank == space + 2 else x.expand_dims(0))
-    found = max_pool_back(
+    sums = max_pool_back(
         rows, places, dims, window, steps, each_axis(padding, space), each_axis(dilation, space)
     )
-    return found.squeeze([0]) if single else found
+    return sums.squeeze([0]) if single else sums
 
 
 @lowering("aten.adaptive_max_pool2d_backward", "aten.adaptive_max_pool3d_backward")
@@ -193,7 +191,7 @@ def _average(
     window = each_axis(kernel_size, space)
     ends = [(pad, pad) for pad in each_axis(padding, space)]
     images, single = _batched(x, space)
-    found = average_pool(
+    pooled = average_pool(
         images,
         window,
         _steps(stride, window, space),
@@ -203,7 +201,7 @@ def _average(
         count_include_pad,
         divisor_override,
     )
-    return found.squeeze([0]) if single else found
+    return pooled.squeeze([0]) if single else pooled
 
 
 def _average_backward(
@@ -241,8 +239,8 @@ def _average_backward(
     low = [0, 0, *(end[0] for end in ends)]
     high = [0, 0, *(end[1] for end in ends)]
     apart = wide.pad(low, high, [0, 0, *(s - 1 for s in steps)])
-    found = cast(apart.reduce_window("sum", [1, 1, *window]), gradient.dtype)
-    return found.squeeze([0]) if single else found
+    sums = cast(apart.reduce_window("sum", [1, 1, *window]), gradient.dtype)
+    return sums.squeeze([0]) if single else sums
 
 
 for _space in (1, 2, 3):
@@ -254,25 +252,25 @@ for _space in (1, 2, 3):
 def adaptive_average(at: FxSite, x: V, output_size: Any) -> V:
     space = 3 if "3d" in str(at.node.target) else 2
     images, single = _batched(x, space)
-    found = adaptive_average_pool(images, each_axis(output_size, space))
-    return found.squeeze([0]) if single else found
+    pooled = adaptive_average_pool(images, each_axis(output_size, space))
+    return pooled.squeeze([0]) if single else pooled
 
 
 @lowering("aten._adaptive_avg_pool2d_backward", "aten._adaptive_avg_pool3d_backward")
 def adaptive_average_backward(at: FxSite, gradient: V, x: V) -> V:
     """The transposed product: every share back to the span it came from."""
     space = 3 if "3d" in str(at.node.target) else 2
-    found = cast(gradient, wide_kind(gradient.dtype))
+    wide = cast(gradient, wide_kind(gradient.dtype))
     for axis in range(x.rank - space, x.rank):
         size, count = sizes(at, x)[axis], sizes(at, gradient)[axis]
         matrix = np.zeros((count, size))
         for row, (start, end) in zip(matrix, shares(size, count), strict=True):
             row[start:end] = 1 / (end - start)
-        moved = found.transpose([*(a for a in range(x.rank) if a != axis), axis])
+        moved = wide.transpose([*(a for a in range(x.rank) if a != axis), axis])
         product = moved.dot_general(
-            at.graph.constant(matrix, found.dtype), ops.DotDims((), (x.rank - 1,), (0,))
+            at.graph.constant(matrix, wide.dtype), ops.DotDims((), (x.rank - 1,), (0,))
         )
         order = list(range(x.rank - 1))
         order.insert(axis, x.rank - 1)
-        found = product.transpose(order)
-    return cast(found, gradient.dtype)
+        wide = product.transpose(order)
+    return cast(wide, gradient.dtype)

@@ -31,8 +31,8 @@ def _over(at: FxSite, total: V, count: Any, correction: float = 0.0) -> V:
     if isinstance(count, int):
         divisor = max(count - correction, 0)
         return total.div(complex(divisor) if total.dtype.is_complex else float(divisor))
-    found = at.of(count, total.dtype)
-    return total.div(spread(found.sub(correction).max(0.0) if correction else found, total.dims))
+    size = at.of(count, total.dtype)
+    return total.div(spread(size.sub(correction).max(0.0) if correction else size, total.dims))
 
 
 @lowering("aten.sum", "prims.sum")
@@ -134,8 +134,8 @@ def _extreme(method: str, at: FxSite, x: V, dim: Axes = None, keepdim: bool = Fa
     axes = axes_of(dim, x.rank)
     if not axes:
         return x
-    found: V = getattr(x, method)(axes, keepdim)
-    return found
+    extreme: V = getattr(x, method)(axes, keepdim)
+    return extreme
 
 
 for _name, _method in (("max", "reduce_max"), ("min", "reduce_min")):
@@ -175,8 +175,8 @@ lowering("aten.argmin")(partial(_argument, False))
 def _truth(method: str, at: FxSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
     axes = axes_of(dim, x.rank, empty_is_all=False) if dim is not None else list(range(x.rank))
     value = cast(x, dtypes.bool_)
-    found: V = getattr(value, method)(axes, keepdim) if axes else value
-    return cast(found, at.dtype)
+    truth: V = getattr(value, method)(axes, keepdim) if axes else value
+    return cast(truth, at.dtype)
 
 
 lowering("aten.any")(partial(_truth, "reduce_or"))
@@ -276,5 +276,5 @@ def _wide_part(dtype: DType) -> DType:
 @lowering("aten.count_nonzero")
 def count_nonzero(at: FxSite, x: V, dim: Axes = None) -> V:
     axes = axes_of(dim, x.rank)
-    found = cast(x, dtypes.bool_).cast(dtypes.int64)
-    return found.reduce_sum(axes) if axes else found
+    ones = cast(x, dtypes.bool_).cast(dtypes.int64)
+    return ones.reduce_sum(axes) if axes else ones

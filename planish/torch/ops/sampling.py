@@ -54,8 +54,8 @@ def pulled_back(at: FxSite, forward: Callable[..., V], inputs: Sequence[V], cota
     for inst in function:
         if inst.regions:
             raise at.refuse(f"its derivative has a {inst.op.name}")
-        made = at.graph.emit_many(inst.op, [values[x] for x in inst.operands], inst.attrs)
-        values.update(zip(inst.results, made, strict=True))
+        results = at.graph.emit_many(inst.op, [values[x] for x in inst.operands], inst.attrs)
+        values.update(zip(inst.results, results, strict=True))
     return [values[result] for result in function.results[1:]]
 
 

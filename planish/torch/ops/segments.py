@@ -61,11 +61,11 @@ def segment_reduce(
     where, held = _segments(at, data, axis, lengths, offsets)
     dims = (*held.dims, *data.dims[axis + 1 :])
     begin = at.full(dims, neutral if initial is None else initial, data.dtype)
-    found = begin.scatter(data, where, list(range(axis + 1)), kind)
+    reduced = begin.scatter(data, where, list(range(axis + 1)), kind)
     if reduce != "mean":
-        return found
-    count = spread(held.reshape((*held.dims, *[1] * (found.rank - held.rank))), dims)
-    mean = found.div(cast(count.max(1), data.dtype))
+        return reduced
+    count = spread(held.reshape((*held.dims, *[1] * (reduced.rank - held.rank))), dims)
+    mean = reduced.div(cast(count.max(1), data.dtype))
     empty = math.nan if initial is None else initial
     return count.eq(0).select(at.full(dims, empty, data.dtype), mean)
 
@@ -117,7 +117,7 @@ def _ends(at: FxSite, line: V, given: Sequence[float] | None, room: float) -> tu
 def _edges(at: FxSite, x: V, bins: Sequence[int], given: Sequence[float] | None) -> list[V]:
     """The edges of the bins of each column: equally spaced over the range that is given or met."""
     flat = x.reshape((-1, x.dims[-1]))
-    found = []
+    edges = []
     for column, count in enumerate(bins):
         own = None if given is None else given[2 * column : 2 * column + 2]
         dims = (count + 1,)
@@ -126,8 +126,8 @@ def _edges(at: FxSite, x: V, bins: Sequence[int], given: Sequence[float] | None)
         width = high.sub(low).div(float(count))
         # from the nearer end, as torch spaces its lines: both ends are exact
         near = step.lt((count + 1) // 2)
-        found.append(near.select(low.add(width.mul(step)), high.sub(width.mul(step.neg().add(float(count))))))
-    return found
+        edges.append(near.select(low.add(width.mul(step)), high.sub(width.mul(step.neg().add(float(count))))))
+    return edges
 
 
 @lowering("aten.histogram.bin_ct")
@@ -201,16 +201,16 @@ def _counted(at: FxSite, x: V, edges: Sequence[V], weight: V | None, density: bo
     amount = at.full((rows,), 1, at.dtype) if weight is None else cast(weight.reshape((rows,)), at.dtype)
     amount = inside.select(amount, at.full((rows,), 0, at.dtype))
     dims = [sizes(at, line)[0] - 1 for line in edges]
-    found = at.full(dims, 0).scatter(amount, places, list(range(len(dims))), "add")
+    counts = at.full(dims, 0).scatter(amount, places, list(range(len(dims))), "add")
     if not density:
-        return found
-    found = found.div(spread(found.reduce_sum(), found.dims))
+        return counts
+    counts = counts.div(spread(counts.reduce_sum(), counts.dims))
     for column, line in enumerate(edges):
         width = line[1:].sub(line[:-1])
-        found = found.div(
-            spread(width.reshape([-1 if a == column else 1 for a in range(len(dims))]), found.dims)
+        counts = counts.div(
+            spread(width.reshape([-1 if a == column else 1 for a in range(len(dims))]), counts.dims)
         )
-    return found
+    return counts
 
 
 # --- bits -------------------------------------------------------------------------------------------------
@@ -232,5 +232,5 @@ def hash_tensor(at: FxSite, x: V, dim: Any = (), *, keepdim: bool = False, mode:
         line, count = line[..., :half].xor(right), half
     if not count:
         line = at.full((*line.dims[:-1], 1), 0)
-    found = line.squeeze([place])
-    return found.reshape([1 if a in axes else x.dims[a] for a in range(x.rank)]) if keepdim else found
+    hashes = line.squeeze([place])
+    return hashes.reshape([1 if a in axes else x.dims[a] for a in range(x.rank)]) if keepdim else hashes

@@ -198,9 +198,9 @@ def diagonal_scatter(at: FxSite, x: V, src: V, offset: int = 0, dim1: int = 0, d
     updates = move_axis(cast(src, x.dtype), src.rank - 1, 0)
     rest = [axis for axis in range(x.rank) if axis not in (first, second)]
     moved = x.transpose([*rest, first, second])
-    found = moved.scatter(updates, [rows, columns], [x.rank - 2, x.rank - 1], unique_indices=True)
+    scattered = moved.scatter(updates, [rows, columns], [x.rank - 2, x.rank - 1], unique_indices=True)
     order = [*rest, first, second]
-    return found.transpose([order.index(axis) for axis in range(x.rank)])
+    return scattered.transpose([order.index(axis) for axis in range(x.rank)])
 
 
 @lowering("aten.unfold", "aten.unfold_copy")
@@ -210,8 +210,8 @@ def unfold(at: FxSite, x: V, dimension: int, size: int, step: int) -> V:
     axis = axis_of(dimension, x.rank)
     count = (sizes(at, x)[axis] - size) // step + 1
     starts = at.graph.iota((count, size), 0, dtypes.int64).mul(step)
-    found = x.take(starts.add(at.graph.iota((count, size), 1, dtypes.int64)), axis)
-    return move_axis(found, axis + 1, found.rank - 1)
+    windows = x.take(starts.add(at.graph.iota((count, size), 1, dtypes.int64)), axis)
+    return move_axis(windows, axis + 1, windows.rank - 1)
 
 
 @lowering("aten.as_strided", "aten.as_strided_copy")
@@ -358,5 +358,5 @@ def copy(at: FxSite, x: V, src: Operand, non_blocking: bool = False) -> V:
 def pixel_shuffle(at: FxSite, x: V, upscale_factor: int) -> V:
     lead = x.dims[:-3]
     flat = x.reshape((math.prod(sizes(at, x)[:-3]), *x.dims[-3:]))
-    found = shaping.depth_to_space(flat, upscale_factor, "CRD")
-    return found.reshape((*lead, *found.dims[1:]))
+    shuffled = shaping.depth_to_space(flat, upscale_factor, "CRD")
+    return shuffled.reshape((*lead, *shuffled.dims[1:]))

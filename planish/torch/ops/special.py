@@ -58,15 +58,15 @@ def polygamma(at: FxSite, n: int, x: V) -> V:
     if n == 1:
         # reflected, so that the series has a positive argument
         left = value.lt(0.5)
-        found = special.hurwitz(special.each(2.0, value), left.select(value.neg().add(1.0), value))
+        series = special.hurwitz(special.each(2.0, value), left.select(value.neg().add(1.0), value))
         sine = value.mul(math.pi).sin()
-        turned = special.each(math.pi**2, value).div(sine.mul(sine)).sub(found)
-        return cast(left.select(turned, found), at.dtype)
+        turned = special.each(math.pi**2, value).div(sine.mul(sine)).sub(series)
+        return cast(left.select(turned, series), at.dtype)
     sign = 1.0 if n % 2 else -1.0
-    found = special.hurwitz(special.each(n + 1.0, value), value).mul(sign * math.gamma(n + 1))
-    found = value.eq(0).select(special.each(sign * math.inf, value), found)
+    series = special.hurwitz(special.each(n + 1.0, value), value).mul(sign * math.gamma(n + 1))
+    series = value.eq(0).select(special.each(sign * math.inf, value), series)
     negative = value.lt(0).and_(value.floor().eq(value))
-    return cast(negative.select(special.each(sign * math.inf, value), found), at.dtype)
+    return cast(negative.select(special.each(sign * math.inf, value), series), at.dtype)
 
 
 def _incomplete(a: V, x: V) -> tuple[V, V]:
@@ -108,16 +108,16 @@ def _incomplete(a: V, x: V) -> tuple[V, V]:
 
 def _gamma_part(upper: bool, at: FxSite, x: Operand, y: Operand) -> V:
     a, value = at.together(x, y, dtype=dtypes.float64)
-    found = _incomplete(a, value)[1 if upper else 0]
+    part = _incomplete(a, value)[1 if upper else 0]
     at_zero = special.each(1.0 if upper else 0.0, a)
     at_end = special.each(0.0 if upper else 1.0, a)
-    found = value.eq(0).select(at_zero, found)
-    found = a.eq(0).select(at_end, found)
-    found = value.is_inf().select(at_end, found)
-    found = a.is_inf().select(at_zero, found)
+    part = value.eq(0).select(at_zero, part)
+    part = a.eq(0).select(at_end, part)
+    part = value.is_inf().select(at_end, part)
+    part = a.is_inf().select(at_zero, part)
     nothing = a.lt(0).or_(value.lt(0)).or_(a.is_nan()).or_(value.is_nan())
     nothing = nothing.or_(a.eq(0).and_(value.eq(0))).or_(a.is_inf().and_(value.is_inf()))
-    return cast(nothing.select(special.each(math.nan, a), found), at.dtype)
+    return cast(nothing.select(special.each(math.nan, a), part), at.dtype)
 
 
 for _part, _upper in (("igamma", False), ("igammac", True)):
