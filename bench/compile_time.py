@@ -61,9 +61,9 @@ def first_call(side: str, program: Compiled) -> Told:
     given = [words.asarray(a) for a in program.arrays()]
     words.done(words.jit(lambda x: x + 1)(words.ones((3,), dtype=words.float32)))
     start = processor_seconds()
-    made = words.done(words.jit(lambda *a: program.formula(words, *a))(*given))
+    results = words.done(words.jit(lambda *a: program.formula(words, *a))(*given))
     seconds = processor_seconds() - start
-    return Told(seconds, [float(np.abs(np.asarray(each, dtype=np.float64)).sum()) for each in made])
+    return Told(seconds, [float(np.abs(np.asarray(each, dtype=np.float64)).sum()) for each in results])
 
 
 def first_of_workload(side: str, name: str) -> Told:
@@ -132,13 +132,13 @@ class Bench:
 
     def compare(self, case: str, size: int, sides: Sequence[str]) -> list[Row]:
         """Us and every peer in turn; results have to agree."""
-        found: dict[str, list[Told]] = {side: [] for side in sides}
+        answers: dict[str, list[Told]] = {side: [] for side in sides}
         for _ in range(self.repeats):
             for side in sides:
-                found[side].append(self.told(side, case))
+                answers[side].append(self.told(side, case))
         for side in sides[1:]:
-            np.testing.assert_allclose(found[side][0].sums, found[sides[0]][0].sums, rtol=ALLOWED)
-        times = {side: [each.seconds for each in told] for side, told in found.items()}
+            np.testing.assert_allclose(answers[side][0].sums, answers[sides[0]][0].sums, rtol=ALLOWED)
+        times = {side: [each.seconds for each in told] for side, told in answers.items()}
         return rows(case, size, times)
 
     def cached(self, case: str, size: int) -> list[Row]:
@@ -149,14 +149,14 @@ class Bench:
 
     def start(self, sides: Sequence[str]) -> list[Row]:
         """The call, and the process from its first import on."""
-        found = {side: [self.run(["-c", STARTS[side]]) for _ in range(self.repeats)] for side in sides}
+        answers = {side: [self.run(["-c", STARTS[side]]) for _ in range(self.repeats)] for side in sides}
         with tempfile.TemporaryDirectory(prefix="planish-bench-") as kept:
             again = [self.run(["-c", STARTS["planish"]], kept) for _ in range(self.repeats + 1)][1:]
-        made = []
+        table = []
         for place, what in enumerate(("first call", "first call with imports")):
-            made += rows(what, 16, {side: [told[place] for told in each] for side, each in found.items()})
-            made += rows(f"{what}, cached", 16, {"planish": [told[place] for told in again]})
-        return made
+            table += rows(what, 16, {side: [told[place] for told in each] for side, each in answers.items()})
+            table += rows(f"{what}, cached", 16, {"planish": [told[place] for told in again]})
+        return table
 
 
 def rows(name: str, size: int, times: dict[str, list[float]]) -> list[Row]:
@@ -164,8 +164,8 @@ def rows(name: str, size: int, times: dict[str, list[float]]) -> list[Row]:
     least = {side: min(each) * 1e3 for side, each in times.items()}
     spread = max((max(each) - min(each)) / min(each) for each in times.values())
     ours = least.pop("planish")
-    found = [Row(name, size, ours, "cpu ms", peer, t, t / ours, spread) for peer, t in least.items()]
-    return found or [Row(name, size, ours, "cpu ms", None, None, None, spread)]
+    table = [Row(name, size, ours, "cpu ms", peer, t, t / ours, spread) for peer, t in least.items()]
+    return table or [Row(name, size, ours, "cpu ms", None, None, None, spread)]
 
 
 def exponent(lengths: Sequence[int], times: Sequence[float]) -> float:
@@ -175,12 +175,12 @@ def exponent(lengths: Sequence[int], times: Sequence[float]) -> float:
 
 def growth(bench: Bench, kind: str, sides: Sequence[str], show: Callable[[list[Row]], None]) -> None:
     """A chain at every length, then the exponent of each side."""
-    found = []
+    table = []
     for length in LENGTHS:
-        found += bench.compare(f"{kind} × {length}", length, sides)
-        show(found[-len(sides) + 1 :] if len(sides) > 1 else found[-1:])
-    ours = exponent(LENGTHS, [row.ours for row in found[:: max(len(sides) - 1, 1)]])
-    theirs = f", jax {exponent(LENGTHS, [row.peer or 0 for row in found if row.peer_name == 'jax']):.2f}" if len(sides) > 1 else ""  # fmt: skip
+        table += bench.compare(f"{kind} × {length}", length, sides)
+        show(table[-len(sides) + 1 :] if len(sides) > 1 else table[-1:])
+    ours = exponent(LENGTHS, [row.ours for row in table[:: max(len(sides) - 1, 1)]])
+    theirs = f", jax {exponent(LENGTHS, [row.peer or 0 for row in table if row.peer_name == 'jax']):.2f}" if len(sides) > 1 else ""  # fmt: skip
     print(f"{kind}: time grows with length to the {ours:.2f}{theirs}", flush=True)
 
 
@@ -194,17 +194,17 @@ def main() -> None:
     options = parser.parse_args()
     if options.one:
         side, case = options.one
-        found = program_of(case)
-        print(json.dumps(first_of_workload(side, case) if found is None else first_call(side, found)))
+        program = program_of(case)
+        print(json.dumps(first_of_workload(side, case) if program is None else first_call(side, program)))
         return
     jax = ["jax"] if importlib.util.find_spec("jax") is not None else []
     tiny = ["tinygrad"] if importlib.util.find_spec("tinygrad") is not None else []
     words = options.only.split(",") if options.only else [""]
-    made: list[Row] = []
+    table: list[Row] = []
 
-    def show(found: list[Row]) -> None:
-        made.extend(found)
-        report.show(found, heading=len(made) == len(found))
+    def show(more: list[Row]) -> None:
+        table.extend(more)
+        report.show(more, heading=len(table) == len(more))
 
     with tempfile.TemporaryDirectory(prefix="planish-bench-") as compiled:
         bench = Bench(options.repeats, compiled)
@@ -216,7 +216,7 @@ def main() -> None:
             for case in (word for word in words if word in WORKLOADS and word not in COMPILED):
                 size = int(np.prod(WORKLOADS[case].inputs[0].shape))
                 show([*bench.compare(case, size, ["planish", *tiny, *jax]), *bench.cached(case, size)])
-            ratios = [row.ours / row.peer for row in made if row.peer_name == "jax" and row.peer]
+            ratios = [row.ours / row.peer for row in table if row.peer_name == "jax" and row.peer]
             if ratios:
                 mean, above = exp(sum(map(log, ratios)) / len(ratios)), sum(r > 1.2 for r in ratios)
                 print(
@@ -228,7 +228,7 @@ def main() -> None:
                 growth(bench, kind, ["planish", *jax], show)
         if "start" in options.parts:
             show(bench.start(["planish", *jax]))
-    report.finish(made, options.json, shown=True)
+    report.finish(table, options.json, shown=True)
 
 
 if __name__ == "__main__":

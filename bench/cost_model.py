@@ -98,7 +98,7 @@ class Walks:
     sink: UOp
     target: Target
     rng: random.Random
-    found: dict[UOp, Schedule] = field(default_factory=dict)
+    by_sink: dict[UOp, Schedule] = field(default_factory=dict)
 
     def replay(self, schedule: Schedule) -> UOp | None:
         attempt, now = checked(self.sink, self.target), self.sink
@@ -112,7 +112,7 @@ class Walks:
     def add(self, schedule: Schedule) -> None:
         after = self.replay(schedule)
         if after is not None:
-            self.found.setdefault(after, schedule)
+            self.by_sink.setdefault(after, schedule)
 
     def schedules(self, count: int) -> dict[UOp, Schedule]:
         """The heuristic's, some of its relatives', then steps from any of them."""
@@ -126,11 +126,11 @@ class Walks:
         for each in known[: count // 3]:
             self.add(each)
         for _ in range(4 * count):
-            if len(self.found) >= count:
+            if len(self.by_sink) >= count:
                 break
             start = self.rng.choice([first, first, (), *known])
             self.add(self.changed(start) if start and self.rng.random() < 0.6 else self._walked(start))
-        return self.found
+        return self.by_sink
 
     def changed(self, schedule: Schedule) -> Schedule:
         """Without one action, or with another amount of it."""
@@ -198,8 +198,8 @@ class Times:
                 self.known[after.key.hex()] = self._measured(sink, taken)
             if self.path is not None:
                 self.path.write_text(json.dumps(self.known))
-        found = {after: self.known[after.key.hex()] for after in schedules}
-        return {after: seconds for after, seconds in found.items() if seconds is not None}
+        times = {after: self.known[after.key.hex()] for after in schedules}
+        return {after: seconds for after, seconds in times.items() if seconds is not None}
 
     def _measured(self, sink: UOp, taken: Schedule) -> float | None:
         assert self.sandbox is not None
@@ -242,16 +242,16 @@ class Case:
 def ranks(values: Sequence[float]) -> list[float]:
     """The rank of each value; equal ones share theirs."""
     order = sorted(range(len(values)), key=values.__getitem__)
-    found = [0.0] * len(values)
+    positions = [0.0] * len(values)
     first = 0
     while first < len(order):
         last = first
         while last + 1 < len(order) and values[order[last + 1]] == values[order[first]]:
             last += 1
         for place in order[first : last + 1]:
-            found[place] = (first + last) / 2
+            positions[place] = (first + last) / 2
         first = last + 1
-    return found
+    return positions
 
 
 def correlation(one: Sequence[float], other: Sequence[float]) -> float:
@@ -316,14 +316,14 @@ def main() -> None:
     for case in sorted(cases, key=lambda case: -case.loss)[: args.worst]:
         own = case.seconds[0] / min(case.seconds)
         print(f"{case.name:<60.60} {len(case.seconds):9}  {case.loss:13.2f}  {own:18.2f}")
-    found = summary(cases)
+    figures = summary(cases)
     print(
-        f"\n{found['kernels']} kernels, {found['pairs']} schedules on one thread of {host().name}"
-        f"\nrank correlation of estimate and time  over all {found['over_all']:.3f}  within kernels {found['within']:.3f}"
-        f"\nchosen by the model / best  {found['chosen']:.3f} (geometric mean)  heuristic's / best  {found['heuristic']:.3f}"
+        f"\n{figures['kernels']} kernels, {figures['pairs']} schedules on one thread of {host().name}"
+        f"\nrank correlation of estimate and time  over all {figures['over_all']:.3f}  within kernels {figures['within']:.3f}"
+        f"\nchosen by the model / best  {figures['chosen']:.3f} (geometric mean)  heuristic's / best  {figures['heuristic']:.3f}"
     )
     if args.json is not None:
-        record = {**found, "cases": [[c.name, c.cycles, c.seconds] for c in cases]}
+        record = {**figures, "cases": [[c.name, c.cycles, c.seconds] for c in cases]}
         args.json.write_text(json.dumps(record, indent=1) + "\n")
 
 

@@ -65,7 +65,7 @@ class Bar:
 
 def search(workloads: list[str], threads: int, folder: Path, extra: dict[str, str]) -> dict[str, list[Any]]:
     """Look for better schedules for all kernels of all workloads; by workload, what became of each kernel."""
-    found: dict[str, list[Any]] = {}
+    searches: dict[str, list[Any]] = {}
     bar = Bar(workloads, json.loads(extra["BENCH_SEARCH"])[2])
     tuner = Side("tuner", threads, folder, extra)
     for place, workload in enumerate(workloads):
@@ -74,12 +74,12 @@ def search(workloads: list[str], threads: int, folder: Path, extra: dict[str, st
             workload=workload,
             told=lambda step, place=place: bar.show(place, f"{step['kernel']}, {step['gain']:.2f}x"),
         )
-        found[workload] = answer.get("kernels", [])
-        told = [f"{kernel['gain']:.2f}x" for kernel in found[workload] if kernel["replaced"]]
-        kernels = f"{len(told)} of {len(found[workload])} kernels replaced"
+        searches[workload] = answer.get("kernels", [])
+        told = [f"{kernel['gain']:.2f}x" for kernel in searches[workload] if kernel["replaced"]]
+        kernels = f"{len(told)} of {len(searches[workload])} kernels replaced"
         bar.show(place, answer.get("failed") or f"{kernels} {' '.join(told)}", last=True)
     tuner.close()
-    return found
+    return searches
 
 
 # -- the report --------------------------------------------------------------------------------------------------------
@@ -115,10 +115,10 @@ def table(rows: dict[str, Row], limits: dict[str, float], names: list[str]) -> d
                 text += f"{against[0]:8.2f} {against[1]:11}"
         print(text)
     means = {}
-    for name, found in ratios.items():
-        means[name] = exp(sum(map(log, found)) / len(found)) if found else float("nan")
+    for name, values in ratios.items():
+        means[name] = exp(sum(map(log, values)) / len(values)) if values else float("nan")
         print(
-            f"{name}: geometric mean of our time by the best peer's {means[name]:.3f}; worst {max(found, default=0):.2f}"
+            f"{name}: geometric mean of our time by the best peer's {means[name]:.3f}; worst {max(values, default=0):.2f}"
         )
     first = [row["planish"].first for row in rows.values() if "planish" in row]
     if first:
@@ -126,9 +126,9 @@ def table(rows: dict[str, Row], limits: dict[str, float], names: list[str]) -> d
     return means
 
 
-def summary(found: dict[str, list[Any]]) -> str:
+def summary(searches: dict[str, list[Any]]) -> str:
     """What the searches came to."""
-    kernels = [kernel for each in found.values() for kernel in each]
+    kernels = [kernel for each in searches.values() for kernel in each]
     replaced = [kernel for kernel in kernels if kernel["replaced"]]
     late = sum("no time" in kernel["origin"] for kernel in kernels)
     text = (
@@ -172,14 +172,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="planish-bench-") as temporary:
         folder = Path(temporary)
         store = (options.store or folder / "winners").absolute()
-        found: dict[str, list[Any]] = {}
+        searches: dict[str, list[Any]] = {}
         kept = {"PLANISH_CACHE_DIR": str(store)}
         plan = {"BENCH_SEARCH": json.dumps([options.beam, options.budget, options.total])}
         for count in threads:
             if (
                 options.beam
             ):  # a side has as many cores as threads: for another number of cores a winner is none
-                found = search(workloads, count, folder, kept | plan)
+                searches = search(workloads, count, folder, kept | plan)
             limits = Limits().measure(count)
             rates = ", ".join(f"{k} {v:.1f}" for k, v in limits.items())
             print(f"\n{count} thread(s); limits: {rates} (GF/s, GB/s)")
@@ -193,10 +193,10 @@ def main() -> None:
             for side in sides:
                 side.close()
             means = table(rows, limits, names)
-            if found:
-                print(summary(found))
+            if searches:
+                print(summary(searches))
             everything[str(count)] = {
-                "searches": found,
+                "searches": searches,
                 "limits": limits,
                 "rows": {w: {name: asdict(r) for name, r in row.items()} for w, row in rows.items()},
                 "means": means,

@@ -259,9 +259,9 @@ def main() -> None:
         for name, (rows_of, depths) in KINDS.items():
             if args.only in (None, name):
                 for depth in args.layers or depths:
-                    found = list(rows_of(depth, args.repeats, peers))
-                    show(found)
-                    rows += found
+                    of_depth = list(rows_of(depth, args.repeats, peers))
+                    show(of_depth)
+                    rows += of_depth
     finish(rows, args.json)
 
 

@@ -79,7 +79,7 @@ class Peer:
 
 def peers() -> list[Peer]:
     """Those that are installed."""
-    found = [Peer("numpy", np.array, lambda x: x)]
+    installed = [Peer("numpy", np.array, lambda x: x)]
 
     def module(name: str) -> Any:
         try:
@@ -91,14 +91,14 @@ def peers() -> list[Peer]:
     torch = module("torch")
     if torch is not None:
         torch.set_num_threads(1)
-        found.append(Peer("torch", torch.tensor, lambda x: x))
+        installed.append(Peer("torch", torch.tensor, lambda x: x))
     jax = module("jax")
     if jax is not None:
-        found.append(Peer("jax", jax.numpy.asarray, lambda x: x.block_until_ready()))
+        installed.append(Peer("jax", jax.numpy.asarray, lambda x: x.block_until_ready()))
     tinygrad = module("tinygrad")
     if tinygrad is not None:
-        found.append(Peer("tinygrad", tinygrad.Tensor, lambda x: x.realize()))
-    return found
+        installed.append(Peer("tinygrad", tinygrad.Tensor, lambda x: x.realize()))
+    return installed
 
 
 def product(x: Any, y: Any) -> Any:
@@ -209,19 +209,19 @@ def everyday(repeats: int) -> list[report.Row]:
 def main() -> None:
     options = report.parser(__doc__).parse_args()
     ours = Peer("planish", pn.asarray, lambda x: x.realize())
-    found = peers()
+    installed = peers()
     rows: list[report.Row] = []
 
     def against(name: str, count: int, work: Callable[[Peer], Callable[[], Any]]) -> None:
         nonlocal rows
         mine = each(work(ours), count)
-        others = {peer.name: each(work(peer), count) for peer in found}
+        others = {peer.name: each(work(peer), count) for peer in installed}
         rows += report.compare(name, SIZE, "µs/op", mine, others, options.repeats)
 
     against("chain of x * y", CHAIN, lambda peer: peer.chain(product))
     against("chain of x * 0.999 + 0.001", 2 * CHAIN, lambda peer: peer.chain(affine))
     against("x * y, computed op by op", CHAIN, lambda peer: peer.singly(product))
-    lazy = [peer for peer in found if peer.name != "tinygrad"]  # it recurses too deep
+    lazy = [peer for peer in installed if peer.name != "tinygrad"]  # it recurses too deep
     mine = each(ours.chain(affine, LOOP), 2 * LOOP)
     others = {peer.name: each(peer.chain(affine, LOOP), 2 * LOOP) for peer in lazy}
     rows += report.compare("loop of 10,000 ops", SIZE, "µs/op", mine, others, options.repeats)

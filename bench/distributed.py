@@ -58,11 +58,11 @@ def main() -> None:
         ):
             run = program(size, count, world.size)
             given = np.full(size, world.size**-100.0 if count > 1 else 1.0, np.float32)
-            made = np.empty_like(given)
+            reduced = np.empty_like(given)
 
-            def peer(given=given, made=made, count=count) -> None:
+            def peer(given=given, reduced=reduced, count=count) -> None:
                 for _ in range(count):
-                    MPI.COMM_WORLD.Allreduce(given, made)
+                    MPI.COMM_WORLD.Allreduce(given, reduced)
 
             rows += report.compare(
                 name,

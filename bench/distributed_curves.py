@@ -30,7 +30,7 @@ MESHES = ((1, 1), (8, 1), (1, 8), (64, 1), (8, 8), (512, 1), (64, 8), (4096, 1),
 def predicted(data: int, model: int, layers: int, width: int) -> Prediction:
     mesh = pn.Mesh((data, model), ("data", "model"))
     cut: Any = example.spec_of if model > 1 else pn.P()
-    made = pn.eval_shape(lambda: example.GPT(LETTERS, CONTEXT, width, 32, layers))
+    shapes = pn.eval_shape(lambda: example.GPT(LETTERS, CONTEXT, width, 32, layers))
     batch = pn.TensorSpec((data * ROWS, CONTEXT + 1), pn.int64)
 
     def loss_of(gpt: example.GPT, letters: pn.Tensor) -> pn.Tensor:
@@ -41,7 +41,7 @@ def predicted(data: int, model: int, layers: int, width: int) -> Prediction:
         loss, gradients = pn.value_and_grad(loss_of)(gpt, letters)
         return loss, pn.tree.map(lambda p, g: p - 1e-3 * g, gpt, gradients)
 
-    return simulate(step.lower(made, batch), mesh, NETWORK, DEVICE)  # type: ignore[arg-type]
+    return simulate(step.lower(shapes, batch), mesh, NETWORK, DEVICE)  # type: ignore[arg-type]
 
 
 def main() -> None:
@@ -54,15 +54,15 @@ def main() -> None:
         "| data × model | step | with overlap | work | within nodes | between nodes |\n|---|---|---|---|---|---|"
     )
     for data, model in MESHES:
-        found = predicted(data, model, options.layers, options.width)
+        prediction = predicted(data, model, options.layers, options.width)
         print(
-            f"| {data} × {model} | {found.seconds * 1e3:.1f} ms | {found.overlapped * 1e3:.1f} ms | {found.efficiency:.0%} "
-            f"| {found.inside / 1e6:.0f} MB | {found.between / 1e6:.0f} MB |",
+            f"| {data} × {model} | {prediction.seconds * 1e3:.1f} ms | {prediction.overlapped * 1e3:.1f} ms | {prediction.efficiency:.0%} "
+            f"| {prediction.inside / 1e6:.0f} MB | {prediction.between / 1e6:.0f} MB |",
             flush=True,
         )
         rows.append(
             report.Row(
-                f"gpt, {data} x {model}", data * model, found.seconds * 1e3, "ms", None, None, None, 0.0
+                f"gpt, {data} x {model}", data * model, prediction.seconds * 1e3, "ms", None, None, None, 0.0
             )
         )
     report.finish(rows, options.json, shown=True)

@@ -98,7 +98,7 @@ def main() -> None:
         links, guess = network(world.size), Device(1e11, 1e10)
         one = simulate(steps[0].lower(gpt, letters), meshes[0], links, guess)  # type: ignore[arg-type]
         device = guess.fitted(one, alone)
-        found = simulate(steps[1].lower(gpt, letters), meshes[1], links, device)  # type: ignore[arg-type]
+        prediction = simulate(steps[1].lower(gpt, letters), meshes[1], links, device)  # type: ignore[arg-type]
         state = gpt
 
         def run() -> None:
@@ -107,8 +107,8 @@ def main() -> None:
         run()
         measured, work = fastest(run, 12), fastest(run, 12, worked)
     if world.rank == 0:
-        print(f"{links}\n{found}")
-        pairs = (("step", found.seconds, measured), ("work of a rank", found.compute, work))
+        print(f"{links}\n{prediction}")
+        pairs = (("step", prediction.seconds, measured), ("work of a rank", prediction.compute, work))
         rows = [
             report.Row(
                 f"{what} on {world.size} ranks",

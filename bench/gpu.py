@@ -84,17 +84,17 @@ def _widened(w: Any, scale: Any, bits: int, lib: Any) -> Any:
 def decoding() -> list[Row]:
     """Few rows against a large matrix: of copy, what is read of the matrix."""
     count, depth = WEIGHTS
-    found = []
+    cases = []
     for rows in (1, 2, 4, 8, 16):
         given = ((count, depth), (rows, depth))
         turned = ((depth, count), (rows, depth))
-        found += [
+        cases += [
             Row(f"decode {rows} rows", lambda w, x: x @ w.T, lambda w, x: x @ w.T, given, 1.0),
             Row(f"decode {rows} rows [k, n]", lambda w, x: x @ w, lambda w, x: x @ w, turned, 1.0),
         ]
         for bits in (8, 4):
             shapes = ((count, depth * bits // 8), (rows, depth), (count, depth // GROUP))
-            found.append(
+            cases.append(
                 Row(
                     f"decode {rows} rows, {bits} bits",
                     lambda w, x, s, bits=bits: x @ _widened(w, s, bits, pn).T,
@@ -104,7 +104,7 @@ def decoding() -> list[Row]:
                     bits=bits,
                 )
             )
-    return found
+    return cases
 
 
 def rows(mib: int) -> list[Row]:
@@ -113,7 +113,7 @@ def rows(mib: int) -> list[Row]:
     count = mib << 18
     whole, long = (count // side, side), (max(count // 32768, 1), 32768)
     mid, short = (count // 4096, 4096), (count // 1024, 1024)
-    found = [
+    cases = [
         Row("chain", lambda x: _chain(x, pn), lambda x: _chain(x, torch), (whole,), 2.0),
         Row("sum of all", pn.sum, lambda x: x.sum(), (whole,), 1.0),
         Row("sum of rows", lambda x: pn.sum(x, axis=1), lambda x: x.sum(1), (whole,), 1.0),
@@ -137,8 +137,8 @@ def rows(mib: int) -> list[Row]:
         Row("embedding", _rows_of(pn), _rows_of(torch), (short,), 2.0, indices=short[0]),
     ]
     for name, shape in (("1k", short), ("4k", mid), ("32k", long)):
-        found.append(Row(f"softmax {name}", nn.softmax, lambda x: F.softmax(x, -1), (shape,), 2.0))
-        found.append(
+        cases.append(Row(f"softmax {name}", nn.softmax, lambda x: F.softmax(x, -1), (shape,), 2.0))
+        cases.append(
             Row(
                 f"layer norm {name}",
                 lambda x: nn.layer_norm(x, x.shape[-1:]),
@@ -148,15 +148,15 @@ def rows(mib: int) -> list[Row]:
             )
         )
     for n in (1024, 4096) if mib >= 64 else ():
-        found.append(
+        cases.append(
             Row(f"product {n}", lambda a, b: a @ b, lambda a, b: a @ b, ((n, n), (n, n)), 3.0, 2.0 * n**3)
         )
-    return [*found, *decoding(), *attentions()] if mib >= 64 else found
+    return [*cases, *decoding(), *attentions()] if mib >= 64 else cases
 
 
 def attentions() -> list[Row]:
     """Attention of (batch, heads, queries, width) over keys that may be shared by several heads, by torch's own."""
-    found = []
+    cases = []
     for name, heads, keys, options in (
         ("128", (4, 16, 4096, 128), (4, 16, 4096, 128), {}),
         ("128 causal", (4, 16, 4096, 128), (4, 16, 4096, 128), {"is_causal": True}),
@@ -173,7 +173,7 @@ def attentions() -> list[Row]:
     ):
         causal, bias = options.get("is_causal", False), options.get("bias", False)
         shapes = (heads, keys, keys, *[(1, 1, heads[2], keys[2])] * bias)
-        found.append(
+        cases.append(
             Row(
                 f"attention {name}",
                 partial(nn.scaled_dot_product_attention, is_causal=causal),
@@ -189,7 +189,7 @@ def attentions() -> list[Row]:
         ("64", (4, 32, 4096, 64), (4, 32, 4096, 64), False),
         ("grouped heads", (4, 32, 4096, 128), (4, 8, 4096, 128), True),
     ):
-        found.append(
+        cases.append(
             Row(
                 f"attention, gradients {name}",
                 partial(_gradients, causal=causal),
@@ -199,13 +199,13 @@ def attentions() -> list[Row]:
                 14.0 * heads[0] * heads[1] * heads[2] * keys[2] * heads[3] / (2 if causal else 1),
             )
         )
-    return found
+    return cases
 
 
 def _gradients(q: Any, k: Any, v: Any, w: Any, causal: bool) -> Any:
     def weighed(q: Any, k: Any, v: Any) -> Any:
-        made = nn.scaled_dot_product_attention(q, k, v, is_causal=causal)
-        return pn.sum(made.astype(pn.float32) * w.astype(pn.float32))
+        out = nn.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return pn.sum(out.astype(pn.float32) * w.astype(pn.float32))
 
     return pn.concat([x.reshape((-1,)) for x in pn.grad(weighed, argnums=(0, 1, 2))(q, k, v)])
 
@@ -240,11 +240,11 @@ class Timer:
             call()
         torch.cuda.synchronize()
         counts = [max(self.least, round(self.lasting / self.once(call, self.least))) for call in calls]
-        found: list[list[float]] = [[] for _ in calls]
+        times: list[list[float]] = [[] for _ in calls]
         for _ in range(rounds):
             for number, (call, count) in enumerate(zip(calls, counts, strict=True)):
-                found[number].append(self.once(call, count))
-        return [statistics.median(each) for each in found]
+                times[number].append(self.once(call, count))
+        return [statistics.median(each) for each in times]
 
 
 def error(ours: Any, theirs: Any) -> float:
@@ -287,19 +287,19 @@ def measure(row: Row, dtype: str, timer: Timer, inductor: bool, copy: float) -> 
         )
     )
     nbytes = row.moved * given[0].nbytes
-    found = {
+    entry = {
         "row": row.name, "dtype": dtype, "us": times[0] * 1e3, "torch": times[0] / times[1], "first": first, "error": wrong, "torch error": also,
         "of copy": nbytes / times[0] / 1e-3 / copy if not row.flops else None,
         "tflops": row.flops / times[0] / 1e9 if row.flops else None,
         "inductor": times[0] / times[2] if inductor else None,
     }  # fmt: skip
-    limit = f"{found['of copy']:5.2f} of copy" if found["of copy"] else f"{found['tflops']:5.1f} TFLOP/s"
-    peers = f"{found['torch']:5.2f} of torch" + (f" {found['inductor']:5.2f} of Inductor" if inductor else "")
+    limit = f"{entry['of copy']:5.2f} of copy" if entry["of copy"] else f"{entry['tflops']:5.1f} TFLOP/s"
+    peers = f"{entry['torch']:5.2f} of torch" + (f" {entry['inductor']:5.2f} of Inductor" if inductor else "")
     print(
-        f"{row.name:25s} {dtype:5s} {found['us']:9.1f} us {limit}  {peers}  first {first:5.2f} s  error {wrong:.1e} ({also:.1e})",
+        f"{row.name:25s} {dtype:5s} {entry['us']:9.1f} us {limit}  {peers}  first {first:5.2f} s  error {wrong:.1e} ({also:.1e})",
         flush=True,
     )
-    return found
+    return entry
 
 
 def _host(tensor: Any, sample: slice) -> Any:
@@ -329,31 +329,31 @@ def overhead() -> dict[str, float]:
             best.append((time.perf_counter() - begun) / count * 1e6)
         return statistics.median(best)
 
-    found = {
+    costs = {
         "call": timed(lambda: one(x), 2000),
         "torch": timed(lambda: there + 1.0, 2000),
         "in a graph": timed(lambda: many(x), 50) / MANY,
         "torch, in a graph": timed(graph.replay, 50) / MANY,
     }
     print(
-        f"a call of one kernel {found['call']:.1f} us (torch {found['torch']:.1f}); "
-        f"one of {MANY} kernels of a function {found['in a graph']:.2f} us (of torch's graph {found['torch, in a graph']:.2f})",
+        f"a call of one kernel {costs['call']:.1f} us (torch {costs['torch']:.1f}); "
+        f"one of {MANY} kernels of a function {costs['in a graph']:.2f} us (of torch's graph {costs['torch, in a graph']:.2f})",
         flush=True,
     )
-    return found
+    return costs
 
 
-def table(found: list[dict[str, Any]]) -> str:
+def table(measured: list[dict[str, Any]]) -> str:
     """What was measured as the table of docs/gpu.md: a line for a kernel, the dtypes side by side."""
-    kinds = list(dict.fromkeys(each["dtype"] for each in found))
+    kinds = list(dict.fromkeys(each["dtype"] for each in measured))
     lines = [
         "| kernel | " + " | | ".join(f"{kind} of copy | torch | Inductor" for kind in kinds) + " |",
         "|---" * (4 * len(kinds)) + "|",
     ]
-    for name in dict.fromkeys(each["row"] for each in found):
+    for name in dict.fromkeys(each["row"] for each in measured):
         cells = []
         for kind in kinds:
-            here = next((each for each in found if (each["row"], each["dtype"]) == (name, kind)), {})
+            here = next((each for each in measured if (each["row"], each["dtype"]) == (name, kind)), {})
             speed = f"{here['tflops']:.1f} TFLOP/s" if here.get("tflops") else _ratio(here.get("of copy"))
             cells.append(f"{speed} | {_ratio(here.get('torch'))} | {_ratio(here.get('inductor'))}")
         lines.append(f"| {name} | " + " | | ".join(cells) + " |")
@@ -385,22 +385,22 @@ def main() -> None:
     copy = 2 * big.nbytes / (timer.turns([big.clone])[0] * 1e-3)
     del big
     print(f"{torch.cuda.get_device_name()}, torch's copy {copy / 1e12:.2f} TB/s", flush=True)
-    found: list[Any] = []
+    measured: list[Any] = []
     for mib, dtype in product(map(int, args.mib.split(",")), args.dtypes.split(",")):
         print(f"{mib} MiB of f32", flush=True)
         for row in rows(mib):
             if any(re.search(each, row.name) for each in args.only.split(",")):
                 try:
-                    found.append(measure(row, dtype, timer, args.inductor, copy) | {"mib": mib})
+                    measured.append(measure(row, dtype, timer, args.inductor, copy) | {"mib": mib})
                 except Exception as problem:  # noqa: BLE001 - a row that fails is told, and the others go on
                     print(
                         f"{row.name:25s} {dtype:5s} FAILED {type(problem).__name__}: {str(problem)[:300]}",
                         flush=True,
                     )
-    print(table(found))
+    print(table(measured))
     costs = overhead()
     if args.json:
-        args.json.write_text(json.dumps({"copy": copy, "rows": found, "overhead": costs}, indent=1))
+        args.json.write_text(json.dumps({"copy": copy, "rows": measured, "overhead": costs}, indent=1))
 
 
 if __name__ == "__main__":

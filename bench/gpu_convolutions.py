@@ -67,8 +67,8 @@ def _last(options: dict[str, int]) -> Callable[[Any, Any], Any]:
     """A convolution of (N, H, W, C) with (O, H, W, C)."""
 
     def function(x: Any, w: Any) -> Any:
-        found = nn.conv2d(pn.permute_dims(x, (0, 3, 1, 2)), pn.permute_dims(w, (0, 3, 1, 2)), **options)
-        return pn.permute_dims(found, (0, 2, 3, 1))
+        convolved = nn.conv2d(pn.permute_dims(x, (0, 3, 1, 2)), pn.permute_dims(w, (0, 3, 1, 2)), **options)
+        return pn.permute_dims(convolved, (0, 2, 3, 1))
 
     return function
 
@@ -88,7 +88,7 @@ def _graph(call: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
 
 def turns(calls: list[Callable[[], Any]], rounds: int = 7) -> list[float]:
     """Microseconds of each."""
-    found: list[list[float]] = [[] for _ in calls]
+    times: list[list[float]] = [[] for _ in calls]
     for call in calls:
         call()
         call()
@@ -100,8 +100,8 @@ def turns(calls: list[Callable[[], Any]], rounds: int = 7) -> list[float]:
             call()
             end.record()
             end.synchronize()
-            found[number].append(begin.elapsed_time(end) * 1e3)
-    return [statistics.median(each) for each in found]
+            times[number].append(begin.elapsed_time(end) * 1e3)
+    return [statistics.median(each) for each in times]
 
 
 def measure(row: Row, order: str, dtype: torch.dtype, *, schedules: bool) -> float:
@@ -119,8 +119,8 @@ def measure(row: Row, order: str, dtype: torch.dtype, *, schedules: bool) -> flo
     mine = [pn.from_dlpack(each.permute(0, 2, 3, 1) if last else each) for each in (*inputs, w)]
     one = _last(row.options) if last else lambda x, w: nn.conv2d(x, w, **row.options)
     ours = pn.jit(lambda *given: tuple(one(each, given[-1]) for each in given[:-1]))
-    found = torch.from_dlpack(ours(*mine)[-1]).clone()
-    wrong = float(((found.permute(0, 3, 1, 2) if last else found).double() - exact).norm() / exact.norm())
+    output = torch.from_dlpack(ours(*mine)[-1]).clone()
+    wrong = float(((output.permute(0, 3, 1, 2) if last else output).double() - exact).norm() / exact.norm())
     replay, _kept = _graph(lambda: [F.conv2d(each, w, **row.options) for each in inputs])  # type: ignore[arg-type]  # the same
     mine_us, theirs_us = (each / count for each in turns([lambda: ours(*mine), replay]))
     flops = 2.0 * exact.numel() * terms
@@ -150,14 +150,14 @@ def main() -> None:
         return
     torch.backends.cudnn.benchmark = True
     dtype = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[args.dtype]
-    found: dict[str, float] = {}
+    by_name: dict[str, float] = {}
     for order in args.orders.split(","):
         ratios = []
         for row in ROWS:
             if any(re.search(each, row.name) for each in args.only.split(",")):
                 try:
                     ratios.append(measure(row, order, dtype, schedules=args.schedules))
-                    found[f"{row.name} {order}"] = ratios[-1]
+                    by_name[f"{row.name} {order}"] = ratios[-1]
                 except Exception as problem:  # noqa: BLE001 - a row that fails is told, and the others go on
                     print(
                         f"{row.name:16s} {order} FAILED {type(problem).__name__}: {str(problem)[:300]}",
@@ -169,7 +169,7 @@ def main() -> None:
                 flush=True,
             )
     if args.json:
-        args.json.write_text(json.dumps(found, indent=1))
+        args.json.write_text(json.dumps(by_name, indent=1))
 
 
 if __name__ == "__main__":

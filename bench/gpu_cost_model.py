@@ -77,26 +77,26 @@ class Offered(NamedTuple):
 
 def offered(sink: UOp, target: Target, rng: random.Random, variants: int) -> list[Offered]:
     """All that templates offer, in order, then some variants; no two the same."""
-    found: dict[UOp, Offered] = {}
+    by_sink: dict[UOp, Offered] = {}
     draft = Draft(sink, target, attempts(target), cores=False)
     for name, trial in every_candidate(draft, Nest.of(sink), GPU, lambda draft: None):
-        found.setdefault(trial.sink, Offered(name, tuple(trial.actions), trial.sink))
+        by_sink.setdefault(trial.sink, Offered(name, tuple(trial.actions), trial.sink))
     walks = Walks(sink, target, rng)
-    most = len(found) + variants
+    most = len(by_sink) + variants
     for machine in _MACHINES:
         actions = tuple(choose(sink, machine(target), attempts(target)))
         after = walks.replay(actions)
-        if after is not None and len(found) < most:
-            found.setdefault(after, Offered(_VARIED[0], actions, after))
-    starts = [each.actions for each in found.values() if each.actions]
+        if after is not None and len(by_sink) < most:
+            by_sink.setdefault(after, Offered(_VARIED[0], actions, after))
+    starts = [each.actions for each in by_sink.values() if each.actions]
     for _ in range(4 * variants):
-        if len(found) >= most or not starts:
+        if len(by_sink) >= most or not starts:
             break
         actions = walks.changed(rng.choice(starts[:1] * 2 + starts))
         after = walks.replay(actions)
         if after is not None:
-            found.setdefault(after, Offered(_VARIED[1], actions, after))
-    return list(found.values())
+            by_sink.setdefault(after, Offered(_VARIED[1], actions, after))
+    return list(by_sink.values())
 
 
 def _promising(schedules: list[Offered]) -> list[Offered]:
@@ -144,11 +144,11 @@ def _built(program: Program, variants: int) -> Iterator[_Made]:
     for name, sink in kernels_of(program.name, program.function, program.arguments, TARGET):
         places = places_of(sink)
         schedules = _promising(offered(sink, TARGET, random.Random(name), variants))
-        made = [
+        kernels = [
             built(sink, each.actions, each.label, print_schedule(each.actions), places, TARGET)
             for each in schedules
         ]
-        yield _Made(name, _family(program), program.below, places, made)
+        yield _Made(name, _family(program), program.below, places, kernels)
 
 
 def measure(args: argparse.Namespace) -> None:
@@ -167,16 +167,16 @@ def measure(args: argparse.Namespace) -> None:
                 several = coming.next(timeout=max(deadline.at - time.monotonic(), 0.1))
             except multiprocessing.TimeoutError:
                 break
-            for made in several:
-                if made.name in known or args.build_only:
-                    known.setdefault(made.name, {"schedules": [{"error": k.error} for k in made.kernels]})
+            for case in several:
+                if case.name in known or args.build_only:
+                    known.setdefault(case.name, {"schedules": [{"error": k.error} for k in case.kernels]})
                     continue
-                results = measurer.measure(made.places, made.below, made.kernels)
+                results = measurer.measure(case.places, case.below, case.kernels)
                 rows = [
                     {"label": kernel.label, "actions": kernel.actions, **result}
-                    for kernel, result in zip(made.kernels, results, strict=True)
+                    for kernel, result in zip(case.kernels, results, strict=True)
                 ]
-                known[made.name] = {"family": made.family, "schedules": rows}
+                known[case.name] = {"family": case.family, "schedules": rows}
                 if len(known) == _TRIED and all(
                     "error" in row for each in known.values() for row in each["schedules"]
                 ):
@@ -253,13 +253,13 @@ def _mean(ratios: list[float]) -> float:
 def judge(args: argparse.Namespace) -> None:
     """Hold estimates against the times of a file."""
     known = json.loads(args.times.read_text())
-    found = [
+    verdicts = [
         each
         for program in _programs(benchmarks=args.benchmarks)
         if args.kernels in program.name
         for each in judged(program, known)
     ]
-    choices = [each.choice for each in found if each.choice is not None]
+    choices = [each.choice for each in verdicts if each.choice is not None]
     print(f"{'the worst choices':<60} first that fits                    judge / best  first / best")
     for one in sorted(choices, key=lambda each: -each.judge)[: args.worst]:
         print(f"{one.name:<60.60} {one.template:<34.34} {one.judge:12.2f} {one.first:13.2f}  {one.chosen}")
@@ -268,7 +268,7 @@ def judge(args: argparse.Namespace) -> None:
         here = [each for each in choices if each.template == template]
         means = _mean([each.judge for each in here]), _mean([each.first for each in here])
         print(f"{template:<42} {len(here):7} {means[0]:13.3f} {means[1]:13.3f}")
-    figures = summary([each.case for each in found if len(each.case.cycles) > 1])
+    figures = summary([each.case for each in verdicts if len(each.case.cycles) > 1])
     figures["judge"], figures["first"] = (
         _mean([each.judge for each in choices]),
         _mean([each.first for each in choices]),

@@ -150,8 +150,8 @@ def _vision(name: str) -> Callable[[], nn.Module]:
     def make() -> nn.Module:
         import torchvision
 
-        made: nn.Module = getattr(torchvision.models, name)(weights=None)
-        return made
+        model: nn.Module = getattr(torchvision.models, name)(weights=None)
+        return model
 
     return make
 
@@ -205,7 +205,7 @@ OTHERS: dict[str, tuple[Callable[[], nn.Module], Callable[[torch.dtype], Any]]] 
 
 def turns(calls: list[Callable[[], Any]], repeat: int = 5, rounds: int = 5) -> list[float]:
     """Milliseconds of each call, measured in turns, medians."""
-    found: list[list[float]] = [[] for _ in calls]
+    times: list[list[float]] = [[] for _ in calls]
     for call in calls:
         call()
         call()
@@ -218,8 +218,8 @@ def turns(calls: list[Callable[[], Any]], repeat: int = 5, rounds: int = 5) -> l
                 call()
             end.record()
             end.synchronize()
-            found[number].append(begin.elapsed_time(end) / repeat)
-    return [statistics.median(each) for each in found]
+            times[number].append(begin.elapsed_time(end) / repeat)
+    return [statistics.median(each) for each in times]
 
 
 def _answer(result: Any) -> Any:
@@ -241,10 +241,10 @@ def profile(call: Callable[[], Any], most: int = 14) -> None:
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as recorded
 
-    with recorded(activities=[ProfilerActivity.CUDA]) as found:
+    with recorded(activities=[ProfilerActivity.CUDA]) as recording:
         call()
         torch.cuda.synchronize()
-    table = sorted(found.key_averages(), key=lambda each: -each.device_time_total)
+    table = sorted(recording.key_averages(), key=lambda each: -each.device_time_total)
     for each in table[:most]:
         print(f"      {each.device_time_total / 1e3:8.3f} ms {each.count:4d} x {each.key[:90]}")
     total = sum(each.device_time_total for each in table) / 1e3
@@ -316,18 +316,18 @@ def main() -> None:
         return
     dtype = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[args.dtype]
     torch.backends.cudnn.benchmark = True
-    found: dict[str, float] = {}
+    by_name: dict[str, float] = {}
     for name in OTHERS if args.others else MODELS:
         for kind in ("forward", "step"):
             if any(re.search(each, f"{name} {kind}") for each in args.only.split(",")):
                 try:
-                    found[f"{name} {kind}"] = measure(
+                    by_name[f"{name} {kind}"] = measure(
                         name, kind, dtype, eager=args.eager, profiled=args.profile
                     )
                 except Exception as problem:  # noqa: BLE001 - a row that fails is told, and the others go on
                     print(f"{name} {kind} FAILED {type(problem).__name__}: {str(problem)[:500]}", flush=True)
     if args.json:
-        args.json.write_text(json.dumps(found, indent=1))
+        args.json.write_text(json.dumps(by_name, indent=1))
 
 
 if __name__ == "__main__":

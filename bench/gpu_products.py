@@ -177,13 +177,13 @@ def measure(case: Case) -> dict[str, Any]:
     with settings(fastmath=rough), pn.stream(torch.cuda.current_stream()):
         together = pn.jit(several, device="cuda")
         arrays = [pn.from_dlpack(x) for x in (*lefts, *rights, bias)]
-        found = torch.from_dlpack(together(*arrays)[-1])
+        output = torch.from_dlpack(together(*arrays)[-1])
         exact = _product(case._replace(epilogue=False), torch)(lefts[-1].double(), rights[-1].double(), None)
         if case.epilogue:
             exact = _gelu(exact + bias.double(), torch)
         errors = [
             float((x.double() - exact).norm() / exact.norm())
-            for x in (found, theirs(lefts[-1], rights[-1], bias))
+            for x in (output, theirs(lefts[-1], rights[-1], bias))
         ]
         del exact
 
@@ -202,10 +202,10 @@ def measure(case: Case) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def means(found: list[dict[str, Any]]) -> Iterator[tuple[str, float]]:
+def means(rows: list[dict[str, Any]]) -> Iterator[tuple[str, float]]:
     """Geometric means of ratios, by group and of all that is neither square nor another dtype."""
     groups: dict[str, list[float]] = {}
-    for row in found:
+    for row in rows:
         groups.setdefault(row["group"], []).append(row["ratio"])
         if row["group"] in {"layouts", "odd", "thin", "batched"}:
             groups.setdefault("all odd, thin, batched, unaligned shapes and layouts", []).append(row["ratio"])
@@ -219,7 +219,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     wanted = [group for group in given.only.split(",") if group]
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for case in CASES:
         if wanted and case.group not in wanted:
             continue
@@ -228,17 +228,17 @@ def main() -> None:
         except pn.PlanishError as error:
             print(f"{case!s:44} {error}", flush=True)
             continue
-        found.append(row)
+        rows.append(row)
         wrong = "" if row["error"] <= 2 * row["library_error"] + 1e-6 else "   WRONG"
         print(
             f"{row['case']:44} {row['ratio']:.3f}  {row['us']:8.1f} us  {row['tflops']:5.0f} TFLOP/s  library {row['library_us']:8.1f} us"
             f"  error {row['error']:.1e} ({row['library_error']:.1e}){wrong}",
             flush=True,
         )
-    for name, mean in means(found):
+    for name, mean in means(rows):
         print(f"{name}: {mean:.3f}", flush=True)
     if given.json:
-        given.json.write_text(json.dumps(found, indent=1))
+        given.json.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

@@ -110,8 +110,8 @@ def measure(name: str, repeats: int) -> list[report.Row]:
     function, *args = PROGRAMS[name]
     theirs, placed = jax.jit(function), jax.device_put(args)
     ours = planish.jax.compile(jax.jit(function).lower(*args))
-    for found, wanted in zip(jax.tree.leaves(ours(*args)), jax.tree.leaves(theirs(*placed)), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4, err_msg=name)
+    for computed, wanted in zip(jax.tree.leaves(ours(*args)), jax.tree.leaves(theirs(*placed)), strict=True):
+        np.testing.assert_allclose(computed, wanted, rtol=1e-3, atol=1e-4, err_msg=name)
     peers = {"jax": timed(lambda: jax.block_until_ready(theirs(*placed)))}
     return report.compare(name, 1, "us", timed(lambda: ours(*args)), peers, repeats)
 

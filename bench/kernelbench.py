@@ -42,8 +42,8 @@ def whole_number(value: ast.expr) -> int | None:
     """What an expression of numbers alone says."""
     if any(isinstance(node, ast.Name | ast.Call | ast.Attribute) for node in ast.walk(value)):
         return None
-    found = eval(compile(ast.Expression(value), "size", "eval"), {})
-    return found if type(found) is int else None
+    number = eval(compile(ast.Expression(value), "size", "eval"), {})
+    return number if type(number) is int else None
 
 
 class Problem:
@@ -58,10 +58,10 @@ class Problem:
             size = whole_number(statement.value) if isinstance(statement, ast.Assign) and names else None
             if size is not None:
                 self.sizes.update(dict.fromkeys(names, size))
-        made = next(
+        definition = next(
             f for f in self.tree.body if isinstance(f, ast.FunctionDef) and f.name == "get_init_inputs"
         )
-        self.of_model = {name.id for name in ast.walk(made) if isinstance(name, ast.Name)}
+        self.of_model = {name.id for name in ast.walk(definition) if isinstance(name, ast.Name)}
 
     def names(self, sizes: dict[str, int]) -> dict[str, Any]:
         """What the file defines with these sizes."""
@@ -72,9 +72,9 @@ class Problem:
                 tree.body[at] = ast.copy_location(
                     ast.Assign(statement.targets, ast.Constant(sizes[names[0]])), statement
                 )
-        found: dict[str, Any] = {"__name__": "problem"}
-        exec(compile(ast.fix_missing_locations(tree), "problem", "exec"), found)
-        return found
+        namespace: dict[str, Any] = {"__name__": "problem"}
+        exec(compile(ast.fix_missing_locations(tree), "problem", "exec"), namespace)
+        return namespace
 
     def work(self, sizes: dict[str, int]) -> tuple[float, float]:
         """Operations of a call, and MiB of what goes in and comes out; nothing is computed."""
@@ -85,9 +85,9 @@ class Problem:
         with torch.device("meta"), FlopCounterMode(display=False) as counter:
             model = names["Model"](*names["get_init_inputs"]())
             given = names["get_inputs"]()
-            made = model(*given)
+            out = model(*given)
         all_of = [
-            t for t in (*given, *(made if isinstance(made, tuple | list) else (made,))) if hasattr(t, "numel")
+            t for t in (*given, *(out if isinstance(out, tuple | list) else (out,))) if hasattr(t, "numel")
         ]
         return float(counter.get_total_flops()), sum(t.numel() * t.element_size() for t in all_of) / 2**20
 
@@ -136,18 +136,18 @@ CHUNK = 1 << 26
 """Elements that are compared at a time: in float64 they need room."""
 
 
-def squares(made: Any, exact: Any) -> tuple[float, float]:
+def squares(result: Any, exact: Any) -> tuple[float, float]:
     """The squared norms of a difference and of what is exact."""
     away = whole = 0.0
-    for m, e in zip(made.reshape(-1).split(CHUNK), exact.reshape(-1).split(CHUNK), strict=True):
+    for m, e in zip(result.reshape(-1).split(CHUNK), exact.reshape(-1).split(CHUNK), strict=True):
         away += float((m.double() - e.double()).square().sum())
         whole += float(e.double().square().sum())
     return away, whole
 
 
-def distance(made: Any, exact: Any) -> float:
+def distance(result: Any, exact: Any) -> float:
     """By norm, of results from the exact ones."""
-    pairs = list(zip(made, exact, strict=True)) if isinstance(made, tuple | list) else [(made, exact)]
+    pairs = list(zip(result, exact, strict=True)) if isinstance(result, tuple | list) else [(result, exact)]
     return max(math.sqrt(away / max(whole, 1e-60)) for away, whole in (squares(m, e) for m, e in pairs))
 
 
@@ -297,8 +297,8 @@ class Worker:
             if line and not line.startswith("ROW "):
                 continue
             if line:
-                found: dict[str, Any] = json.loads(line[4:])
-                return found
+                row: dict[str, Any] = json.loads(line[4:])
+                return row
             self.process.kill()
             status = self.process.wait()
             self.process = None
@@ -363,12 +363,12 @@ def show(path: Path, row: dict[str, Any]) -> None:
     print(f"{path.stem[:50]:50}  {times['planish']:9.0f} us  {ratios}{notes}", flush=True)
 
 
-def summary(found: dict[str, Any]) -> None:
+def summary(rows: dict[str, Any]) -> None:
     """How many are right, and the means."""
-    ran = [row for row in found.values() if "times" in row]
+    ran = [row for row in rows.values() if "times" in row]
     right = [row for row in ran if not row["wrong"]]
     print(
-        f"{len(found)} problems, {len(right)} right, {sum(not row['back'] for row in right)} of them by planish alone"
+        f"{len(rows)} problems, {len(right)} right, {sum(not row['back'] for row in right)} of them by planish alone"
     )
     for peer in ("eager", "inductor"):
         ratios_by = [row["times"]["planish"] / row["times"][peer] for row in ran if peer in row["times"]]
@@ -404,15 +404,15 @@ def main() -> None:
     if given.warm:
         warm_up(paths, given.warm, passed_on, given.seconds)
     worker = Worker(passed_on, given.seconds)
-    found: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
     for path in paths:
         row = worker.ask("time", path)
-        found[f"{path.parent.name}/{path.stem}"] = row
+        rows[f"{path.parent.name}/{path.stem}"] = row
         show(path, row)
         if given.json:
-            given.json.write_text(json.dumps(found, indent=1))
+            given.json.write_text(json.dumps(rows, indent=1))
     worker.close()
-    summary(found)
+    summary(rows)
 
 
 if __name__ == "__main__":

@@ -99,8 +99,8 @@ def _basic_block(x: Any, weights: list[Any], stride: int = 1) -> Any:
 
 
 def _resnet(side: int, channels: int, stride: int, names: tuple[pn.Dim | None, ...], batch: int = 1) -> Case:
-    made = channels * stride
-    shapes = [(made, channels, 3, 3), (made,), (made, made, 3, 3), (made,), (made, channels, 1, 1)]
+    out = channels * stride
+    shapes = [(out, channels, 3, 3), (out,), (out, out, 3, 3), (out,), (out, channels, 1, 1)]
     weights = [pn.asarray(0.1 * _numbers(*shape)) for shape in shapes]
     return Case(lambda x: _basic_block(x, weights, stride), (batch, channels, side, side), names)
 

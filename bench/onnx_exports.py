@@ -48,13 +48,13 @@ def least(call: Any, clock: Any) -> float:
     begin = perf_counter()
     call()
     together = max(1, int(_GROUP / (perf_counter() - begin)))
-    found, end = math.inf, perf_counter() + _TURN
+    best, end = math.inf, perf_counter() + _TURN
     while perf_counter() < end:
         begin = clock()
         for _ in range(together):
             call()
-        found = min(found, (clock() - begin) / together)
-    return found * 1e3
+        best = min(best, (clock() - begin) / together)
+    return best * 1e3
 
 
 def measure(export: Export, threads: int, repeats: int) -> list[report.Row]:
@@ -90,11 +90,11 @@ def main() -> None:
         mine = []
         for export in EXPORTS:
             if not args.only or export.name in args.only:
-                found = measure(export, threads, args.repeats)
-                for row in found:
+                of_export = measure(export, threads, args.repeats)
+                for row in of_export:
                     times = f"{row.ours:8.3f} {row.peer:8.3f} {row.ours / row.peer:6.2f}" if row.peer else "-"
                     print(f"{row.name:26} {threads} {times} {row.spread:5.0%}", flush=True)
-                mine += found
+                mine += of_export
         ratios = [1 / row.ratio for row in mine if row.ratio]
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))

@@ -312,12 +312,12 @@ class Detector(nn.Module):
         middle = self.middle(self.stem(x))
         deep = self.deep(middle)
         middle = middle + functional.interpolate(self.lateral(deep), scale_factor=2.0)
-        found = []
+        boxes = []
         for head, y in zip(self.heads, (middle, deep), strict=True):
             z = torch.sigmoid(head(y))
             n, _, h, w = z.shape
-            found.append(z.view(n, -1, self.each, h, w).permute(0, 1, 3, 4, 2).reshape(n, -1, self.each))
-        z = torch.cat(found, 1)
+            boxes.append(z.view(n, -1, self.each, h, w).permute(0, 1, 3, 4, 2).reshape(n, -1, self.each))
+        z = torch.cat(boxes, 1)
         return torch.cat([z[..., :2] * 2 - 0.5, (z[..., 2:4] * 2) ** 2, z[..., 4:]], -1)
 
 

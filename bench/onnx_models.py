@@ -155,20 +155,20 @@ def table(names: Sequence[str], folder: Path) -> None:
 
     ratios, firsts = [], []
     for number, name in enumerate(names):
-        found: dict[str, float] = {}
+        seconds: dict[str, float] = {}
         if not number:  # who is first compiles Python, and is forgotten
             with tempfile.TemporaryDirectory() as cache:
                 child(name, "cached", cache)
         with tempfile.TemporaryDirectory() as cache:
             for kind in ("steady", "cached", "peer"):
-                found |= child(name, kind, cache)
-        if len(found) < 5:
+                seconds |= child(name, kind, cache)
+        if len(seconds) < 5:
             continue
-        ratios.append(found["ours"] / found["peer"])
-        firsts.append(found["first"])
-        times = f"{found['ours'] * 1e3:.2f} | {found['peer'] * 1e3:.2f} | {ratios[-1]:.2f}"
+        ratios.append(seconds["ours"] / seconds["peer"])
+        firsts.append(seconds["first"])
+        times = f"{seconds['ours'] * 1e3:.2f} | {seconds['peer'] * 1e3:.2f} | {ratios[-1]:.2f}"
         print(
-            f"| {name} | {times} | {found['first']:.1f} | {found['cached']:.3f} | {found['peer start']:.3f} |",
+            f"| {name} | {times} | {seconds['first']:.1f} | {seconds['cached']:.3f} | {seconds['peer start']:.3f} |",
             flush=True,
         )
     if ratios:
@@ -209,12 +209,12 @@ def main() -> None:
             if args.only and model.name not in args.only:
                 continue
             try:
-                found = measure(model, args.wheels, threads, args.repeats, args.device)
+                of_model = measure(model, args.wheels, threads, args.repeats, args.device)
             except Exception as error:  # noqa: BLE001 - the others are measured all the same
                 print(f"{model.name}: {error}", file=sys.stderr)
                 continue
-            rows += found
-            ratios += [1 / row.ratio for row in found if row.name == model.name and row.ratio]
+            rows += of_model
+            ratios += [1 / row.ratio for row in of_model if row.name == model.name and row.ratio]
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             print(

@@ -37,9 +37,9 @@ def prepared(
     program: Program, given: list[Any], threads: int, inductor: bool
 ) -> dict[str, Callable[[], Any]]:
     """Everyone who computes a program, ready to be called."""
-    found: dict[str, Callable[[], Any]] = {}
+    sides: dict[str, Callable[[], Any]] = {}
     ours, arrays = pn.jit(program.ours), [pn.asarray(a) for a in given]
-    found["planish"] = lambda: ours(*arrays)
+    sides["planish"] = lambda: ours(*arrays)
     tensors = [torch.from_numpy(a) for a in given]
 
     def by_torch(function: Callable[..., Any]) -> Any:
@@ -48,18 +48,18 @@ def prepared(
         with torch.inference_mode():
             return function(*tensors)
 
-    found["torch"] = partial(by_torch, program.torch)
+    sides["torch"] = partial(by_torch, program.torch)
     if inductor:
         torch._dynamo.reset()
-        found["inductor"] = partial(by_torch, torch.compile(program.torch))
+        sides["inductor"] = partial(by_torch, torch.compile(program.torch))
     if program.jax is not None:
         import jax
 
         function, values = jax.jit(program.jax), [jax.numpy.asarray(a) for a in given]
-        found["jax"] = lambda: jax.block_until_ready(function(*values))
+        sides["jax"] = lambda: jax.block_until_ready(function(*values))
     if program.onnx is not None:
-        found["onnxruntime"] = by_onnxruntime(program, given, threads)
-    return found
+        sides["onnxruntime"] = by_onnxruntime(program, given, threads)
+    return sides
 
 
 def by_onnxruntime(program: Program, given: list[Any], threads: int) -> Callable[[], Any]:
@@ -92,10 +92,10 @@ def as_arrays(result: Any) -> list[Any]:
     return [np.asarray(result.numpy() if hasattr(result, "numpy") else result)]
 
 
-def error(found: list[Any], wanted: list[Any]) -> float:
+def error(computed: list[Any], wanted: list[Any]) -> float:
     """The largest difference by the largest value; of integers any at all counts."""
     worst = 0.0
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(computed, wanted, strict=True):
         if one.shape != other.shape:
             return float("inf")
         off = float(np.abs(one.astype(np.float64) - other.astype(np.float64)).max(initial=0))

@@ -87,10 +87,10 @@ def show(rows: Sequence[Row], *, heading: bool = True) -> None:
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """The options every benchmark has."""
-    made = argparse.ArgumentParser(description=description)
-    made.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON")
-    made.add_argument("--repeats", type=int, default=5)
-    return made
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON")
+    options.add_argument("--repeats", type=int, default=5)
+    return options
 
 
 def finish(rows: Sequence[Row], path: Path | None, *, shown: bool = False) -> None:

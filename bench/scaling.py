@@ -88,14 +88,14 @@ def seconds_of(run: Callable[[], Any], budget: float) -> float:
 def sweep(family: Family, limits: Limits, peak: float, threads: int, budget: float) -> list[dict[str, float]]:
     make, sizes = family
     side = Planish(threads)
-    found = []
+    points = []
     for size in sizes:
         w = make(size)
         seconds = seconds_of(side.prepare(w, w.arrays()), budget)
         rate = max(limits.rate(name, w.moved, threads) for name in ("move", "copy", "read"))
         limit = max(w.moved / rate, w.flops / peak) / 1e9
-        found.append({"size": size, "bytes": w.moved, "flops": w.flops, "seconds": seconds, "limit": limit})
-    return found
+        points.append({"size": size, "bytes": w.moved, "flops": w.flops, "seconds": seconds, "limit": limit})
+    return points
 
 
 def draw(sweeps: dict[str, list[dict[str, float]]], path: Path) -> None:

@@ -109,8 +109,8 @@ def measure(name: str, threads: int, inductor: bool, repeats: int) -> list[repor
     planish.torch.report(reset=True)
     with torch.no_grad():
         ours = planish.torch.compile(module, threads=threads)
-        found, wanted = ours(*inputs), module(*inputs)
-        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4, msg=lambda text: f"{name}: {text}")
+        computed, wanted = ours(*inputs), module(*inputs)
+        torch.testing.assert_close(computed, wanted, rtol=1e-3, atol=1e-4, msg=lambda text: f"{name}: {text}")
         if planish.torch.report().fallbacks:
             print(f"{name}: {planish.torch.report()}")
         peers = {"eager": timed(module, inputs, threads)}

@@ -51,12 +51,12 @@ def masked_tokens(config: Any) -> dict[str, Any]:
 
 
 def pixels(size: int = 32) -> Inputs:
-    def made(config: Any) -> dict[str, Any]:
+    def inputs(config: Any) -> dict[str, Any]:
         import torch
 
         return {"pixel_values": torch.randn(2, 3, size, size)}
 
-    return made
+    return inputs
 
 
 def sequences(config: Any) -> dict[str, Any]:
@@ -154,7 +154,7 @@ QUIET: Final = {"use_cache": False, "attention_dropout": 0.0, "hidden_dropout_pr
                 "final_dropout": 0.0, "seq_classif_dropout": 0.0, "drop_connect_rate": 0.0}  # fmt: skip
 
 
-def made(name: str) -> tuple[Any, dict[str, Any]]:
+def model_of(name: str) -> tuple[Any, dict[str, Any]]:
     """A model with random weights and what it is given."""
     import torch
     import transformers
@@ -184,7 +184,7 @@ def step_of(model: Any, given: dict[str, Any], run: Any) -> list[Any]:
     return [p.grad if p.grad is not None else torch.zeros(()) for p in model.parameters()]
 
 
-def distance(found: list[Any], exact: list[Any]) -> float:
+def distance(computed: list[Any], exact: list[Any]) -> float:
     """The largest distance by norm; what is small beside the rest is compared with the rest."""
     whole = max(float(e.double().norm() / max(e.numel(), 1) ** 0.5) for e in exact)
     return max(
@@ -192,7 +192,7 @@ def distance(found: list[Any], exact: list[Any]) -> float:
             (f.double() - e.double()).norm()
             / max(float(e.double().norm()), 1e-2 * whole * e.numel() ** 0.5, 1e-30)
         )
-        for f, e in zip(found, exact, strict=True)
+        for f, e in zip(computed, exact, strict=True)
     )
 
 
@@ -202,7 +202,7 @@ def checked(name: str) -> dict[str, Any]:
 
     import planish.torch
 
-    model, given = made(name)
+    model, given = model_of(name)
     wide = copy.deepcopy(model).double()
     wide_given = {k: v.double() if v.is_floating_point() else v for k, v in given.items()}
     leaves = torch.utils._pytree.tree_leaves
@@ -247,7 +247,7 @@ def first_call(name: str, backend: str) -> dict[str, Any]:
     """The first training step of a compiled model in this process."""
     import torch
 
-    model, given = made(name)
+    model, given = model_of(name)
     torch.set_num_threads(1)
     run = torch.compile(model, backend=backend, fullgraph=True)
     begin, wall = spent(), perf_counter()
@@ -274,8 +274,8 @@ def told(arguments: list[str], seconds: float, **environment: str) -> dict[str, 
         return {
             "failed": "\n".join(done.stderr.strip().splitlines()[-6:])[-900:] or f"exit {done.returncode}"
         }
-    found: dict[str, Any] = json.loads(lines[-1])
-    return found
+    answer: dict[str, Any] = json.loads(lines[-1])
+    return answer
 
 
 def check(name: str, seconds: float) -> dict[str, Any]:
@@ -344,19 +344,19 @@ def main() -> None:
         print(json.dumps(checked(name) if what == "check" else first_call(name, what)))
         return
     names = [name for name in given.only.split(",") if name] or list(MODELS)
-    found: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     if given.check or not given.compile:
-        found["check"] = {name: check(name, given.seconds) for name in names}
-        rows = [row for row in found["check"].values() if "forward" in row]
+        record["check"] = {name: check(name, given.seconds) for name in names}
+        rows = [row for row in record["check"].values() if "forward" in row]
         for part in ("forward", "training"):
             right = [row for row in rows if row[part]["right"]]
             print(
                 f"{part}: {len(right)} of {len(names)} right, {sum(row[part]['whole'] for row in right)} of them one graph by planish alone"
             )
     if given.compile:
-        found["compile"] = {name: compile_times(name, given.seconds) for name in names}
+        record["compile"] = {name: compile_times(name, given.seconds) for name in names}
     if given.json:
-        given.json.write_text(json.dumps(found, indent=1))
+        given.json.write_text(json.dumps(record, indent=1))
 
 
 if __name__ == "__main__":

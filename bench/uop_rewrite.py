@@ -186,11 +186,11 @@ def main() -> None:
             if peer is None:
                 print("tinygrad is not installed: left out", file=sys.stderr)
             peers = {"tinygrad symbolic": timed(peer, theirs)} if peer is not None else {}
-            made = report.compare(
+            of_size = report.compare(
                 f"rewrite {kind}", size, "us/node", timed(ours(kind, size), mine), peers, arguments.repeats
             )
-            rows += made
-            figures.append(made[0].ours * size)
+            rows += of_size
+            figures.append(of_size[0].ours * size)
             if peer is not None:
                 b, t = mine["build"] / size * 1e6, theirs["build"] / size * 1e6
                 rows.append(report.Row(f"build {kind}", size, b, "us/node", "tinygrad", t, t / b, 0.0))

@@ -123,11 +123,11 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[str, float]]:
         picture, labels = picture or drawn, [f"digit {n}" for n in range(10)]
     elif picture is None:
         parser.error("a model needs a picture")
-    found = classify(picture, model, labels, options.top)
+    classes = classify(picture, model, labels, options.top)
     print(f"classify: {picture.name} by {model.name}")
-    for label, share in found:
+    for label, share in classes:
         print(f"  {label:24s} {100 * share:6.2f} %  {'█' * round(40 * share)}")
-    return found
+    return classes
 
 
 if __name__ == "__main__":

@@ -246,9 +246,9 @@ def run_a_network() -> None:
 
     def phase(name: str, call: Callable[[], T], what: Callable[[T], str]) -> T:
         start = perf_counter()
-        found = call()
-        phases.append((name, perf_counter() - start, what(found)))
-        return found
+        result = call()
+        phases.append((name, perf_counter() - start, what(result)))
+        return result
 
     arrays = [x, *itertools.chain.from_iterable(weights)]
     function = phase("build", classifier, lambda f: f"{len(list(f.walk()))} PTIR ops")
@@ -284,13 +284,13 @@ def run_a_network() -> None:
 
 def best_in_turns(*calls: Callable[[], object]) -> list[float]:
     """Seconds, the best of several of each, one after the other: what disturbs one disturbs the others too."""
-    found: list[list[float]] = [[] for _ in calls]
+    by_call: list[list[float]] = [[] for _ in calls]
     for _ in range(TURNS):
-        for times, call in zip(found, calls, strict=True):
+        for times, call in zip(by_call, calls, strict=True):
             start = perf_counter()
             call()
             times.append(perf_counter() - start)
-    return [min(times) for times in found]
+    return [min(times) for times in by_call]
 
 
 def main() -> None:

@@ -138,8 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> float:
             f"  epoch {epoch:2d}  loss {total / count:.3f}  {100 * right / count:5.1f} % of training"
         )
     took = perf_counter() - began
-    found = np.asarray(predict(model.eval(), pn.asarray(test_images)))
-    accuracy = float(np.mean(found == test_labels))
+    predicted = np.asarray(predict(model.eval(), pn.asarray(test_images)))
+    accuracy = float(np.mean(predicted == test_labels))
     rate = steps * size / max(took - compiled, 1e-9)
     print(f"  {took:.1f} s, {compiled:.1f} of them to compile the step; {rate:,.0f} images per second")
     print(f"  {100 * accuracy:.2f} % of {len(test_labels)} test images are read right")

@@ -63,11 +63,11 @@ def exactness(size: int, factor: float, steps: int) -> float:
     y, x = grid(size)
     wave = (np.sin(math.pi * x) * np.sin(math.pi * y)).astype(np.float32)
     run = pn.jit(lambda u: simulate(u, factor, steps)[0])
-    found = np.asarray(run(pn.asarray(wave)))
+    computed = np.asarray(run(pn.asarray(wave)))
     spacing = 1 / (size + 1)
     time = factor * spacing**2 * steps
     wanted = wave * math.exp(-2 * math.pi**2 * time)
-    return float(np.max(np.abs(found - wanted)) / np.max(np.abs(wanted)))
+    return float(np.max(np.abs(computed - wanted)) / np.max(np.abs(wanted)))
 
 
 def colours(u: Array) -> NDArray[np.uint8]:

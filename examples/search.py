@@ -39,23 +39,23 @@ class Pieces:
         if self.lower:
             plain = unicodedata.normalize("NFD", text.lower())
             text = "".join(c for c in plain if unicodedata.category(c) != "Mn")
-        found: list[int] = []
+        numbers: list[int] = []
         for word in re.findall(r"\w+|[^\w\s]", text):
-            found += self._word(word)
-        return [self.numbers["[CLS]"], *found[: most - 2], self.numbers["[SEP]"]]
+            numbers += self._word(word)
+        return [self.numbers["[CLS]"], *numbers[: most - 2], self.numbers["[SEP]"]]
 
     def _word(self, word: str) -> list[int]:
-        found, start = [], 0
+        numbers, start = [], 0
         while start < len(word):
             for stop in range(len(word), start, -1):
                 piece = ("##" if start else "") + word[start:stop]
                 if piece in self.numbers:
-                    found.append(self.numbers[piece])
+                    numbers.append(self.numbers[piece])
                     start = stop
                     break
             else:
                 return [self.numbers["[UNK]"]]
-        return found
+        return numbers
 
 
 class Encoder(nn.Module):
@@ -100,18 +100,18 @@ _PARTS = {"attention.output.dense": "self_attn.out_proj", "attention.output.Laye
 def weights_of(saved: Mapping[str, pn.Tensor], layers: int) -> dict[str, pn.Tensor]:
     """A BERT's weights under the names of `Encoder`."""
     state = {name.removeprefix("bert."): value for name, value in saved.items()}
-    found = {"word.weight": state["embeddings.word_embeddings.weight"]}
-    found["place.weight"] = state["embeddings.position_embeddings.weight"]
-    found["kind.weight"] = state["embeddings.token_type_embeddings.weight"]
+    weights = {"word.weight": state["embeddings.word_embeddings.weight"]}
+    weights["place.weight"] = state["embeddings.position_embeddings.weight"]
+    weights["kind.weight"] = state["embeddings.token_type_embeddings.weight"]
     for kind in ("weight", "bias"):
-        found[f"norm.{kind}"] = state[f"embeddings.LayerNorm.{kind}"]
+        weights[f"norm.{kind}"] = state[f"embeddings.LayerNorm.{kind}"]
         for number in range(layers):
             theirs, ours = f"encoder.layer.{number}", f"layers.{number}"
             parts = [state[f"{theirs}.attention.self.{part}.{kind}"] for part in ("query", "key", "value")]
-            found[f"{ours}.self_attn.in_proj_{kind}"] = pn.concat(parts, axis=0)
+            weights[f"{ours}.self_attn.in_proj_{kind}"] = pn.concat(parts, axis=0)
             for part, own in _PARTS.items():
-                found[f"{ours}.{own}.{kind}"] = state[f"{theirs}.{part}.{kind}"]
-    return found
+                weights[f"{ours}.{own}.{kind}"] = state[f"{theirs}.{part}.{kind}"]
+    return weights
 
 
 class Search:
@@ -130,8 +130,8 @@ class Search:
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """(texts, width)."""
-        found = [self.encode(self.model, pn.asarray(self.pieces.of(text, self.most))) for text in texts]
-        return np.stack([np.asarray(vector) for vector in found])
+        vectors = [self.encode(self.model, pn.asarray(self.pieces.of(text, self.most))) for text in texts]
+        return np.stack([np.asarray(vector) for vector in vectors])
 
     def nearest(
         self, question: str, texts: Sequence[str], vectors: Vectors, top: int
@@ -160,11 +160,11 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[float, str]]:
     print(
         f"search: {len(texts)} sentences as vectors of {vectors.shape[1]} in {took:.1f} s, {search.encode.cache_info().misses} compilation"
     )
-    found = search.nearest(options.question, texts, vectors, options.top)
+    nearest = search.nearest(options.question, texts, vectors, options.top)
     print(f"  {options.question}")
-    for score, text in found:
+    for score, text in nearest:
         print(f"  {score:6.3f}  {text[:100]}")
-    return found
+    return nearest
 
 
 if __name__ == "__main__":

@@ -67,16 +67,16 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
     counted = exact[seen] * np.exp(options.noise * errors)
 
     def loss(logs: dict[str, pn.Tensor], seen: pn.Tensor, counted: pn.Tensor) -> pn.Tensor:
-        found = pn.take(solve(logs, options.steps), seen, axis=0)
-        return pn.mean(pn.square(pn.log(found) - pn.log(counted)))
+        solution = pn.take(solve(logs, options.steps), seen, axis=0)
+        return pn.mean(pn.square(pn.log(solution) - pn.log(counted)))
 
     guess = logs_of({"a": 0.8, "b": 0.3, "c": 0.15, "d": 0.6, "hares": 8.0, "lynxes": 4.0})
     data = pn.asarray(seen), pn.asarray(counted)
     before, first = float(loss(guess, *data)), np.asarray(solve(guess, options.steps))
     began = perf_counter()
-    found, state = optim.LBFGS(max_iter=200).minimize(loss, guess, *data)
+    fitted, state = optim.LBFGS(max_iter=200).minimize(loss, guess, *data)
     took = perf_counter() - began
-    rates = {name: float(pn.exp(value)) for name, value in found.items()}
+    rates = {name: float(pn.exp(value)) for name, value in fitted.items()}
     print(
         f"solver: {options.steps} steps of Runge and Kutta, {options.counts} counts with {options.noise:.0%} error"
     )
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
     for name, value in TRUTH.items():
         print(f"  {name:7s} {value:8.3f} {rates[name]:8.3f}")
     time = STEP * np.arange(1, options.steps + 1)
-    last = np.asarray(solve(found, options.steps))
+    last = np.asarray(solve(fitted, options.steps))
     curves = {
         "hares, found": (time, last[:, 0]),
         "lynxes, found": (time, last[:, 1]),

@@ -128,7 +128,7 @@ if not TYPE_CHECKING:
         if name in _MODULES:
             return _suggesting(_imported(f"planish.{name}"))
         if name in _HOME:
-            found = getattr(_imported(f"planish.frontend.{_HOME[name]}"), name)
+            value = getattr(_imported(f"planish.frontend.{_HOME[name]}"), name)
         elif name.startswith("_") and name not in ("__all__", "__array_namespace_info__"):
             raise AttributeError(f"module 'planish' has no attribute {name!r}")
         elif importlib.util.find_spec(f"planish.{name}") is not None:
@@ -139,17 +139,17 @@ if not TYPE_CHECKING:
         else:
             tensor = _imported("planish.frontend.tensor")
             if name in tensor.__all__:
-                found = getattr(tensor, name)
+                value = getattr(tensor, name)
             else:
                 names = _imported("planish.numpy_names")
                 if name == "__all__":
-                    found = sorted((*_OWN, *tensor.__all__, *names.__all__))
+                    value = sorted((*_OWN, *tensor.__all__, *names.__all__))
                 elif name in names.__all__:
-                    found = getattr(names, name)
+                    value = getattr(names, name)
                 else:
                     raise _unknown(name)
-        globals()[name] = found
-        return found
+        globals()[name] = value
+        return value
 
     def _unknown(name):
         """The error for a name that is not there, with those that look like it."""

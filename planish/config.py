@@ -275,8 +275,8 @@ def _read_field(name: str, hint: object, metadata: Mapping[str, str | int]) -> _
 def _unknown(name: str, valid: list[str], what: str, location: Location | None = None) -> NoReturn:
     # what all variables begin with makes none of them more alike
     stems = {word.removeprefix(_PREFIX): word for word in valid}
-    found = did_you_mean(name.removeprefix(_PREFIX), list(stems))
-    close = None if found is None else stems[found]
+    stem = did_you_mean(name.removeprefix(_PREFIX), list(stems))
+    close = None if stem is None else stems[stem]
     hint = "" if close is None else f"did you mean {close!r}? "
     raise SettingsError(
         f"unknown {what} {name!r}", location=location, remedy=f"{hint}valid: {', '.join(valid)}"

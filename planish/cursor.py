@@ -77,9 +77,9 @@ class Cursor:
     # -- characters and words ------------------------------------------------------------------------------------------
 
     def skip(self) -> None:
-        found = self.SPACE.match(self.text, self.position, self.end)
-        if found is not None:
-            self.position = found.end()
+        match = self.SPACE.match(self.text, self.position, self.end)
+        if match is not None:
+            self.position = match.end()
 
     def at_end(self) -> bool:
         self.skip()
@@ -98,17 +98,17 @@ class Cursor:
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """The pattern at this place, consumed."""
         self.skip()
-        found = pattern.match(self.text, self.position, self.end)
-        if found is not None:
-            self.position = found.end()
-        return found
+        match = pattern.match(self.text, self.position, self.end)
+        if match is not None:
+            self.position = match.end()
+        return match
 
     def need(self, pattern: re.Pattern[str], *expected: str) -> re.Match[str]:
         """The pattern, which must stand here."""
-        found = self.match(pattern)
-        if found is None:
+        match = self.match(pattern)
+        if match is None:
             self.unexpected(*expected)
-        return found
+        return match
 
     def take(self, token: str) -> bool:
         self.skip()
@@ -128,8 +128,8 @@ class Cursor:
     def at_word(self, word: str) -> bool:
         """Whether exactly this identifier stands here."""
         self.skip()
-        found = IDENTIFIER.match(self.text, self.position, self.end)
-        return found is not None and found.group() == word
+        match = IDENTIFIER.match(self.text, self.position, self.end)
+        return match is not None and match.group() == word
 
     def take_word(self, word: str) -> bool:
         """Consume exactly this identifier."""
@@ -152,8 +152,8 @@ class Cursor:
     # -- values --------------------------------------------------------------------------------------------------------
 
     def integer(self) -> int:
-        found = self.need(_INTEGER, "an integer")
-        return self.to_int(found.group(), found.start())
+        match = self.need(_INTEGER, "an integer")
+        return self.to_int(match.group(), match.start())
 
     def to_int(self, digits: str, offset: int) -> int:
         try:
@@ -162,8 +162,8 @@ class Cursor:
             self.fail("this integer has too many digits", offset=offset)
 
     def string(self, *expected: str) -> str:
-        found = self.need(STRING, *(expected or ("a quoted string",)))
-        return self.unquote(found.group(), found.start())
+        match = self.need(STRING, *(expected or ("a quoted string",)))
+        return self.unquote(match.group(), match.start())
 
     def unquote(self, text: str, offset: int, what: str = "string") -> str:
         try:
@@ -173,11 +173,11 @@ class Cursor:
 
     def dtype_of(self, pattern: re.Pattern[str] = IDENTIFIER) -> DType:
         """The dtype that the pattern spells here."""
-        found = self.need(pattern, "a dtype")
+        match = self.need(pattern, "a dtype")
         try:
-            return dtypes.parse(found.group())
+            return dtypes.parse(match.group())
         except DTypeError as error:
-            self.fail(error.message, offset=found.start(), remedy=error.remedy)
+            self.fail(error.message, offset=match.start(), remedy=error.remedy)
 
 
 class LineCursor(Cursor):

@@ -75,9 +75,9 @@ def _column(value: Any) -> Any:
         return value
     if all(isinstance(one, bool | int | float | complex) for one in value):
         return asarray(value)
-    made = np.empty(len(value), object)
-    made[:] = value
-    return made
+    objects = np.empty(len(value), object)
+    objects[:] = value
+    return objects
 
 
 def _is_array(leaf: object) -> bool:
@@ -215,8 +215,8 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         """The rest of this epoch, from the next batch on."""
         epoch, start = self._epoch, self._batch
-        made = self._batches(epoch, start)
-        source = _ahead(made, self.prefetch) if self.prefetch else made
+        batches = self._batches(epoch, start)
+        source = _ahead(batches, self.prefetch) if self.prefetch else batches
         for number, batch in enumerate(source, start=start + 1):
             # before it is handed over: a checkpoint that the loop's body writes counts this batch
             is_last = self._count is not None and number == len(self)

@@ -33,9 +33,9 @@ _KINDS: Final[Mapping[str, int]] = {
 """By the name of a dtype of NumPy, the code of its kind."""
 _NUMBERS: Final = (d for d in dtypes.ALL if d.is_bool or d.is_int or d.is_float or d.is_complex)
 NAMES: Final[Mapping[tuple[int, int], np.dtype[Any]]] = {
-    (kind, found.itemsize * 8): found
-    for found in (np.dtype(dtype.numpy) for dtype in _NUMBERS)
-    if (kind := _KINDS.get(found.name)) is not None
+    (kind, element.itemsize * 8): element
+    for element in (np.dtype(dtype.numpy) for dtype in _NUMBERS)
+    if (kind := _KINDS.get(element.name)) is not None
 }
 
 CODES: Final = {dtype: code for code, dtype in NAMES.items()}
@@ -177,10 +177,10 @@ def capsule_of(
     on_host = device[0] == CPU
     if on_host:
         _sweep()
-    made: object = _new(place, with_version if versioned else plain, None if on_host else _DROPPED_AT)
+    capsule: object = _new(place, with_version if versioned else plain, None if on_host else _DROPPED_AT)
     if on_host:
-        _WAITING.append(made)
-    return made
+        _WAITING.append(capsule)
+    return capsule
 
 
 def sender(
@@ -249,21 +249,21 @@ def taken(x: Any, **options: Any) -> Taken:
             f"{type(x).__name__}.__dlpack__ gave {capsule!r}, which is no DLPack capsule that is still to be had"
         )
     record = _FORMS[name].from_address(_pointer(id(capsule), name))
-    found = record.array
-    dtype = NAMES.get((found.kind, found.bits))
-    if dtype is None or found.lanes != 1:
+    array = record.array
+    dtype = NAMES.get((array.kind, array.bits))
+    if dtype is None or array.lanes != 1:
         raise DTypeError(
-            f"an array of another library has elements of DLPack's kind {found.kind} with {found.bits} bits, which planish does not have",
+            f"an array of another library has elements of DLPack's kind {array.kind} with {array.bits} bits, which planish does not have",
             remedy="convert it there first",
         )
     _set_name(id(capsule), _USED[name])
-    numbers = ctypes.c_int64 * found.rank
-    shape = tuple(numbers.from_address(found.shape)) if found.rank else ()
-    strides = tuple(numbers.from_address(found.strides)) if found.rank and found.strides else None
+    numbers = ctypes.c_int64 * array.rank
+    shape = tuple(numbers.from_address(array.shape)) if array.rank else ()
+    strides = tuple(numbers.from_address(array.strides)) if array.rank and array.strides else None
     if strides is not None and _in_order(shape, strides):
         strides = None
     closed = isinstance(record, _Versioned) and bool(record.flags & _READ_ONLY)
-    return Taken(Borrowed(record), (found.data or 0) + found.offset, dtype, shape, strides, closed)
+    return Taken(Borrowed(record), (array.data or 0) + array.offset, dtype, shape, strides, closed)
 
 
 def _in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
@@ -282,22 +282,22 @@ def _in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 def host_array(x: Any) -> np.ndarray[Any, Any]:
     """The array of another library in the host's memory, in place, also of dtypes that NumPy's own DLPack does not know."""
-    found = taken(x)
-    size = found.dtype.itemsize
-    steps = found.strides
-    if not all(found.shape):
-        return np.empty(found.shape, found.dtype)
+    foreign = taken(x)
+    size = foreign.dtype.itemsize
+    steps = foreign.strides
+    if not all(foreign.shape):
+        return np.empty(foreign.shape, foreign.dtype)
     low = high = 0
-    for length, step in zip(found.shape, steps or (), strict=False):
+    for length, step in zip(foreign.shape, steps or (), strict=False):
         low, high = low + min(step, 0) * (length - 1), high + max(step, 0) * (length - 1)
-    count = high - low + 1 if steps is not None else int(np.prod(found.shape, dtype=np.int64))
-    memory = (ctypes.c_uint8 * (count * size)).from_address(found.address + low * size)
-    memory.owner = found.owner  # type: ignore[attr-defined] # it has to live as long
+    count = high - low + 1 if steps is not None else int(np.prod(foreign.shape, dtype=np.int64))
+    memory = (ctypes.c_uint8 * (count * size)).from_address(foreign.address + low * size)
+    memory.owner = foreign.owner  # type: ignore[attr-defined] # it has to live as long
     line = np.frombuffer(memoryview(memory), np.uint8)
-    if found.read_only:
+    if foreign.read_only:
         line.flags.writeable = False
     strides = None if steps is None else [step * size for step in steps]
-    return np.ndarray(found.shape, found.dtype, line, -low * size, strides)
+    return np.ndarray(foreign.shape, foreign.dtype, line, -low * size, strides)
 
 
 __all__ = ["CODES", "CPU", "NAMES", "VERSION", "Borrowed", "Taken", "capsule_of", "host_array", "taken"]

@@ -57,14 +57,14 @@ class Location:
                     return None
                 frame = frame.f_back
         code = frame.f_code
-        found: int | None = None
+        column_number: int | None = None
         if column:
             # One entry per two-byte code unit; entries of synthetic instructions hold None.
             position = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
             if position is not None and position[2] is not None:
-                found = position[2] + 1
+                column_number = position[2] + 1
         function = None if code.co_name == "<module>" else code.co_qualname
-        return Location(code.co_filename, frame.f_lineno, found, function)
+        return Location(code.co_filename, frame.f_lineno, column_number, function)
 
     @staticmethod
     def at(site: Site | None) -> Location | None:

@@ -26,8 +26,8 @@ def statistics(device: str = "cpu") -> Statistics | GpuStatistics:
 
     Of a GPU: bytes in use, bytes kept, and how often its driver was asked for more.
     """
-    found: Statistics | GpuStatistics = _kept(device).statistics
-    return found
+    counts: Statistics | GpuStatistics = _kept(device).statistics
+    return counts
 
 
 def release(device: str = "cpu") -> int:

@@ -58,10 +58,10 @@ def _init(cls: Any, fields: list[dataclasses.Field[Any]], frozen: bool, slots: b
         lines.append(" self.__post_init__()")
     text = f"def __init__({', '.join(parameters)}):\n" + ("\n".join(lines) or " pass")
     exec(text, known)  # noqa: S102 - names of fields, and nothing else
-    made: Callable[..., None] = known["__init__"]
-    made.__annotations__ = {field.name: field.type for field in fields if field.init} | {"return": None}
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
-    return made
+    init: Callable[..., None] = known["__init__"]
+    init.__annotations__ = {field.name: field.type for field in fields if field.init} | {"return": None}
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    return init
 
 
 def _values(names: list[str]) -> Callable[[Any], tuple[object, ...]]:

@@ -25,15 +25,15 @@ def structure(tree: object) -> Structure:
 
 def flatten_with_path(tree: object) -> tuple[list[tuple[str, Any]], Structure]:
     """The leaves, each with how one gets there in Python (`[0].weight['a']`), and how to put them together."""
-    found, shape = flatten(tree)
-    return list(zip(paths(shape, ""), found, strict=True)), shape
+    values, shape = flatten(tree)
+    return list(zip(paths(shape, ""), values, strict=True)), shape
 
 
 def map_with_path(function: Callable[..., Any], tree: T, *others: object) -> T:
     """A function of path and leaf applied leaf by leaf, over trees of one structure."""
     named, shape = flatten_with_path(tree)
     rest = [leaves(map(lambda leaf, other: other, tree, other)) for other in others]
-    made: T = unflatten(
+    mapped: T = unflatten(
         shape,
         [
             function(path, *row)
@@ -41,7 +41,7 @@ def map_with_path(function: Callable[..., Any], tree: T, *others: object) -> T:
             for row in [(first, *more)]
         ],
     )
-    return made
+    return mapped
 
 
 def reduce(function: Callable[[Any, Any], Any], tree: object, *initial: Any) -> Any:

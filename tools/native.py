@@ -70,7 +70,7 @@ def tool(name: str) -> str | None:
     return None
 
 
-def made(unit: str) -> Path:
+def ir_path(unit: str) -> Path:
     """Where the IR of a unit is."""
     return folder(unit) / f"{unit}.ll"
 
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     args = parser.parse_args(arguments)
     if args.object:
-        OBJECT.write_bytes(object_code(made("support").read_text()))
+        OBJECT.write_bytes(object_code(ir_path("support").read_text()))
         return 0
     clang, opt = tool("clang"), tool("opt")
     if clang is None or opt is None:
@@ -118,9 +118,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     texts = {unit: compiled(clang, opt, unit) for unit in UNITS}
     if args.check:
-        return int(any(made(unit).read_text() != text for unit, text in texts.items()))
+        return int(any(ir_path(unit).read_text() != text for unit, text in texts.items()))
     for unit, text in texts.items():
-        made(unit).write_text(text)
+        ir_path(unit).write_text(text)
     OBJECT.write_bytes(object_code(texts["support"]))
     return 0
 

@@ -104,11 +104,11 @@ def main() -> None:
         compiled, given = pn.jit(block), arrays()
         for _ in range(MOST_CALLS):
             compiled(*given)
-        made = recording()
-    kernels = made.index.programs[0].kernels
+        recorded = recording()
+    kernels = recorded.index.programs[0].kernels
     hottest = max(kernels, key=lambda kernel: kernel.measured_us or kernel.estimate_us or 0.0)
     stage = int(max((row for row in hottest.stages if row[2] < 60), key=lambda row: row[2])[0])
-    server = VizServer(made)
+    server = VizServer(recorded)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)

@@ -55,8 +55,8 @@ def replayed(path: str) -> tuple[str, str, str]:
 
 
 def files(corpus: Path, only: str) -> list[str]:
-    found = sorted(p for p in corpus.rglob("*.txt"))
-    return [str(p) for p in found if fnmatch.fnmatch(str(p.relative_to(corpus).with_suffix("")), only)]
+    paths = sorted(p for p in corpus.rglob("*.txt"))
+    return [str(p) for p in paths if fnmatch.fnmatch(str(p.relative_to(corpus).with_suffix("")), only)]
 
 
 def difference(name: str, stored: str, now: str) -> Iterator[str]:
@@ -70,7 +70,7 @@ def collect(corpus: Path) -> None:
     sys.path[:0] = [str(ROOT), str(ROOT / "tools")]  # the op table is the tests'
     import replay_corpus
 
-    made = dropped = 0
+    stored = dropped = 0
     for folder in corpus.iterdir() if corpus.is_dir() else ():
         if folder.is_dir():
             shutil.rmtree(folder)
@@ -82,8 +82,8 @@ def collect(corpus: Path) -> None:
         path = corpus / f"{name}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        made += 1
-    print(f"{made} functions stored, {dropped} were too large")
+        stored += 1
+    print(f"{stored} functions stored, {dropped} were too large")
 
 
 def main(arguments: list[str] | None = None, corpus: Path = CORPUS) -> int:

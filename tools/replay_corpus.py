@@ -34,8 +34,8 @@ def _function(
 ) -> ptir.Function:
     g = ptir.Graph(name)
     given = [g.input(f"x{n}", ptir.tensor(dtype, dims, **bounds)) for n, (dtype, dims) in enumerate(inputs)]  # type: ignore[arg-type]
-    made = build(*given)
-    return g.build(*(made if isinstance(made, tuple | list) else (made,)))
+    outputs = build(*given)
+    return g.build(*(outputs if isinstance(outputs, tuple | list) else (outputs,)))
 
 
 def f32(*dims: object) -> tuple[str, tuple[object, ...]]:

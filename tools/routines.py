@@ -34,19 +34,19 @@ def compiled(name: str, level: str) -> ReadyRoutine:
 
 def main() -> None:
     before = RoutineArchive(ARCHIVE.read_bytes()) if ARCHIVE.exists() else None
-    made: dict[tuple[str, str], dict[str, ReadyRoutine]] = {}
+    blocks: dict[tuple[str, str], dict[str, ReadyRoutine]] = {}
     for family in sorted(routines.ROUTINES.keys() - routines.BY_LIBRARY):
         for level in MADE_FOR:
             kept = {} if before is None or before.llvm != LLVM else before.block(family, level)
-            block = made[family, level] = {}
+            block = blocks[family, level] = {}
             for name in routines.names(family):
                 if routines.is_wide(name) and level not in WIDE:
                     continue
                 known = kept.get(name)
                 same = known is not None and known.ir == digest(routines.source(name))
                 block[name] = known if known is not None and same else compiled(name, level)
-    ARCHIVE.write_bytes(packed(made, LLVM))
-    print(f"{sum(map(len, made.values()))} routines, {ARCHIVE.stat().st_size} bytes")
+    ARCHIVE.write_bytes(packed(blocks, LLVM))
+    print(f"{sum(map(len, blocks.values()))} routines, {ARCHIVE.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

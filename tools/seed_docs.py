@@ -104,10 +104,10 @@ def parse(text: str) -> Ledger:
         seeds.append(Seed(table["number"], table["title"], tuple(table["sections"])))
     entries: list[Entry] = []
     for position, table in enumerate(data.get("entry", []), start=1):
-        found = _entry_problems(table)
+        faults = _entry_problems(table)
         name = table.get("id", f"entry number {position}")
-        problems += [f"{name}: {problem}" for problem in found]
-        if not found:
+        problems += [f"{name}: {problem}" for problem in faults]
+        if not faults:
             entries.append(Entry(**table))
     problems += _ledger_problems(seeds, entries)
     if problems:

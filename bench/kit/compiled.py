@@ -49,9 +49,9 @@ class Words:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.names, name)
 
-    def done(self, made: Any) -> list[Any]:
+    def done(self, results: Any) -> list[Any]:
         """What a function gave, as arrays, as soon as they are computed."""
-        return [np.asarray(each) for each in (made if isinstance(made, (tuple, list)) else (made,))]
+        return [np.asarray(each) for each in (results if isinstance(results, (tuple, list)) else (results,))]
 
     def conv(self, x: Any, w: Any) -> Any:
         """By windows of odd sizes, the picture's size kept."""
@@ -101,12 +101,12 @@ class Compiled(NamedTuple):
 
     def arrays(self) -> list[Any]:
         rng = np.random.default_rng(7)
-        made: list[Any] = [
+        arrays: list[Any] = [
             rng.standard_normal(s, dtype=np.float32) * np.float32(self.scale) for s in self.shapes
         ]
         if self.below:
-            made[-1] = rng.integers(0, self.below, self.shapes[-1]).astype(np.int32)
-        return made
+            arrays[-1] = rng.integers(0, self.below, self.shapes[-1]).astype(np.int32)
+        return arrays
 
 
 # -- formulas that need more than a line -------------------------------------------------------------------------------
@@ -182,11 +182,11 @@ def training(m: Any, x: Any, a: Any, b: Any, c: Any, labels: Any) -> Any:
     def loss(weights: Any) -> Any:
         return m.cross_entropy(network(m, x, *weights), labels)
 
-    made = []
+    updated = []
     for w, g in zip((a, b, c), m.gradient(loss)((a, b, c)), strict=True):
         first, second = 0.1 * g, 0.001 * g * g
-        made.append(w - 1e-3 * (first / 0.1) / (m.sqrt(second / 0.001) + 1e-8))
-    return tuple(made)
+        updated.append(w - 1e-3 * (first / 0.1) / (m.sqrt(second / 0.001) + 1e-8))
+    return tuple(updated)
 
 
 def pictures(m: Any, x: Any, a: Any, b: Any, c: Any) -> Any:

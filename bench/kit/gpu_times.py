@@ -126,29 +126,29 @@ class _Bench:
         """How far what was written is from what the first schedule wrote, by norm; of kernels that add to what is there it says nothing."""
         from planish.runtime.trial_data import dtype_of
 
-        found = []
+        samples = []
         for number, place in enumerate(self.places):
             if place.written:
                 sample = np.empty(min(place.count, _COMPARED), dtype_of(place.dtype))
                 self.gpu.download(self.blocks[0][number].address, sample)
-                found.append(sample.astype(np.float64))
-        self.first = self.first or found
-        pairs = list(zip(found, self.first, strict=True))
+                samples.append(sample.astype(np.float64))
+        self.first = self.first or samples
+        pairs = list(zip(samples, self.first, strict=True))
         norms = [float(np.linalg.norm(b)) or 1.0 for _, b in pairs]
         return max(
             (float(np.linalg.norm(a - b)) / n for (a, b), n in zip(pairs, norms, strict=True)), default=0.0
         )
 
-    def measure(self, made: BuiltKernel) -> dict[str, Any]:
+    def measure(self, schedule: BuiltKernel) -> dict[str, Any]:
         from planish.runtime.cuda.driver import call
         from planish.runtime.cuda.graphs import GraphBuilder
         from planish.runtime.cuda.launch import LoadedKernel
         from planish.runtime.cuda.tensor_maps import map_words
         from planish.runtime.cuda.trace import KernelLaunch, Word
 
-        kernel = made.kernel
+        kernel = schedule.kernel
         assert kernel is not None
-        loaded = LoadedKernel(self.gpu, kernel.name, made.cubin, kernel.grid, kernel.shared, kernel.maps)
+        loaded = LoadedKernel(self.gpu, kernel.name, schedule.cubin, kernel.grid, kernel.shared, kernel.maps)
         items = []
         for blocks in self.blocks:
             words = [Word(-1, blocks[number].address) for number in kernel.places]
@@ -162,9 +162,9 @@ class _Bench:
             call("cuGraphLaunch", executable, self.gpu.stream)
             end = self.gpu.event()
             self.gpu.synchronize()
-            found = self.gpu.seconds((begin, end)) / count
+            mean = self.gpu.seconds((begin, end)) / count
             self.gpu.forget((begin, end))
-            return found
+            return mean
 
         def graph(count: int) -> Any:
             launches = [items[n % len(items)] for n in range(count)]
@@ -237,21 +237,21 @@ class Measurer:
         self, places: Sequence[TrialBuffer], below: int, kernels: Sequence[BuiltKernel]
     ) -> list[dict[str, Any]]:
         """What became of each."""
-        found, ready = [], False
-        for made in kernels:
-            if made.kernel is None:
-                found.append({"error": made.error})
+        results, ready = [], False
+        for schedule in kernels:
+            if schedule.kernel is None:
+                results.append({"error": schedule.error})
                 continue
             if not ready:
                 answer = self._ask("kernel", (tuple(places), below), 4 * _RUN)
                 ready = "error" not in answer
             if ready:
-                answer = self._ask("run", made, _RUN)
+                answer = self._ask("run", schedule, _RUN)
                 ready = "error" not in answer
-            found.append(answer)
-        if ready and found and "seconds" in found[0]:
-            found[0]["again"] = self._ask("run", kernels[0], _RUN).get("seconds")  # what is noise
-        return found
+            results.append(answer)
+        if ready and results and "seconds" in results[0]:
+            results[0]["again"] = self._ask("run", kernels[0], _RUN).get("seconds")  # what is noise
+        return results
 
     def close(self) -> None:
         if self.process is not None:

@@ -53,10 +53,10 @@ def _laid_out(what: str, folder: Path, mode: Literal["r"] | None = None) -> list
     return [np.load(path, mmap_mode=mode) for path in paths]
 
 
-def _error(found: list[Any], wanted: list[Any]) -> float:
+def _error(computed: list[Any], wanted: list[Any]) -> float:
     """The largest difference by the largest value; a piece at a time, so that it stays in a cache."""
     worst = 0.0
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(computed, wanted, strict=True):
         if one.shape != other.shape:
             raise ValueError(f"shape {one.shape}, not {other.shape}")
         a, b = np.ascontiguousarray(one).reshape(-1), other.reshape(-1)

@@ -78,13 +78,13 @@ def compete(sides: Sequence[Side], workload: str, ours: Collection[str], rounds:
 
 def _round(sides: list[Side]) -> dict[str, list[float]]:
     """A turn for everyone, in any order."""
-    found = {}
+    by_side = {}
     for side in random.sample(sides, len(sides)):
         sleep(PAUSE)
         times = side.ask("turn", seconds=TURN).get("times")
         if times:
-            found[side.name] = times
-    return found
+            by_side[side.name] = times
+    return by_side
 
 
 def rivals(peers: dict[str, float]) -> list[str]:

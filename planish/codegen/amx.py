@@ -191,10 +191,10 @@ class _TileUses:
                 own.results[position] = maker
 
 
-def _most_at_once(operands: Mapping[Register, list[int]], made: Mapping[Register, int]) -> int:
+def _most_at_once(operands: Mapping[Register, list[int]], makers: Mapping[Register, int]) -> int:
     """How many operands are in tile registers at the same time."""
     events = sorted(
-        [(made[register], 1) for register in operands] + [(max(uses), -1) for uses in operands.values()]
+        [(makers[register], 1) for register in operands] + [(max(uses), -1) for uses in operands.values()]
     )
     most = now = 0
     for _, step in events:

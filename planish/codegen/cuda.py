@@ -257,11 +257,11 @@ class _Writer(VoteWriter):
         self.uses_bytes = True
         name, count = f"r{i.result.number}", dtype.lanes // _WORD_BYTES
         self.emit(f"vec<uint32_t, {count}> {name} = bytes_at<{count}>({self.value(i.address)});")
-        found = [
+        places = [
             cuda_bytes.Byte(f"{name}.at[{k // _WORD_BYTES}]", k % _WORD_BYTES) for k in range(dtype.lanes)
         ]
-        texts = [byte.text(scalar_type(dtype)) for byte in found]
-        self.bytes.update(zip(texts, found, strict=True))
+        texts = [byte.text(scalar_type(dtype)) for byte in places]
+        self.bytes.update(zip(texts, places, strict=True))
         self.split[i.result] = tuple(texts)
 
     def store(self, i: ir.Store) -> None:

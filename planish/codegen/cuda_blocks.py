@@ -52,13 +52,13 @@ def shared_memory(program: Program) -> Shared:
 
 def block_sizes(program: Program) -> dict[int, int]:
     """How many threads a block has along each axis."""
-    found: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     for special in program.specials:
         if special.is_thread:
             if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
                 raise LoweringError(f"{program.name}: a block of varying size", op="SPECIAL")
-            found[special.index.axis] = special.bound.value
-    return found
+            sizes[special.index.axis] = special.bound.value
+    return sizes
 
 
 def ranks_of(program: Program) -> int:
@@ -83,13 +83,13 @@ def launched_threads(program: Program) -> int:
 def _branched(program: Program) -> frozenset[Buffer]:
     """Registers that a branch may change: they hold what was computed right before it, which is counted already."""
     held = owners_of(program, AddrSpace.REG)
-    found: set[Buffer] = set()
+    changed: set[Buffer] = set()
     depth = 0
     for i in program.body:
         depth += isinstance(i, ir.If) - isinstance(i, ir.EndIf)
         if depth and isinstance(i, ir.Store) and i.address in held:
-            found.add(held[i.address])
-    return frozenset(found)
+            changed.add(held[i.address])
+    return frozenset(changed)
 
 
 class Residency(NamedTuple):
@@ -116,8 +116,8 @@ def residency(program: Program, threads: int) -> Residency:
     if chained:
         # their left operands are made of the sums of others, each begun from nothing, which no accumulator holds
         products = [i for i in program.body if isinstance(i, ir.Tile) and i.tile.in_memory("a")]
-        made = {i.result for i in products}
-        sums += sum(i.tile.lanes("c") for i in products if i.c not in made)
+        results = {i.result for i in products}
+        sums += sum(i.tile.lanes("c") for i in products if i.c not in results)
     needed = (sums + _OTHERS) * threads
     shared = shared_memory(program)
     fitting = min(max(_SHARED // (shared.nbytes + shared.alignment), 1), _BLOCKS)

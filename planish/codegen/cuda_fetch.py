@@ -122,9 +122,9 @@ class FetchWriter(CudaValues):
         self._registers("inc", 1)
 
     def _registers(self, how: str, which: int) -> None:
-        found = budget(self.threads, self.blocks)
-        if found is not None and self.fetching == GROUP:
-            self.emit(f'asm volatile("setmaxnreg.{how}.sync.aligned.u32 {found[which]};");')
+        counts = budget(self.threads, self.blocks)
+        if counts is not None and self.fetching == GROUP:
+            self.emit(f'asm volatile("setmaxnreg.{how}.sync.aligned.u32 {counts[which]};");')
 
     def _phase(self, i: ir.Acquire | ir.AwaitBoxes | ir.Release | ir.CopyBox) -> tuple[str, str]:
         """The buffer of a step, and the parity of its phase."""

@@ -73,13 +73,13 @@ _REGISTERS: Final = {"float": "f", "uint16_t": "h", "uint32_t": "r"}
 def _instruction(name: str, ptx: str, result: str, *operands: str) -> str:
     """A function of up to three operands that is one instruction (or a few, in braces)."""
     told = dict(zip("xyz", operands, strict=False))
-    made = "xyzw"[len(operands)]
+    output = "xyzw"[len(operands)]
     parameters = ", ".join(f"{kind} {letter}" for letter, kind in told.items())
     inputs = ", ".join(f'"{_REGISTERS[kind]}"({letter})' for letter, kind in told.items())
     return f"""static inline {result} {name}({parameters}) {{
-  {result} {made};
-  asm("{ptx}" : "={_REGISTERS[result]}"({made}) : {inputs});
-  return {made};
+  {result} {output};
+  asm("{ptx}" : "={_REGISTERS[result]}"({output}) : {inputs});
+  return {output};
 }}"""
 
 

@@ -155,8 +155,8 @@ class CudaValues(CValues):
         number = values.pop()
         if values or not isinstance(number, int | float) or number != number // 1:
             return None
-        found = above.less(int(number) if i.op is Ops.SUB else -int(number))
-        return found if all(cuda_bytes.holds(by, i.result.dtype) for by in found.by) else None
+        left = above.less(int(number) if i.op is Ops.SUB else -int(number))
+        return left if all(cuda_bytes.holds(by, i.result.dtype) for by in left.by) else None
 
     def lowered(self, above: cuda_bytes.Above, dtype: DType) -> str:
         """Floats that are known to be too large, as they should be, but for what is left of a power of two."""
@@ -214,15 +214,15 @@ class CudaValues(CValues):
 
     def words_of(self, operand: Operand) -> list[str]:
         """The lanes of 16-bit floats two by two; those that were just narrowed, together."""
-        lanes, found = self.lanes_of(operand), []
+        lanes, words = self.lanes_of(operand), []
         for low, high in zip(lanes[::2], lanes[1::2], strict=True):
             wide = [self.narrowed.get(lane) for lane in (low, high)]
             if None in wide:
-                found.append(cuda_pairs.word_of(low, high, self.halves))
+                words.append(cuda_pairs.word_of(low, high, self.halves))
             else:
                 helper = self.pair_helper(f"narrow2_{operand.dtype.scalar.short}")
-                found.append(f"{helper}({wide[0]}, {wide[1]})")
-        return found
+                words.append(f"{helper}({wide[0]}, {wide[1]})")
+        return words
 
     def pair_helper(self, name: str) -> str:
         *needed, text = cuda_pairs.PAIRS[name]
@@ -265,12 +265,12 @@ class CudaValues(CValues):
             return
         if target.lanes == 2 and source.bits == 8 and source.is_int and cuda_pairs.is_half(target):
             low, high = self.lanes_of(i.operand)
-            found = cuda_bytes.halves_of_bytes(low, high, source, target, self.bytes)
+            above = cuda_bytes.halves_of_bytes(low, high, source, target, self.bytes)
             self.pair_helper(f"sub2_{target.scalar.short}")
             word = f"r{i.result.number}_above"
-            self.emit(f"uint32_t {word} = {found.word};")
-            self.above[f"r{i.result.number}"] = found._replace(word=word)
-            self.settle(i.result, found._replace(word=word))
+            self.emit(f"uint32_t {word} = {above.word};")
+            self.above[f"r{i.result.number}"] = above._replace(word=word)
+            self.settle(i.result, above._replace(word=word))
             return
         if source.bits == 8 and source.is_int and target.scalar is dtypes.float32:
             self.floats_of_bytes(i)
@@ -288,10 +288,10 @@ class CudaValues(CValues):
             if byte is None:
                 texts.append(self.cast_text(text, source, target))
                 continue
-            found = cuda_bytes.float_of_byte(byte, source)
+            above = cuda_bytes.float_of_byte(byte, source)
             name = f"r{number}_{lane}" if target.lanes > 1 else f"r{number}"
-            self.emit(f"float {name}_above = {found.word};")
-            self.above[name] = found._replace(word=f"{name}_above")
+            self.emit(f"float {name}_above = {above.word};")
+            self.above[name] = above._replace(word=f"{name}_above")
             texts.append(self.lowered(self.above[name], target))
         self.define(i.result, texts)
 

@@ -35,11 +35,11 @@ class VoteWriter(FetchWriter):
         base, words = f"base{i.counter.number}", f"votes{i.counter.number}"
         number = f"{base} + {WARP} * word + ({kind})({_LANE})"
 
-        def entry(made: Sequence[Instruction]) -> None:
+        def entry(steps: Sequence[Instruction]) -> None:
             self.emit(f"const {kind} entry = {number};")
             self.emit(f"const {kind} r{i.counter.number} = entry < {bound} ? entry : 0;")
             self.emit(f"const {scalar_type(lead.thread.dtype)} r{lead.thread.number} = 0;")
-            for each in (*lead.first, *made):
+            for each in (*lead.first, *steps):
                 write(each)
 
         self.emit(f"for ({kind} {base} = 0; {base} < {bound}; {base} += {WARP * _WORDS}) {{")

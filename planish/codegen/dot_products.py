@@ -25,11 +25,11 @@ _KINDS: Final = {
 def kind_of(i: Tile) -> str:
     """Which dot products a tile is, c[n] += a[0]·b[0, n] + a[1]·b[1, n] …, what is multiplied by one element side by side; nothing if none."""
     tile = i.tile
-    found = _KINDS.get((tile.k, i.a.dtype.scalar, i.b.dtype.scalar, i.c.dtype.scalar), "")
-    if (tile.m, tile.threads) != (1, 1) or (found != "pairs" and tile.n != 16):
+    kind = _KINDS.get((tile.k, i.a.dtype.scalar, i.b.dtype.scalar, i.c.dtype.scalar), "")
+    if (tile.m, tile.threads) != (1, 1) or (kind != "pairs" and tile.n != 16):
         return ""
     lanes = [n + tile.n * k for n in range(tile.n) for k in range(tile.k)]
-    return found if lanes == tile.places("b")[0].tolist() else ""
+    return kind if lanes == tile.places("b")[0].tolist() else ""
 
 
 def add_halves(to: LlvmValues, i: Tile, a: str, b: str, c: str, into: str) -> None:

@@ -46,29 +46,29 @@ def maybe_empty(kinds: Kinds) -> dict[ir.Register, tuple[ir.Register, ...]]:
     row or a column that is padded has no element left, an access of it may lie in a page that is not there. It does nothing, but
     processors take hundreds of cycles to find that out: such an access is sent to where there is memory.
     """
-    found: dict[ir.Register, tuple[ir.Register, ...]] = {}
+    masks: dict[ir.Register, tuple[ir.Register, ...]] = {}
     for built in kinds[ir.Build]:
         if built.result.dtype.is_bool:
             gates = tuple(dict.fromkeys(each for each in built.inputs if isinstance(each, ir.Register)))
             if gates and not any(isinstance(each, ir.Immediate) and each.value for each in built.inputs):
-                found[built.result] = gates
-    for i in kinds[ir.Compute] if found else ():
+                masks[built.result] = gates
+    for i in kinds[ir.Compute] if masks else ():
         if i.op is ir.Ops.AND and i.result.dtype.is_bool:
-            known = [found[each] for each in i.inputs if isinstance(each, ir.Register) and each in found]
+            known = [masks[each] for each in i.inputs if isinstance(each, ir.Register) and each in masks]
             if known:
-                found[i.result] = min(known, key=len)
-    return found
+                masks[i.result] = min(known, key=len)
+    return masks
 
 
 def strays(kinds: Kinds, spans: Mapping[ir.Register, Span]) -> dict[ir.Register, ir.Buffer]:
     """Addresses that may lie more than a page outside of their buffer, as rows beyond an array do; borders of an image do not."""
-    found: dict[ir.Register, ir.Buffer] = {}
+    buffers: dict[ir.Register, ir.Buffer] = {}
     for i in kinds[ir.Address]:
         if isinstance(i.index, ir.Register) and isinstance(i.base, ir.Buffer):
             span, page = spans.get(i.index), _PAGE // max(i.base.dtype.itemsize, 1)
             if span is None or span[0] < -page or span[1] > i.base.size + page:
-                found[i.result] = i.base
-    return found
+                buffers[i.result] = i.base
+    return buffers
 
 
 _PAGE: Final = 4096
@@ -99,12 +99,12 @@ def waiting_roots(program: ir.Program, kinds: Kinds) -> frozenset[ir.Register]:
             loops.pop()
         elif isinstance(i, ir.Compute) and i.result.dtype.lanes > 1:
             bodies.setdefault(tuple(loops), []).append(i)
-    found: set[ir.Register] = set()
+    waiting: set[ir.Register] = set()
     for body in bodies.values():
         roots = [i.result for i in body if i.op is ir.Ops.SQRT]
         if len(body) < _BESIDE_A_ROOT * len(roots):
-            found.update(roots)
-    return frozenset(found)
+            waiting.update(roots)
+    return frozenset(waiting)
 
 
 _BESIDE_A_ROOT: Final = 13

@@ -118,13 +118,13 @@ def _unneeded(
     body: Iterable[ir.Instruction], joined: Iterable[ir.Register], apart: Iterable[ir.Register]
 ) -> set[ir.Register]:
     """Of what is joined, that of which nothing is read but what is made from the rows themselves."""
-    found, apart = set(joined), set(apart)
+    unread, apart = set(joined), set(apart)
     for i in body:
         if isinstance(i, ir.Address) or (isinstance(i, ir.Load) and i.gate is None):
             continue  # the most frequent ones, which read no vector
         if not (isinstance(i, ir.SelectLanes) and i.result in apart):
-            found.difference_update(i.registers)
-    return found
+            unread.difference_update(i.registers)
+    return unread
 
 
 def _place(parts: Sequence[tuple[ir.Register, int]]) -> tuple[tuple[ir.Register, ...], int] | None:

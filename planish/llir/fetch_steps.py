@@ -34,7 +34,7 @@ def placed(box: Box, itemsize: int) -> tuple[tuple[Array, Array], Array, int]:
 
 def _pixels(box: Box, begin: Sequence[int], ahead: Array) -> list[Array] | None:
     """Where pixels are along all dims but the first, counted from the one that a copy begins at; None if none is there."""
-    found: list[Array] = []
+    pixels: list[Array] = []
     number = ahead
     for place, dim, low, high, step in zip(
         begin[1:-1], box.dims[1:-1], box.lower, box.upper, box.steps, strict=True
@@ -44,9 +44,9 @@ def _pixels(box: Box, begin: Sequence[int], ahead: Array) -> list[Array] | None:
         if odd or not 0 <= first < count:
             return None
         number = number + first
-        found.append(low + number % count * step)
+        pixels.append(low + number % count * step)
         number = number // count
-    return [*found, begin[-1] + number]
+    return [*pixels, begin[-1] + number]
 
 
 def rounded_tf32(values: Array) -> Array:

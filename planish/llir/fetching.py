@@ -27,9 +27,9 @@ def fetched(program: ir.Program) -> ir.Program:
     boxes = [i for i in program.body if isinstance(i, ir.CopyBox)]
     if not boxes:
         return program
-    found = _loop_of_boxes(program.body)
-    if found is not None and _is_all(program, boxes):
-        return _split(program, boxes, found)
+    loop = _loop_of_boxes(program.body)
+    if loop is not None and _is_all(program, boxes):
+        return _split(program, boxes, loop)
     return replace(program, body=tuple(_alive(i for i in program.body if not isinstance(i, ir.CopyBox))))
 
 
@@ -81,14 +81,14 @@ def _split(program: ir.Program, boxes: Sequence[ir.CopyBox], loop: tuple[int, in
     products = [k for k in range(begun, ended) if isinstance(body[k], ir.Tile)]
     last = body[products[-1]]
     lag = last.pending if isinstance(last, ir.Tile) else 0
-    made: list[ir.Instruction] = []
+    computing: list[ir.Instruction] = []
     for position, i in enumerate(body):
         if isinstance(i, ir.CopyAsync | ir.CommitCopies | ir.CopyBox) or (
             isinstance(i, ir.Store) and held.get(i.address) in rings
         ):
             continue
         if isinstance(i, ir.WaitCopies):
-            made += [awaited] if begun < position < ended else []
+            computing += [awaited] if begun < position < ended else []
             continue
         if (
             isinstance(i, ir.Barrier)
@@ -96,11 +96,11 @@ def _split(program: ir.Program, boxes: Sequence[ir.CopyBox], loop: tuple[int, in
             and isinstance(body[position - 1], ir.WaitCopies)
         ):
             continue
-        made.append(i)
+        computing.append(i)
         if position == products[-1]:
-            made += _released(header, lag, ring, buffers, fresh)
+            computing += _released(header, lag, ring, buffers, fresh)
     fetching = _fetching(boxes, body[:begun], body[begun + 1 : ended], header, fresh)
-    return replace(program, body=(*fetching, *_alive(made)))
+    return replace(program, body=(*fetching, *_alive(computing)))
 
 
 def _released(header: ir.Loop, lag: int, ring: int, buffers: int, fresh: _Fresh) -> list[ir.Instruction]:

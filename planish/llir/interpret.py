@@ -314,9 +314,9 @@ class _BlockRun:
         memory.read += places.size
         memory.read_places[places] = True
         rows, columns, _ = i.tile.fragments[matrix]
-        found = arithmetic.load(memory.data[places], memory.buffer.dtype).reshape(rows, columns)
+        elements = arithmetic.load(memory.data[places], memory.buffer.dtype).reshape(rows, columns)
         core = CORES.get(i.tile.name)
-        return found if core is None else core.seen(found)
+        return elements if core is None else core.seen(elements)
 
     def _combine(self, i: ir.CombineThreads, group: list[ThreadState]) -> None:
         given = np.stack([np.atleast_1d(t.registers[self.decoder.slot(i.operand)]) for t in group])

@@ -59,12 +59,12 @@ def leads_of(program: Program, aliased: Container[str] = ()) -> dict[int, Lead]:
     threads = [i for i in program.specials if i.is_thread and _number(i.bound) != 1]
     if len(threads) != 1 or _number(threads[0].bound) != _WARP:
         return {}
-    found: dict[int, Lead] = {}
+    leads: dict[int, Lead] = {}
     for at, end in inner_loops(program, unlike(program, aliased)):
         lead = _lead(program, at, end, threads[0], aliased)
         if lead is not None:
-            found[at] = lead
-    return found
+            leads[at] = lead
+    return leads
 
 
 def _number(bound: object) -> object:
@@ -107,11 +107,11 @@ def _lead(program: Program, at: int, end: int, special: Special, aliased: Contai
     )
 
 
-def _is_first(made: Instruction | None, thread: Register) -> bool:
+def _is_first(maker: Instruction | None, thread: Register) -> bool:
     """Whether a condition holds for the first thread alone."""
-    if not isinstance(made, Compute) or made.op not in {Ops.CMPLT, Ops.CMPEQ} or made.inputs[0] != thread:
+    if not isinstance(maker, Compute) or maker.op not in {Ops.CMPLT, Ops.CMPEQ} or maker.inputs[0] != thread:
         return False
-    return _number(made.inputs[1]) == (1 if made.op is Ops.CMPLT else 0)
+    return _number(maker.inputs[1]) == (1 if maker.op is Ops.CMPLT else 0)
 
 
 def _written(program: Program) -> frozenset[Buffer | None]:
@@ -162,5 +162,5 @@ def _before(
     here = {i.target for i in inside}
     used = {each for i in inside for each in i.registers if each not in here and each in differ}
     before = needed(used - {thread}, makers_of(body), {thread})
-    found = tuple(i for i in body if i in before)
-    return found if all(isinstance(i, Compute | Convert) for i in found) else None
+    first = tuple(i for i in body if i in before)
+    return first if all(isinstance(i, Compute | Convert) for i in first) else None

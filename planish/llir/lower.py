@@ -319,26 +319,26 @@ _WMMA: Final = Ops.WMMA  # a member of an enum costs more to look up than a name
 
 def _operand_memory(lines: Sequence[UOp], tiles: Mapping[str, TileOp]) -> frozenset[UOp]:
     """The LOCAL memory that operands of tensor cores are in."""
-    found: set[UOp] = set()
+    memories: set[UOp] = set()
     for node in lines:
         if node.op is not _WMMA:
             continue
         tile = tiles.get(cast("TensorCoreOp", node.arg).name)
         for matrix, source in zip("ab", node.src, strict=False):
             if tile is not None and tile.in_memory(matrix):
-                found.add(memory_of(source))
-    return frozenset(found)
+                memories.add(memory_of(source))
+    return frozenset(memories)
 
 
 def _copied(lines: Sequence[UOp]) -> frozenset[UOp]:
     """The loads that do nothing but feed asynchronous stores, of as many bytes as are copied at once."""
     stores = [n for n in lines if n.op is Ops.STORE and hints_of(n).asynchronous]
-    found = {store.src[1] for store in stores if _is_copy(store)}
-    if not found:
+    loads = {store.src[1] for store in stores if _is_copy(store)}
+    if not loads:
         return frozenset()
-    direct = {store for store in stores if store.src[1] in found and _is_copy(store)}
+    direct = {store for store in stores if store.src[1] in loads and _is_copy(store)}
     return frozenset(
-        found
+        loads
         - {source for n in lines if n not in direct for source in n.src}
         - {store.src[1] for store in stores if store not in direct}
     )
@@ -429,5 +429,5 @@ def lower(
     params = sorted((b for b in buffers if b.space is AddrSpace.GLOBAL), key=lambda b: b.number)
     own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
-    made = resident(fetched(ir.Program(name, tuple(params), own, tuple(body), tuple(state.variables))))
-    return in_rounds(reused(under_way(made))) if state.aligned else made
+    program = resident(fetched(ir.Program(name, tuple(params), own, tuple(body), tuple(state.variables))))
+    return in_rounds(reused(under_way(program))) if state.aligned else program

@@ -88,19 +88,19 @@ class Makers:
             stack.pop()
         return self._sums[operand]
 
-    def _sum_of(self, made: ir.Instruction | None) -> Sum | None:
+    def _sum_of(self, maker: ir.Instruction | None) -> Sum | None:
         """What an instruction makes of sums; None if that is no sum."""
-        if isinstance(made, ir.Convert):
-            return self._known(made.operand) if _is_count(made.operand.dtype) else None
-        if not isinstance(made, ir.Compute) or not all(_is_count(operand.dtype) for operand in made.inputs):
+        if isinstance(maker, ir.Convert):
+            return self._known(maker.operand) if _is_count(maker.operand.dtype) else None
+        if not isinstance(maker, ir.Compute) or not all(_is_count(operand.dtype) for operand in maker.inputs):
             return None
-        x = [self._known(operand) for operand in made.inputs]
-        if made.op in {ir.Ops.ADD, ir.Ops.SUB}:
-            return x[0].plus(x[1], 1 if made.op is ir.Ops.ADD else -1)
-        if made.op is ir.Ops.SHL and x[1].number is not None and 0 <= x[1].number < 64:
+        x = [self._known(operand) for operand in maker.inputs]
+        if maker.op in {ir.Ops.ADD, ir.Ops.SUB}:
+            return x[0].plus(x[1], 1 if maker.op is ir.Ops.ADD else -1)
+        if maker.op is ir.Ops.SHL and x[1].number is not None and 0 <= x[1].number < 64:
             return Sum().plus(x[0], 1 << x[1].number)
-        if made.op in {ir.Ops.MUL, ir.Ops.MULACC}:
-            rest = x[2] if made.op is ir.Ops.MULACC else Sum()
+        if maker.op in {ir.Ops.MUL, ir.Ops.MULACC}:
+            rest = x[2] if maker.op is ir.Ops.MULACC else Sum()
             for one, other in ((0, 1), (1, 0)):
                 factor = x[other].number
                 if factor is not None:

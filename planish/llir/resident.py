@@ -142,7 +142,7 @@ class _Staying:
 
     def is_result(self, i: ir.Instruction, body: Sequence[ir.Instruction]) -> bool:
         """Whether results are put down in LOCAL memory."""
-        made = next(
+        maker = next(
             (
                 a
                 for a in body
@@ -150,7 +150,7 @@ class _Staying:
             ),
             None,
         )
-        return made is not None and isinstance(made.base, ir.Buffer) and made.base.space is AddrSpace.LOCAL
+        return maker is not None and isinstance(maker.base, ir.Buffer) and maker.base.space is AddrSpace.LOCAL
 
     def ring(self, header: ir.Loop, inside: Sequence[ir.Instruction]) -> None:
         """The loop over the steps of a tile: its number counts what is read, the step of all tiles together where it lies in the ring."""

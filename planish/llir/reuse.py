@@ -28,33 +28,33 @@ _READING: Final = (*ir.ACCESSES, ir.CopyAsync, ir.CopyBox, ir.Tile)
 
 def _outermost(body: Sequence[ir.Instruction]) -> list[_Stretch]:
     """For each instruction, the first and last of the outermost loop or branch around it, or itself."""
-    found: list[_Stretch] = []
+    stretches: list[_Stretch] = []
     begun, depth = 0, 0
     for position, i in enumerate(body):
         if isinstance(i, _OPENING):
             begun = begun if depth else position
             depth += 1
-        found.append((begun, position) if depth else (position, position))
+        stretches.append((begun, position) if depth else (position, position))
         if isinstance(i, _CLOSING):
             depth -= 1
             if not depth:
-                found[begun:] = [(begun, position)] * (position + 1 - begun)
-    return found
+                stretches[begun:] = [(begun, position)] * (position + 1 - begun)
+    return stretches
 
 
 def _stretches(program: ir.Program) -> dict[ir.Buffer, _Stretch]:
     """Where each LOCAL buffer is accessed first and last."""
     around = _outermost(program.body)
     held = owners_of(program, AddrSpace.LOCAL)
-    found: dict[ir.Buffer, _Stretch] = {}
+    stretches: dict[ir.Buffer, _Stretch] = {}
     for position, i in enumerate(program.body):
         if isinstance(i, _READING):
             for register in i.registers:
                 if register in held:
                     first, last = around[position]
-                    before = found.get(held[register], (first, last))
-                    found[held[register]] = min(before[0], first), max(before[1], last)
-    return found
+                    before = stretches.get(held[register], (first, last))
+                    stretches[held[register]] = min(before[0], first), max(before[1], last)
+    return stretches
 
 
 def _placed(stretches: dict[ir.Buffer, _Stretch]) -> dict[ir.Buffer, int]:

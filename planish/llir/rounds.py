@@ -45,9 +45,9 @@ def in_rounds(program: ir.Program) -> ir.Program:
     at = 0
     while at < len(body):
         header = body[at]
-        found = _ring(body, at) if isinstance(header, ir.Loop) else None
-        if isinstance(header, ir.Loop) and found is not None:
-            end, buffers, steps = found
+        ring = _ring(body, at) if isinstance(header, ir.Loop) else None
+        if isinstance(header, ir.Loop) and ring is not None:
+            end, buffers, steps = ring
             if steps % buffers == 0:
                 kind = header.counter.dtype
                 turn, slot = ir.Register(fresh, kind), ir.Register(fresh + 1, kind)
@@ -103,7 +103,7 @@ def _remainders(
 ) -> list[ir.Register]:
     """What is the number of the buffer, however that is computed: it is in every step."""
     known: dict[ir.Operand, list[int]] = {counter: list(range(steps))}
-    found: list[ir.Register] = []
+    remainders: list[ir.Register] = []
     for i in inside:
         if not isinstance(i, ir.Compute) or i.op not in _NUMBERS:
             continue
@@ -115,8 +115,8 @@ def _remainders(
             continue
         known[i.result] = values
         if values == [step % buffers for step in range(steps)]:
-            found.append(i.result)
-    return found
+            remainders.append(i.result)
+    return remainders
 
 
 def _values(operand: ir.Operand, known: Mapping[ir.Operand, list[int]], steps: int) -> list[int] | None:

@@ -47,14 +47,14 @@ def under_way(program: ir.Program) -> ir.Program:
 
 def _innermost(body: Sequence[ir.Instruction]) -> list[tuple[int, int]]:
     """The first and last instruction of each loop that no other is in."""
-    found, begun = [], -1
+    loops, begun = [], -1
     for position, i in enumerate(body):
         if isinstance(i, ir.Loop):
             begun = position
         elif isinstance(i, ir.EndLoop):
-            found += [(begun, position)] if begun >= 0 else []
+            loops += [(begun, position)] if begun >= 0 else []
             begun = -1
-    return found
+    return loops
 
 
 def _overlapped(inside: Sequence[ir.Instruction], fresh: int) -> list[ir.Instruction] | None:
@@ -82,12 +82,12 @@ def _starts(tile: ir.Tile) -> bool:
 
 def _depths(inside: Sequence[ir.Instruction]) -> list[int]:
     """How many branches each instruction is in; those that open and close the outermost one, too."""
-    found, depth = [], 0
+    depths, depth = [], 0
     for i in inside:
         depth += isinstance(i, ir.If)
-        found.append(depth)
+        depths.append(depth)
         depth -= isinstance(i, ir.EndIf)
-    return found
+    return depths
 
 
 def _begun_first(inside: list[ir.Instruction]) -> list[ir.Instruction]:
@@ -105,33 +105,33 @@ def _begun_first(inside: list[ir.Instruction]) -> list[ir.Instruction]:
 
 def _asked_ahead(inside: list[ir.Instruction]) -> list[ir.Instruction]:
     """What is read of GLOBAL memory between two products is asked for before the first of them, and comes while that is under way."""
-    made: list[ir.Instruction] = []
+    reordered: list[ir.Instruction] = []
     last = 0
     """Where the last product stands."""
     depths = _depths(inside)
     for position, i in enumerate(inside):
         if isinstance(i, ir.Load) and _is_global(i) and not depths[position]:
-            wanted = _made_for(i, made[last:])
+            wanted = _made_for(i, reordered[last:])
             if wanted is not None:
                 late = {id(each) for each in wanted}
-                made[last:] = [*wanted, i, *(each for each in made[last:] if id(each) not in late)]
+                reordered[last:] = [*wanted, i, *(each for each in reordered[last:] if id(each) not in late)]
                 last += len(wanted) + 1
                 continue
-        last = len(made) if isinstance(i, ir.Tile) else last
-        made.append(i)
-    return made
+        last = len(reordered) if isinstance(i, ir.Tile) else last
+        reordered.append(i)
+    return reordered
 
 
 def _made_for(i: ir.Instruction, between: Sequence[ir.Instruction]) -> list[ir.Instruction] | None:
     """What an instruction needs of those before it, in order; None if that is more than the computation of a place."""
-    wanted, found = set(i.registers), list[ir.Instruction]()
+    wanted, chain = set(i.registers), list[ir.Instruction]()
     for each in reversed(between):
         if each.target in wanted:
             if not isinstance(each, ir.Address | ir.Compute):
                 return None
             wanted.update(each.registers)
-            found.append(each)
-    return found[::-1]
+            chain.append(each)
+    return chain[::-1]
 
 
 def _is_global(load: ir.Load) -> bool:
@@ -171,31 +171,31 @@ def _waiting(inside: list[ir.Instruction], fresh: int) -> list[ir.Instruction]:
     last = max(position for position, i in enumerate(inside) if isinstance(i, ir.Tile))
     begun: list[ir.Register] = []
     done: dict[ir.Register, ir.Register] = {}
-    made: list[ir.Instruction] = []
+    rewritten: list[ir.Instruction] = []
     outside = 0
     """Where the branch begins that an instruction is in."""
     for position, i in enumerate(inside):
         if not depths[position] or (depths[position] == 1 and isinstance(i, ir.If)):
-            outside = len(made)
+            outside = len(rewritten)
         if isinstance(i, ir.Tile):
             chained = begun[-1:] == [i.c]
             for register in () if chained else [r for r in i.registers if r in begun]:
-                outside, fresh = _finished(register, begun, done, made, outside, fresh)
+                outside, fresh = _finished(register, begun, done, rewritten, outside, fresh)
             begun.append(i.result)
             begun = [] if position == last else begun
-            made.append(_renamed(replace(i, pending=len(begun)), done))
+            rewritten.append(_renamed(replace(i, pending=len(begun)), done))
             continue
         for register in [r for r in i.registers if r in begun]:
-            outside, fresh = _finished(register, begun, done, made, outside, fresh)
-        made.append(_renamed(i, done))
-    return made
+            outside, fresh = _finished(register, begun, done, rewritten, outside, fresh)
+        rewritten.append(_renamed(i, done))
+    return rewritten
 
 
 def _finished(
     register: ir.Register,
     begun: list[ir.Register],
     done: dict[ir.Register, ir.Register],
-    made: list[ir.Instruction],
+    rewritten: list[ir.Instruction],
     at: int,
     fresh: int,
 ) -> tuple[int, int]:
@@ -203,7 +203,7 @@ def _finished(
     number = begun.index(register) + 1
     result = done[register] = ir.Register(fresh, register.dtype)
     del begun[:number]
-    made.insert(at, ir.Finish(result, register, len(begun)))
+    rewritten.insert(at, ir.Finish(result, register, len(begun)))
     return at + 1, fresh + 1
 
 

@@ -316,15 +316,15 @@ class Deal(Instruction):
     transposed: bool = False
 
     def problems(self, program: Program) -> Iterator[Complaint]:
-        given, made = self.operand.dtype, self.result.dtype
+        given, result = self.operand.dtype, self.result.dtype
         if self.matrices not in {1, 2, 4}:
             yield "lanes", f"a warp has rows of 1, 2 or 4 matrices, not {self.matrices}"
         elif (
             given.itemsize * given.lanes != ROW
-            or given.scalar.vec(made.lanes) is not made
-            or made.lanes * 4 != given.lanes * self.matrices
+            or given.scalar.vec(result.lanes) is not result
+            or result.lanes * 4 != given.lanes * self.matrices
         ):
-            yield "types", f"{self.matrices} matrices of rows {given} do not make {made}"
+            yield "types", f"{self.matrices} matrices of rows {given} do not make {result}"
 
 
 def _reinterpret(values: Array, source: DType, target: DType) -> Array:

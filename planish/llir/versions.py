@@ -59,24 +59,24 @@ def _within(b: Builder, size: Register, ends: tuple[int, int], known: tuple[int,
 
 
 def _all(b: Builder, conditions: Sequence[Register]) -> Register:
-    found = conditions[0]
+    conjunction = conditions[0]
     for each in conditions[1:]:
-        found = b.compute(Ops.AND, found, each)
-    return found
+        conjunction = b.compute(Ops.AND, conjunction, each)
+    return conjunction
 
 
 def _params(b: Builder, programs: Sequence[Program]) -> dict[str, Buffer]:
     """The parameters of all, each once."""
-    found = {each.name: each for program in programs for each in program.params}
-    ordered = sorted(found.values(), key=lambda each: each.number)
+    by_name = {each.name: each for program in programs for each in program.params}
+    ordered = sorted(by_name.values(), key=lambda each: each.number)
     return {each.name: b.parameter(each.number, each.dtype, each.size, each.align) for each in ordered}
 
 
 def _variables(b: Builder, programs: Sequence[Program]) -> dict[str, Register]:
     """The integers of all; what the last one, which takes every size, says of their bounds and dtypes goes for all."""
-    found = {each.name: each for program in programs for each in program.variables}
+    by_name = {each.name: each for program in programs for each in program.variables}
     return {
-        each.name: b.variable(each.name, each.low, each.high, each.result.dtype) for each in found.values()
+        each.name: b.variable(each.name, each.low, each.high, each.result.dtype) for each in by_name.values()
     }
 
 

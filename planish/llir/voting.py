@@ -34,14 +34,14 @@ def votes_of(program: Program, aliased: Container[str] = ()) -> dict[Register, V
     """The loops of a kernel whose iterations can be voted on, by their counters; `aliased`: parameters that may share memory."""
     body, makers = program.body, makers_of(program.body)
     apart, chosen = unlike(program, aliased), _by_block(program)
-    found: dict[Register, Vote] = {}
+    votes: dict[Register, Vote] = {}
     for at, end in inner_loops(program, apart):
         loop, inside = body[at], body[at + 1 : end]
         if isinstance(loop, Loop) and all(isinstance(each, _FREE) for each in inside):
             vote = _vote(loop.counter, inside, makers, chosen - apart)
             if vote is not None:
-                found[loop.counter] = vote
-    return found
+                votes[loop.counter] = vote
+    return votes
 
 
 def _vote(
@@ -62,21 +62,21 @@ def _vote(
             gates = frozenset().union(*branches, terms_of(i.gate, makers))
             common = gates if common is None else common & gates
     here = makers_of(inside)
-    found: list[Vote] = []
+    votes: list[Vote] = []
     for gate in (common or frozenset()) & agreed:
         made_by = needed([gate], here)
         reads = {each for i in made_by for each in i.registers}
         if counter in reads and any(isinstance(i, Load) for i in made_by):
-            found.append(Vote(gate, tuple(i for i in inside if i in made_by)))
-    return max(found, key=lambda vote: (len(vote.made_by), vote.gate.number), default=None)
+            votes.append(Vote(gate, tuple(i for i in inside if i in made_by)))
+    return max(votes, key=lambda vote: (len(vote.made_by), vote.gate.number), default=None)
 
 
 def _by_block(program: Program) -> frozenset[Register]:
     """Registers that follow from the number of the block: gates of these hold for few entries, not for nearly all."""
-    found: set[Register] = set()
+    dependent: set[Register] = set()
     for i in program.body:
         if i.target is not None:
             is_number = isinstance(i, Special) and not i.is_thread
-            if is_number or not found.isdisjoint(i.registers):
-                found.add(i.target)
-    return frozenset(found)
+            if is_number or not dependent.isdisjoint(i.registers):
+                dependent.add(i.target)
+    return frozenset(dependent)

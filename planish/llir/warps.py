@@ -55,9 +55,9 @@ def terms_of(gate: object, makers: Mapping[Register, Instruction]) -> frozenset[
     """A gate, and all that has to hold for it to hold."""
     if not isinstance(gate, Register) or gate.dtype.lanes > 1:
         return frozenset()
-    made = makers.get(gate)
-    if isinstance(made, Compute) and made.op is Ops.AND:
-        return frozenset({gate}).union(*(terms_of(each, makers) for each in made.inputs))
+    maker = makers.get(gate)
+    if isinstance(maker, Compute) and maker.op is Ops.AND:
+        return frozenset({gate}).union(*(terms_of(each, makers) for each in maker.inputs))
     return frozenset({gate})
 
 
@@ -65,7 +65,7 @@ def unlike(program: Program, aliased: Container[str]) -> frozenset[Register]:
     """Registers that may differ between the threads of a warp: what follows from their numbers, or from memory that the kernel writes."""
     owners = owners_of(program)
     written = {owners.get(i.address) for i in program.body if isinstance(i, Store)}
-    found: set[Register] = set()
+    differing: set[Register] = set()
     for i in program.body:
         if i.target is None:
             continue
@@ -78,6 +78,6 @@ def unlike(program: Program, aliased: Container[str]) -> frozenset[Register]:
                 and memory not in written
                 and memory.name not in aliased
             )
-        if not is_same or not found.isdisjoint(i.registers):
-            found.add(i.target)
-    return frozenset(found)
+        if not is_same or not differing.isdisjoint(i.registers):
+            differing.add(i.target)
+    return frozenset(differing)

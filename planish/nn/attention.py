@@ -65,10 +65,10 @@ def scaled_dot_product_attention(
         for x, count in ((query, heads), (key, groups), (value, groups))
     )
     if dropout_p > 0:
-        made = _with_dropout(q, k, v, mask, dropout_p, is_causal, offset, scale, soft_cap, rng)
+        out = _with_dropout(q, k, v, mask, dropout_p, is_causal, offset, scale, soft_cap, rng)
     else:
-        made = _attention(q, k, v, mask, is_causal, offset, scale, soft_cap)
-    return made.reshape((*query.shape[:-1], value.shape[-1]))
+        out = _attention(q, k, v, mask, is_causal, offset, scale, soft_cap)
+    return out.reshape((*query.shape[:-1], value.shape[-1]))
 
 
 @custom_vjp
@@ -78,14 +78,14 @@ def _attention(*given: Any) -> Any:
 
 
 def _there(*given: Any) -> Any:
-    made, whole = library.attention_rows(*given)
-    return made, (given, made, whole)
+    out, whole = library.attention_rows(*given)
+    return out, (given, out, whole)
 
 
 def _back(kept: Any, gradient: Any) -> Any:
-    given, made, whole = kept
+    given, out, whole = kept
     q, k, v, mask, *options = given
-    by_tensor = library.attention_back(gradient, q, k, v, made, whole, mask, *options)
+    by_tensor = library.attention_back(gradient, q, k, v, out, whole, mask, *options)
     return *by_tensor, *[None] * (len(given) - len(by_tensor))
 
 

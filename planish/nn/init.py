@@ -161,10 +161,10 @@ def dirac(shape: Sequence[int], groups: int = 1, dtype: DType = float32) -> Tens
     """Kernels (outputs, inputs, …) that hand as many channels through as there are."""
     if len(shape) < 3 or shape[0] % groups:
         raise ShapeError.of("dirac", f"shape {tuple(shape)} is no kernel of {groups} groups")
-    made = np.zeros(tuple(shape))
+    kernels = np.zeros(tuple(shape))
     per_group = shape[0] // groups
     middle = tuple(size // 2 for size in shape[2:])
     for group in range(groups):
         for channel in range(min(per_group, shape[1])):
-            made[(group * per_group + channel, channel, *middle)] = 1
-    return fn.asarray(made, dtype=dtype)
+            kernels[(group * per_group + channel, channel, *middle)] = 1
+    return fn.asarray(kernels, dtype=dtype)

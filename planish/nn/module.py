@@ -104,11 +104,11 @@ class Module:
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """An empty module: subclasses need not call `super().__init__()`."""
-        made = object.__new__(cls)
-        made.__dict__.update(
+        module = object.__new__(cls)
+        module.__dict__.update(
             _about=None, _born=current_scope(), _buffers={}, _inner=frozenset(), training=True
         )
-        return made
+        return module
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         """Every class of modules is a class of trees; keywords of its definition are attributes: `class Conv1d(_Conv, space=1)`."""
@@ -174,11 +174,11 @@ class Module:
 
     def children(self) -> dict[str, Module]:
         """The modules among the attributes; those in lists, tuples and dicts have names with dots."""
-        found: dict[str, Module] = {}
+        modules: dict[str, Module] = {}
 
         def visit(name: str, value: object) -> None:
             if isinstance(value, Module):
-                found[name] = value
+                modules[name] = value
             elif isinstance(value, list | tuple):
                 for number, one in enumerate(value):
                     visit(f"{name}.{number}", one)
@@ -189,19 +189,19 @@ class Module:
         for name, value in self.__dict__.items():
             if name not in _OWN:
                 visit(name, value)
-        return found
+        return modules
 
     def modules(self) -> dict[str, Module]:
         """This module (under the empty name) and all below it."""
-        found: dict[str, Module] = {}
+        by_path: dict[str, Module] = {}
         stack: list[tuple[str, Module]] = [("", self)]
         while stack:
             path, module = stack.pop()
-            found[path] = module
+            by_path[path] = module
             stack += [
                 (f"{path}.{name}" if path else name, c) for name, c in reversed(module.children().items())
             ]
-        return found
+        return by_path
 
     def parameters(self) -> dict[str, Tensor]:
         """What is learnt, by name."""
@@ -221,12 +221,12 @@ class Module:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Parameters and saved buffers, under the names that PyTorch gives them."""
-        found: dict[str, Tensor] = {}
+        state: dict[str, Tensor] = {}
         for path, module in self.modules().items():
             prefix = f"{path}." if path else ""
-            found.update((prefix + name, value) for name, value in module._own(False))
-            found.update((prefix + name, value) for name, value in module._own(True) if module._buffers[name])
-        return found
+            state.update((prefix + name, value) for name, value in module._own(False))
+            state.update((prefix + name, value) for name, value in module._own(True) if module._buffers[name])
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Module:
         """Take over tensors (or arrays) by name. Unless `strict`, names may be missing or too many. The same module."""
@@ -346,24 +346,24 @@ def _describe(module: Module) -> About:
 
 
 def _make(kind: type[Module], about: About, children: Sequence[object]) -> Module:
-    made = object.__new__(kind)
-    values = made.__dict__
+    module = object.__new__(kind)
+    values = module.__dict__
     values.update(
         _about=about, _born=current_scope(), _buffers=dict(about.buffers), _inner=frozenset(about.names)
     )
     for name, static in about.static:
         values[name] = static.value
     values.update(zip(about.names, children, strict=True))
-    return made
+    return module
 
 
 def parameter_mask(structure: Structure) -> list[bool]:
     """For each leaf of a tree whether it is learnt: all are but the buffers of modules."""
-    found: list[bool] = []
+    mask: list[bool] = []
 
     def visit(part: Structure, learnt: bool) -> None:
         if part.kind is None:
-            found.append(learnt)
+            mask.append(learnt)
             return
         kept: frozenset[str] = frozenset()
         names: tuple[str, ...] = ()
@@ -373,7 +373,7 @@ def parameter_mask(structure: Structure) -> list[bool]:
             visit(child, learnt and not (names and names[number] in kept))
 
     visit(structure, True)
-    return found
+    return mask
 
 
 def partition(module: M) -> tuple[M, M]:

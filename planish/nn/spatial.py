@@ -86,8 +86,8 @@ def _conv(
                 op,
                 f"a window of {reach} does not fit axis {2 + axis} of {x.shape} with padding {(low, high)}",
             )
-    made = library.convolution(x, weight, strides, ends, gaps, groups)
-    return unbatched(_with_bias(op, made, bias), alone)
+    convolved = library.convolution(x, weight, strides, ends, gaps, groups)
+    return unbatched(_with_bias(op, convolved, bias), alone)
 
 
 def _conv_transpose(
@@ -129,8 +129,8 @@ def _conv_transpose(
         ends.append((reach - low, reach - low + more))
         if (length - 1) * step + reach - 2 * low + more + 1 < 1:
             raise ShapeError.of(op, f"nothing is left of {x.shape} after padding {cut} is cut off")
-    made = library.convolution(x, turned, (1,) * space, ends, gaps, groups, spread=strides)
-    return unbatched(_with_bias(op, made, bias), alone)
+    convolved = library.convolution(x, turned, (1,) * space, ends, gaps, groups, spread=strides)
+    return unbatched(_with_bias(op, convolved, bias), alone)
 
 
 conv1d, conv2d, conv3d = per_space(_conv, "{x} with kernels (O, C/groups, {k}).")
@@ -172,15 +172,15 @@ def _max_pool(
     op = f"max_pool{space}d"
     x, alone = batched(op, x, space, integers=True)
     window, strides, ends, gaps = pooling_windows(op, space, kernel_size, stride, padding, dilation)
-    made = library.max_pool(x, window, strides, ends, gaps, ceil_mode)
-    return unbatched(fitting(op, made, x, window), alone)
+    pooled = library.max_pool(x, window, strides, ends, gaps, ceil_mode)
+    return unbatched(fitting(op, pooled, x, window), alone)
 
 
-def fitting(op: str, made: Tensor, x: Tensor, window: Sequence[int]) -> Tensor:
+def fitting(op: str, pooled: Tensor, x: Tensor, window: Sequence[int]) -> Tensor:
     """What was made of windows, if there are any."""
-    if 0 in made.shape[2:] and 0 not in x.shape[2:]:
+    if 0 in pooled.shape[2:] and 0 not in x.shape[2:]:
         raise ShapeError.of(op, f"a window of {tuple(window)} does not fit the input {x.shape}")
-    return made
+    return pooled
 
 
 max_pool1d, max_pool2d, max_pool3d = per_space(_max_pool, "The largest of each window of {x}.")
@@ -203,12 +203,12 @@ def _avg_pool(
     given = x if x.dtype.is_float else x.astype(float64)
     if divisor_override is not None and not divisor_override:
         raise ShapeError.of(op, f"divisor_override is {divisor_override}: nothing is divided by it")
-    made = library.average_pool(
+    pooled = library.average_pool(
         given, window, strides, ends, None, ceil_mode, count_include_pad, divisor_override
     )
-    made = fitting(op, made, x, window)
+    pooled = fitting(op, pooled, x, window)
     # means of integers are cut off, as PyTorch's
-    return unbatched(made if x.dtype.is_float else fn.trunc(made).astype(x.dtype), alone)
+    return unbatched(pooled if x.dtype.is_float else fn.trunc(pooled).astype(x.dtype), alone)
 
 
 avg_pool1d, avg_pool2d, avg_pool3d = per_space(_avg_pool, "The mean of each window of {x}.")

@@ -57,8 +57,8 @@ def unfold(
         x = x.reshape((*x.shape[:axis], *line.shape, *x.shape[axis + 1 :]))
     # (N, C, elements and windows of each axis): elements first
     order = (0, 1, *range(2, 2 + 2 * space, 2), *range(3, 2 + 2 * space, 2))
-    made = fn.permute_dims(x, order)
-    return unbatched(made.reshape((x.shape[0], -1, math.prod(counts))), alone)
+    permuted = fn.permute_dims(x, order)
+    return unbatched(permuted.reshape((x.shape[0], -1, math.prod(counts))), alone)
 
 
 def _space(op: str, x: Tensor, kernel_size: Sizes) -> int:
@@ -90,8 +90,8 @@ def fold(
     if columns_there.shape != columns.shape:
         raise ShapeError.of(op, f"there are {columns_there.shape[2]} windows in sizes {sizes}, and {columns.shape[2]} columns"
         )  # fmt: skip
-    (made,) = pull(columns)
-    return unbatched(made, alone)
+    (folded,) = pull(columns)
+    return unbatched(folded, alone)
 
 
 # --- maxima with their places -----------------------------------------------------------------------------
@@ -150,8 +150,8 @@ def _max_unpool(
     ]
     sizes = usual if output_size is None else list(output_size)[-space:]
     flat = fn.zeros((*x.shape[:2], math.prod(sizes)), dtype=x.dtype)
-    made = fn.scatter(flat, indices.reshape((*x.shape[:2], -1)), x.reshape((*x.shape[:2], -1)), axis=2)
-    return unbatched(made.reshape((*x.shape[:2], *sizes)), alone)
+    unpooled = fn.scatter(flat, indices.reshape((*x.shape[:2], -1)), x.reshape((*x.shape[:2], -1)), axis=2)
+    return unbatched(unpooled.reshape((*x.shape[:2], *sizes)), alone)
 
 
 max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = per_space(

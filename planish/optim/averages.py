@@ -59,8 +59,8 @@ class _Averaged:
                 return new
             return (old + (new - old) * share.astype(new.dtype)).astype(new.dtype)
 
-        made = [mixed(a, b, learnt) for a, b, learnt in zip(before, leaves, mask, strict=True)]
-        value: T = tree.unflatten(structure, made)
+        averaged = [mixed(a, b, learnt) for a, b, learnt in zip(before, leaves, mask, strict=True)]
+        value: T = tree.unflatten(structure, averaged)
         return Average(value, average.step + 1)
 
     @abstractmethod

@@ -35,8 +35,8 @@ def global_norm(grads: object, p: float = 2.0) -> Tensor:
     for x in leaves:
         part = fn.sum(x * x) if p == 2 else fn.sum(fn.pow(fn.abs(x), p))
         total = part if total is None else total + part
-    found = fn.zeros((), dtype=float32) if total is None else total
-    return fn.sqrt(found) if p == 2 else fn.pow(found, 1 / p)
+    power_sum = fn.zeros((), dtype=float32) if total is None else total
+    return fn.sqrt(power_sum) if p == 2 else fn.pow(power_sum, 1 / p)
 
 
 def clip_by_norm(grads: G, max_norm: float, p: float = 2.0) -> tuple[G, Tensor]:

@@ -88,8 +88,8 @@ class LBFGS:
         start = fn.concat([leaf.reshape((-1,)) for leaf in own])
         best, after = self._run(lambda x, d, t: evaluate(fixed, args, x, d, t), start, state)
         parts = iter(_parts(best, shapes))
-        made = [next(parts) if learnt else leaf for leaf, learnt in zip(leaves, mask, strict=True)]
-        result: P = tree.unflatten(structure, made)
+        updated = [next(parts) if learnt else leaf for leaf, learnt in zip(leaves, mask, strict=True)]
+        result: P = tree.unflatten(structure, updated)
         return result, after
 
     def _run(
@@ -149,12 +149,12 @@ def _probe(evaluate: Callable[..., tuple[Tensor, ...]], x: Tensor, direction: Te
 
 
 def _parts(flat: Tensor, shapes: tuple[tuple[int, ...], ...]) -> list[Tensor]:
-    found, start = [], 0
+    parts, start = [], 0
     for shape in shapes:
         size = math.prod(shape)
-        found.append(flat[start : start + size].reshape(shape))
+        parts.append(flat[start : start + size].reshape(shape))
         start += size
-    return found
+    return parts
 
 
 @functools.lru_cache(maxsize=16)

@@ -245,14 +245,14 @@ def aligned_gradients(
     grads: object, structure: tree.Structure, leaves: Sequence[Any], mask: Sequence[bool]
 ) -> list[Tensor | None]:
     """A gradient for each leaf, None where there is none."""
-    found = tree.aligned(grads, structure)
-    if found is None:
+    gradients = tree.aligned(grads, structure)
+    if gradients is None:
         raise PlanishError.at_caller(
             f"gradients {tree.flatten(grads)[1]} are not a tree like the parameters {structure}",
             "differentiate by the same tree that is updated",
         )
     result: list[Tensor | None] = []
-    for grad, leaf, learnt in zip(found, leaves, mask, strict=True):
+    for grad, leaf, learnt in zip(gradients, leaves, mask, strict=True):
         if not learnt or grad is None:
             result.append(None)
             continue

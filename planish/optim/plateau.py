@@ -65,20 +65,20 @@ class ReduceLROnPlateau:
 
     def update(self, state: PlateauState, loss: Tensor | float) -> PlateauState:
         """The state after one more loss (or score, if the mode is "max")."""
-        found = fn.asarray(loss).astype(float64)
+        measured = fn.asarray(loss).astype(float64)
         sign = 1.0 if self.mode == "min" else -1.0
         if self.threshold_mode == "rel":
             bound = state.best * (1.0 - sign * self.threshold)
         else:
             bound = state.best - sign * self.threshold
-        better = found < bound if self.mode == "min" else found > bound
+        better = measured < bound if self.mode == "min" else measured > bound
         bad = fn.where(better | (state.rest > 0), 0, state.bad + 1)
         rest = fn.maximum(state.rest - 1, 0)
         falls = bad > self.patience
         lower = fn.maximum(state.lr * self.factor, self.min_lr)
         return PlateauState(
             fn.where(falls & (state.lr - lower > self.eps), lower, state.lr),
-            fn.where(better, found, state.best),
+            fn.where(better, measured, state.best),
             fn.where(falls, 0, bad),
             fn.where(falls, self.cooldown, rest),
         )

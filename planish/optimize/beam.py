@@ -143,15 +143,15 @@ class Beam(Generic[C]):
     def search(self, heuristic: Sequence[Action], others: Iterable[Sequence[Action]] = ()) -> Search:
         """Look for something better than the heuristic's schedule; `others` are schedules that are worth a try."""
         self._started = self.clock()
-        found = self.result
+        result = self.result
         first = self._replay(tuple(heuristic))
         empty = self._replay(())
         if first is None or empty is None:
             raise PlanishError("the schedule to start from does not fit the kernel")
-        found.actions = first.actions
+        result.actions = first.actions
         self._pieces = min(first.expected.pieces, self.cores)
         self._run([first])
-        found.baseline = found.seconds = self._times.get(first.sink, float("inf"))
+        result.baseline = result.seconds = self._times.get(first.sink, float("inf"))
         given = [state for each in others if (state := self._replay(tuple(each))) is not None]
         starts = [*self._relatives(), *self._tiles(first), *self._walk(empty)]
         self._run([*given, *(state for state in starts if not self._is_hopeless(state, first))])
@@ -159,22 +159,22 @@ class Beam(Generic[C]):
         idle = 0
         while not self._is_over():
             if not kept or idle >= _PATIENCE:
-                found.ended = "nothing improved"
+                result.ended = "nothing improved"
                 break
-            found.rounds += 1
+            result.rounds += 1
             before = self._fastest()
             candidates = self._promising(kept)
             if not candidates:
-                found.ended = "nothing is left to try"
+                result.ended = "nothing is left to try"
                 break
             self._run(candidates)
             kept = self._best([*kept, *candidates])
             idle = 0 if self._fastest() < before * (1 - GAIN / 2) else idle + 1
         else:
-            found.ended = "the time is up"
+            result.ended = "the time is up"
         self._decide(first, kept)
-        found.elapsed = self.clock() - self._started
-        return found
+        result.elapsed = self.clock() - self._started
+        return result
 
     # -- the space -----------------------------------------------------------------------------------------------
 
@@ -229,13 +229,13 @@ class Beam(Generic[C]):
 
     def _steps(self, actions: Schedule) -> list[UOp]:
         """The kernel before each action of a schedule that fits, and after the last."""
-        found = [self.sink]
+        kernels = [self.sink]
         for number, action in enumerate(actions):
-            after = self._try(found[-1], action, actions[:number])
+            after = self._try(kernels[-1], action, actions[:number])
             if after is None:
                 raise PlanishError("a schedule that was measured does not fit its kernel")
-            found.append(after)
-        return found
+            kernels.append(after)
+        return kernels
 
     def _replayed(self, actions: Schedule, other: Schedule = (), known: Sequence[UOp] = ()) -> UOp | None:
         """The kernel after a schedule, if all of it fits; `known` are the steps of another, with which it may begin."""
@@ -259,8 +259,8 @@ class Beam(Generic[C]):
                 if self._is_over():
                     break
                 if self._is_new(sink):
-                    made = self._state(actions, sink)
-                    fresh.append(replace(made, seconds_per_cycle=rate, move=move))
+                    successor = self._state(actions, sink)
+                    fresh.append(replace(successor, seconds_per_cycle=rate, move=move))
         return sorted(fresh, key=lambda each: (each.guess, len(each.actions)))
 
     def _is_new(self, sink: UOp) -> bool:
@@ -286,18 +286,18 @@ class Beam(Generic[C]):
         def attempt(sink: UOp, action: Action, before: Sequence[Action]) -> UOp | None:
             return self._try(sink, action, tuple(before))
 
-        found = []
+        states = []
         for actions in relatives(self.sink, self.target, attempt):
             if self._is_over():
                 break
             state = self._replay(actions)
             if state is not None and state.expected.pieces >= self._pieces and self._is_new(state.sink):
-                found.append(state)
-        return found
+                states.append(state)
+        return states
 
     def _tiles(self, first: _Visited) -> list[_Visited]:
         """The most promising of the schedules that differ from the first by their register tile."""
-        found: list[_Visited] = []
+        states: list[_Visited] = []
         lanes = self.target.lanes(dtypes.float32)
         known = self._steps(first.actions)
         for choices in tiles(first.actions, self.target, lanes):
@@ -307,10 +307,10 @@ class Beam(Generic[C]):
                 sink = self._replayed(actions, first.actions, known)
                 if sink is not None:
                     if self._is_new(sink):
-                        found.append(self._state(actions, sink))
+                        states.append(self._state(actions, sink))
                     break
-        found = [state for state in found if state.expected.pieces >= self._pieces]
-        return sorted(found, key=lambda each: each.guess)[: _TILES * self.width]
+        states = [state for state in states if state.expected.pieces >= self._pieces]
+        return sorted(states, key=lambda each: each.guess)[: _TILES * self.width]
 
     def _walk(self, empty: _Visited) -> list[_Visited]:
         """Where the model alone gets to from nothing."""
@@ -382,21 +382,21 @@ class Beam(Generic[C]):
             ready: list[tuple[_Visited, C]] = []
             for state in waiting[start : start + size]:
                 try:
-                    made = self.compile(state.actions)
+                    code = self.compile(state.actions)
                 except PlanishError as error:
                     self._note(state, Measured(Outcome.FAILED, detail=str(error).partition("\n")[0]))
                     continue
-                if made in self._codes:
+                if code in self._codes:
                     self.result.refusals["its code is that of another"] += 1
-                elif not self._spills(state, made):
-                    self._codes.add(made)
-                    ready.append((state, made))
+                elif not self._spills(state, code):
+                    self._codes.add(code)
+                    ready.append((state, code))
             results = self.measure([each for _, each in ready], self._fastest())
             for (state, _), measured in zip(ready, results, strict=True):
                 self._note(state, measured)
             self._tell()
 
-    def _spills(self, state: _Visited, made: C) -> bool:
+    def _spills(self, state: _Visited, code: C) -> bool:
         """Whether code turns out to want so many registers that it is not promising any more.
 
         Registers are counted in the order in which LLIR stands; LLVM finds a better one. So what counts is how many more it wants
@@ -404,7 +404,7 @@ class Beam(Generic[C]):
         """
         if self.pressure is None:
             return False
-        wanted = self.pressure(made)
+        wanted = self.pressure(code)
         if not self._wanted:
             self._wanted, self._best_expected = max(wanted, self.target.registers), state.expected.cycles
         more = wanted - self._wanted
@@ -436,33 +436,33 @@ class Beam(Generic[C]):
 
     def _decide(self, first: _Visited, kept: Sequence[_Visited]) -> None:
         """Let the fastest and the heuristic's run in turn: the answer is what is ahead in most rounds, by more than noise."""
-        found = self.result
+        result = self.result
         rivals = [state for state in kept if state.sink is not first.sink][:_FINALISTS]
-        rivals = [state for state in rivals if self._times[state.sink] < found.baseline * (1 - GAIN)]
+        rivals = [state for state in rivals if self._times[state.sink] < result.baseline * (1 - GAIN)]
         if not rivals:
             return
         plain, *others = self.contest([self.compile(state.actions) for state in (first, *rivals)])
         if not plain:
             return
-        found.baseline = found.seconds = median(plain)
+        result.baseline = result.seconds = median(plain)
         for state, times in zip(rivals, others, strict=True):
             gains = [before / now for before, now in zip(plain, times, strict=False)]
             if not gains:
                 self._note(state, Measured(Outcome.WRONG, detail="when it ran in turn with others"))
                 continue
-            seconds = found.baseline / median(gains)
-            if seconds < found.seconds and _is_ahead(gains) and min(plain) / min(times) > 1 + GAIN / 2:
-                found.actions, found.seconds = state.actions, seconds
+            seconds = result.baseline / median(gains)
+            if seconds < result.seconds and _is_ahead(gains) and min(plain) / min(times) > 1 + GAIN / 2:
+                result.actions, result.seconds = state.actions, seconds
 
     def _is_over(self) -> bool:
         return self.clock() - self._started >= self.budget
 
     def _tell(self) -> None:
         if self.progress is not None:
-            found = self.result
+            result = self.result
             self.progress(
                 Progress(
-                    found.rounds, len(found.trials), found.considered, self._fastest(), found.baseline,
+                    result.rounds, len(result.trials), result.considered, self._fastest(), result.baseline,
                     self.clock() - self._started, self.budget,
                 )
             )  # fmt: skip

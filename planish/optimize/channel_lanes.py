@@ -227,9 +227,9 @@ def _passes(window: Window, sizes: WindowSizes, width: int, room: int) -> dict[U
 def _across(view: Nest, window: Window) -> UOp:
     """The pixels that are neighbours in the result, or in the image."""
     for place in (window.place, window.image):
-        found = [r for r in window.pixels if view.stride(place, r) == 1]
-        if found:
-            return found[-1]
+        neighbours = [r for r in window.pixels if view.stride(place, r) == 1]
+        if neighbours:
+            return neighbours[-1]
     return window.pixels[-1]
 
 
@@ -341,8 +341,8 @@ def _copies(
         draft.order([*outer, *split, *inner[:-1], *mine, *inner[-1:]])
     begin = None
     for axis, amount in reversed(passes.items()):
-        found = draft.block(axis, amount, "the weights of a pass fit in a core's scratch")
-        begin = begin or found
+        pass_loop = draft.block(axis, amount, "the weights of a pass fit in a core's scratch")
+        begin = begin or pass_loop
     home = outer[-1] if outer else begin
     if not sizes.packed:
         weights = cast("UOp", window.weights)

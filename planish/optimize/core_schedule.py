@@ -73,7 +73,7 @@ def _elements(operand: UOp) -> int:
 
 def fits(sink: UOp, core: Core, wanted: Callable[[Product], Sizes], least: int) -> list[Fit]:
     """The ways to use a core that are worth it, the best first; `wanted` are the sizes that axes are padded to."""
-    found: list[Fit] = []
+    ways: list[Fit] = []
     for product in nearly(sink, core):
         axes = (product.m, product.n, product.k)
         if (
@@ -86,8 +86,8 @@ def fits(sink: UOp, core: Core, wanted: Callable[[Product], Sizes], least: int) 
             continue  # another core takes the factors the other way round, and results come by rows
         fit = Fit(product, wanted(product))
         if fit.work >= least and fit.waste <= _MOST_WASTE:
-            found.append(fit)
-    return sorted(found, key=lambda fit: (fit.waste, -fit.work))
+            ways.append(fit)
+    return sorted(ways, key=lambda fit: (fit.waste, -fit.work))
 
 
 _PREPARED: Final = frozenset({Ops.CAST, Ops.BITCAST, Ops.ADD, Ops.SUB, Ops.XOR})
@@ -135,8 +135,8 @@ class CoreSchedule(ABC):
 
     def innermost(self) -> list[UOp]:
         """The innermost loops over rows and columns, outermost first."""
-        found = [loop for axis in (self.m, self.n) if (loop := self.draft.innermost(axis)) is not None]
-        return sorted(found, key=lambda r: r.order)
+        loops = [loop for axis in (self.m, self.n) if (loop := self.draft.innermost(axis)) is not None]
+        return sorted(loops, key=lambda r: r.order)
 
     @abstractmethod
     def take(self) -> bool:
@@ -155,13 +155,13 @@ class CoreSchedule(ABC):
 
 
 def try_each(
-    draft: Draft, core: Core, found: Iterable[Fit], kind: Callable[[Draft, Core, Fit], CoreSchedule]
+    draft: Draft, core: Core, ways: Iterable[Fit], kind: Callable[[Draft, Core, Fit], CoreSchedule]
 ) -> bool:
     """The first schedule that can be made; whether there is one. What fails leaves no trace."""
-    for fit in found:
-        made = draft.copy()
-        if kind(made, core, fit).take():
-            draft.adopt(made)
+    for fit in ways:
+        trial = draft.copy()
+        if kind(trial, core, fit).take():
+            draft.adopt(trial)
             return True
     return False
 

@@ -51,8 +51,8 @@ def estimate(
 
 
 def _on_a_gpu(nest: Nest, target: Target) -> Estimate:
-    found = gpu_cost(nest, target)
-    return Estimate(found.cycles(), found.parts, 0, (found.asked, found.memory), 0, 1.0, max(found.blocks, 1))
+    cost = gpu_cost(nest, target)
+    return Estimate(cost.cycles(), cost.parts, 0, (cost.asked, cost.memory), 0, 1.0, max(cost.blocks, 1))
 
 
 def least_cycles(nest: Nest, target: Target) -> float:
@@ -260,14 +260,14 @@ class _Model:
         lanes = [r for r in access.lanes if access.steps.get(r, 0) != 0]
         wide = [r for r in lanes if r in self.across]
         along = [r for r in wide if access.steps[r] in {1, -1}]
-        turned, found = self.turned, self._along(access, lanes, wide, along)
+        turned, body = self.turned, self._along(access, lanes, wide, along)
         if along and not access.is_store:
             for r in wide:
                 if 1 < abs(access.steps[r] or 0) <= _NEAR and trips(r) > count(along):
                     rival = self._along(access, lanes, [r], [])
-                    if rival.access(self.target) < found.access(self.target):
-                        self.turned, found = turned, rival
-        return found
+                    if rival.access(self.target) < body.access(self.target):
+                        self.turned, body = turned, rival
+        return body
 
     def _along(self, access: Access, lanes: Sequence[UOp], wide: Sequence[UOp], along: Sequence[UOp]) -> Body:
         """The instructions of an access whose vectors lie along some of its lanes."""
@@ -359,10 +359,10 @@ class _Model:
         return total
 
     def _touched_once(self, loop: UOp | None) -> int:
-        found = self.touched.get(loop)
-        if found is None:
-            found = self.touched[loop] = self._touched(loop)
-        return found
+        nbytes = self.touched.get(loop)
+        if nbytes is None:
+            nbytes = self.touched[loop] = self._touched(loop)
+        return nbytes
 
     def _touched(self, loop: UOp | None) -> int:
         """Bytes that one iteration of a loop (None: of the kernel) touches."""
@@ -387,10 +387,10 @@ class _Model:
         whole = self._touched_once(None)
         names = [f"L{number}" for number in range(2, len(moved) + 1)] + ["memory"]
         rates = self.target.bytes_per_cycle
-        found = {}
+        cycles = {}
         for name, nbytes, rate, size in zip(names, moved, rates, self.target.caches, strict=True):
-            found[name] = 0.0 if whole <= size else nbytes / rate
-        return found
+            cycles[name] = 0.0 if whole <= size else nbytes / rate
+        return cycles
 
     # -- loops and registers -------------------------------------------------------------------------------------
 
@@ -450,14 +450,14 @@ def _fastest(lanes: Sequence[UOp]) -> UOp:
 
 def _overwritten(nest: Nest) -> dict[UOp, UOp]:
     """Kept values that take the place of others of their size, which they are computed from."""
-    found: dict[UOp, UOp] = {}
+    replaced: dict[UOp, UOp] = {}
     kept = set(nest.kept)
     for memory in nest.kept:
         size = memory.dtype, [trips(r) for r in memory.src[1:]]
         for source in memory.src[0].toposort(lambda node: node not in kept):
             if source in kept and size == (source.dtype, [trips(r) for r in source.src[1:]]):
-                found[memory] = found.get(source, source)
-    return found
+                replaced[memory] = replaced.get(source, source)
+    return replaced
 
 
 def _converts(node: UOp) -> bool:

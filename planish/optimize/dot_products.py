@@ -44,13 +44,13 @@ def with_dot_products(draft: Draft, core: Core) -> Iterator[Candidate]:
         width = 1 if shape is None else shape.vectors * core.n
         return size_of(product.m), upto(size_of(product.n), width), upto(size_of(product.k), core.k)
 
-    found = [
+    ways = [
         fit
         for fit in fits(draft.sink, core, sizes, _LEAST_WORK)
         if size_of(fit.product.m) >= _LEAST_ROWS and _shape(draft.target, core, fit.product) is not None
     ]
-    if found:
-        yield Candidate(core.name, partial(try_each, core=core, found=found, kind=_Vectors))
+    if ways:
+        yield Candidate(core.name, partial(try_each, core=core, ways=ways, kind=_Vectors))
 
 
 def _shape(target: Target, core: Core, product: Product) -> Shape | None:

@@ -81,13 +81,13 @@ class Draft:
 
     def left(self, axis: UOp) -> int:
         """The size of the outermost loop that is left of an axis; 0 if none is, or if it is not a number."""
-        found = self.outermost(axis)
-        return 0 if found is None else size_of(found)
+        loop = self.outermost(axis)
+        return 0 if loop is None else size_of(loop)
 
     def steps(self, axis: UOp) -> int:
         """How often the innermost loop runs that is left of an axis: once if none is."""
-        found = self.innermost(axis)
-        return 1 if found is None else size_of(found)
+        loop = self.innermost(axis)
+        return 1 if loop is None else size_of(loop)
 
     def has_pieces(self, axis: UOp) -> bool:
         """Whether the size of an axis is known, so that something may divide it."""

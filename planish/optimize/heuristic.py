@@ -35,17 +35,17 @@ def drafted(sink: UOp, target: Target, attempt: Attempt, *, cores: bool = True) 
     nest = Nest.of(sink)
     if not nest.writes:
         return draft
-    found = None
+    as_fixed = None
     if not target.is_gpu and (named := named_axes(sink)):
-        found, fits = _as_of_fixed_sizes(draft, sink, named)
-        if found is not None and fits:
-            return found
+        as_fixed, fits = _as_of_fixed_sizes(draft, sink, named)
+        if as_fixed is not None and fits:
+            return as_fixed
     choose_best(draft, nest, *_templates(target, nest))
-    if found is None:
+    if as_fixed is None:
         return draft
     threads = target.workers if draft.cores else 1
-    cycles = [estimate(each.sink, target, threads=threads).cycles for each in (draft, found)]
-    return found if cycles[1] < cycles[0] else draft
+    cycles = [estimate(each.sink, target, threads=threads).cycles for each in (draft, as_fixed)]
+    return as_fixed if cycles[1] < cycles[0] else draft
 
 
 def _as_of_fixed_sizes(draft: Draft, sink: UOp, named: Mapping[str, int]) -> tuple[Draft | None, bool]:
@@ -57,8 +57,8 @@ def _as_of_fixed_sizes(draft: Draft, sink: UOp, named: Mapping[str, int]) -> tup
     nest = Nest.of(fixed)
     if not choose_best(trial, nest, *_templates(target, nest)):
         return None, False
-    found = Draft(sink, target, attempt, cores=draft.cores, template=trial.template, refused=trial.refused)
-    return found, replay(found, trial.actions, trial.reasons, named)
+    general = Draft(sink, target, attempt, cores=draft.cores, template=trial.template, refused=trial.refused)
+    return general, replay(general, trial.actions, trial.reasons, named)
 
 
 def rivals(sink: UOp, target: Target, attempt: Attempt, threads: int | None = None) -> list[Rival]:
@@ -67,11 +67,11 @@ def rivals(sink: UOp, target: Target, attempt: Attempt, threads: int | None = No
     nest = Nest.of(sink)
     if not nest.writes:
         return []
-    found = {
+    by_sink = {
         trial.sink: Rival(name, tuple(trial.actions), estimate(trial.sink, target, threads=threads))
         for name, trial in every_candidate(draft, nest, *_templates(target, nest))
     }
-    return sorted(found.values(), key=lambda each: each.cost.cycles)
+    return sorted(by_sink.values(), key=lambda each: each.cost.cycles)
 
 
 def _templates(target: Target, nest: Nest) -> tuple[Sequence[Template], Finish]:

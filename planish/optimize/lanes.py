@@ -62,17 +62,17 @@ def vector_axes(view: Nest, *, every: bool = False) -> list[UOp]:
 
     Unless `every` one is wanted, an axis is left out if lanes do better along a reduced one.
     """
-    found: dict[UOp, None] = {}
+    axes: dict[UOp, None] = {}
     for place in view.writes:
         axis = next(
             (r for r in reversed(view.outputs) if size_of(r) != 1 and view.stride(place, r) == 1), None
         )
         if axis is not None and all(view.stride(other, axis) in {0, 1} for other in view.writes):
-            found[axis] = None
+            axes[axis] = None
     for axis in view.rows:
         if kind_of(axis) is AxisType.LOOP and all(view.stride(p, axis) in {0, 1} for p in view.reads):
-            found[axis] = None
-    return [axis for axis in found if every or not _prefers_reduction(view, axis)]
+            axes[axis] = None
+    return [axis for axis in axes if every or not _prefers_reduction(view, axis)]
 
 
 def _prefers_reduction(view: Nest, axis: UOp) -> bool:

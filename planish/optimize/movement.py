@@ -77,10 +77,10 @@ def summed_square(nest: Nest, reduction: UOp) -> tuple[UOp, UOp] | None:
 
 def sum_in_squares(draft: Draft, nest: Nest, reduction: UOp) -> bool:
     """Squares of registers for a sum of operands that lie otherwise (the trace of a product): rows are added up in lanes."""
-    found = summed_square(nest, reduction)
-    if found is None:
+    square = summed_square(nest, reduction)
+    if square is None:
         return False
-    lanes, other = found
+    lanes, other = square
     side = min(lanes_along(draft.target, nest, lanes), draft.target.lanes(reduction.dtype.scalar), _SIDE)
     kind = Accumulators if kind_of(lanes) is AxisType.REDUCE else Upcast
     if take_lanes(draft, lanes, kind, side) < 2:

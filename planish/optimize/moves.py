@@ -46,13 +46,13 @@ _MOST_ROWS: Final = 16
 
 def other_amounts(target: Target, action: Action, size: int) -> tuple[int, ...]:
     """What else an action could be given on an axis of a size (0: it is not known)."""
-    found = list(amounts(target, type(action)))
+    numbers = list(amounts(target, type(action)))
     if isinstance(action, _DIVIDING) and size:
         divisors = _divisors(size)
         below = [n for n in divisors if n < action.amount][-_BESIDE:]
         above = [n for n in divisors if n > action.amount][:_BESIDE]
-        found += [*below, *above]
-    return tuple(n for n in dict.fromkeys(found) if n != action.amount)
+        numbers += [*below, *above]
+    return tuple(n for n in dict.fromkeys(numbers) if n != action.amount)
 
 
 @cache

@@ -69,27 +69,27 @@ def blocks_of_rows(draft: Draft, nest: Nest) -> Iterator[Candidate]:
 
 def _block_rows(draft: Draft, view: Nest) -> bool:
     """Schedule a kernel whose rows share the operands of products; false, and nothing done, if it is none."""
-    found = _find(view)
-    if found is None:
+    block = _find(view)
+    if block is None:
         return _in_groups(draft, view)
     # rows are as wide as what is computed of them, however narrow what is stored in the end
     widths = [
         view.writes[0].dtype,
         *(node.src[0].dtype for node in view.kept),
-        *(r.dtype for r in found.products),
+        *(r.dtype for r in block.products),
     ]
     lanes = min(draft.target.lanes(dtype.scalar) for dtype in widths)
     for vectors in sorted(
-        _VECTORS if found.across is None else (1,),
+        _VECTORS if block.across is None else (1,),
         key=lambda count: (
-            _cycles(found, view, draft.target, count) * -(-size_of(found.rows) // (count * lanes))
+            _cycles(block, view, draft.target, count) * -(-size_of(block.rows) // (count * lanes))
         ),
     ):
-        if not _fits(found, view, draft.target, vectors * lanes):
+        if not _fits(block, view, draft.target, vectors * lanes):
             continue
         # what fits in part only is not begun
         trial = draft.copy()
-        if _schedule(trial, view, found, vectors, lanes):
+        if _schedule(trial, view, block, vectors, lanes):
             draft.adopt(trial)
             return True
     return False
@@ -285,7 +285,7 @@ def _in_registers(draft: Draft, view: Nest, product: UOp, rows: UOp, most: int) 
 
 def _jumping(view: Nest, block: _Block) -> dict[int, list[UOp]]:
     """The parameters that products read along the rows, but not one next to the other; and the loops around the products."""
-    found: dict[int, list[UOp]] = {}
+    loops: dict[int, list[UOp]] = {}
     for product in block.products:
         operands = _operands(product, view)
         around = [
@@ -296,5 +296,5 @@ def _jumping(view: Nest, block: _Block) -> dict[int, list[UOp]]:
             slot = memory.arg
             jumps = memory.op is Ops.DEFINE_GLOBAL and view.stride(place, block.rows) not in {0, 1}
             if jumps and isinstance(slot, int):
-                found.setdefault(slot, []).extend(around)
-    return found
+                loops.setdefault(slot, []).extend(around)
+    return loops

@@ -43,10 +43,10 @@ _TRIED: Final = 256
 
 def _prime(most: int) -> int:
     """The largest prime up to a number; 1 if there is none."""
-    found = most
-    while found > 1 and any(found % divisor == 0 for divisor in range(2, int(found**0.5) + 1)):
-        found -= 1
-    return max(found, 1)
+    candidate = most
+    while candidate > 1 and any(candidate % divisor == 0 for divisor in range(2, int(candidate**0.5) + 1)):
+        candidate -= 1
+    return max(candidate, 1)
 
 
 def _numbers(names: Sequence[UOp], sizes: Sequence[UOp], few: int) -> dict[UOp, UOp]:
@@ -98,9 +98,9 @@ def stand_in(sink: UOp) -> UOp | None:
         node.op is Ops.REDUCE and node.arg is Ops.ADD and node.src[0].op is Ops.MUL
         for node in sink.toposort()
     )
-    made = simplify(substitute(sink, _numbers(names, sizes, _FEW if is_contraction else 0)))
-    same = [name_of(r) for r in axes_of(made)] == [name_of(r) for r in axes_of(sink)]
-    return made if same and not named_axes(made) else None
+    fixed = simplify(substitute(sink, _numbers(names, sizes, _FEW if is_contraction else 0)))
+    same = [name_of(r) for r in axes_of(fixed)] == [name_of(r) for r in axes_of(sink)]
+    return fixed if same and not named_axes(fixed) else None
 
 
 def watched(attempt: Attempt, named: Mapping[str, int]) -> Attempt:

@@ -53,12 +53,12 @@ def with_tensor_cores(draft: Draft, nest: Nest) -> Iterator[Candidate]:
         if core.mantissa is not None and not current().fastmath:
             continue
         if core.threads > 1:
-            if found := products(draft.sink, core):
-                yield Candidate(core.name, partial(_in_tiles_of_tiles, core=core, product=found[0]))
+            if matches := products(draft.sink, core):
+                yield Candidate(core.name, partial(_in_tiles_of_tiles, core=core, product=matches[0]))
         elif core.m == 1:
             yield from with_dot_products(draft, core)
         elif ways := fits(draft.sink, core, _padded(core), draft.target.core_work):
-            yield Candidate(core.name, partial(try_each, core=core, found=ways, kind=_TileRegisters))
+            yield Candidate(core.name, partial(try_each, core=core, ways=ways, kind=_TileRegisters))
 
 
 def _in_tiles_of_tiles(draft: Draft, core: Core, product: Product) -> bool:
@@ -74,11 +74,11 @@ def _padded(core: Core) -> Callable[[Product], Sizes]:
     """Whole tiles; an even number of them where that is little more."""
 
     def sizes(product: Product) -> Sizes:
-        found = []
+        padded = []
         for axis, size in zip((product.m, product.n, product.k), core.dims, strict=True):
             one, two = upto(size_of(axis), size), upto(size_of(axis), size * _SIDE)
-            found.append(two if axis is not product.k and two <= _WIDER * size_of(axis) else one)
-        return found[0], found[1], found[2]
+            padded.append(two if axis is not product.k and two <= _WIDER * size_of(axis) else one)
+        return padded[0], padded[1], padded[2]
 
     return sizes
 

@@ -131,7 +131,7 @@ def best_division(
 ) -> Division | None:
     """Whether the last columns are lanes that are partly empty, or sums in lanes along the reduced axis, by what is cheaper."""
     whole = best_tile(target, rows, columns, lanes, pitch, after)
-    found = (
+    divisions = (
         []
         if whole is None
         else [(_cost(target, whole, rows, columns, lanes, pitch), Division(whole, columns))]
@@ -149,8 +149,8 @@ def best_division(
         if most <= tile.vectors * lanes:
             cost += most / lanes * (Body(loads=1, stores=1).cycles(target) + target.branches)
         cost += (columns - most) * Body(elements=1, stores=1 / lanes).cycles(target)
-        found.append((cost * _TWICE, Division(tile, most, rest)))
-    return min(found, default=(0.0, None))[1]
+        divisions.append((cost * _TWICE, Division(tile, most, rest)))
+    return min(divisions, default=(0.0, None))[1]
 
 
 def best_sums(

@@ -82,9 +82,9 @@ def within(sink: UOp, bounds: Bounds) -> UOp:
     """A kernel whose sizes have narrower bounds; where there is but one size left, it is a number."""
     exchange: dict[UOp, UOp] = {}
     for node in sink.toposort():
-        found = bounds.get(cast("NamedSize", node.arg).name) if node.op is Ops.DEFINE_VAR else None
-        if found is not None:
-            low, high = found
+        limits = bounds.get(cast("NamedSize", node.arg).name) if node.op is Ops.DEFINE_VAR else None
+        if limits is not None:
+            low, high = limits
             name = cast("NamedSize", node.arg).name
             exchange[node] = (
                 node.const_like(low) if low == high else node.replace(arg=NamedSize(name, low, high))
@@ -121,14 +121,14 @@ def _without_edges(
 
 
 def _worth_it(general: Draft, sink: UOp, target: Target, narrow: Narrow, choose: Choose) -> Iterator[Version]:
-    names, found, running = names_of(sink), 0, general
+    names, count, running = names_of(sink), 0, general
     around: dict[str, tuple[int, int]] = {}
     """The sizes of the version before: each is for some of those of the one before it."""
     widest = _VECTORS * target.lanes(float32)
     for cut in (widest >> shift for shift in range(widest.bit_length())):
         high = {name: around.get(name, (0, each.high))[1] for name, each in names.items()}
         bounds = {name: (each.low, cut) for name, each in names.items() if each.low <= cut < high[name]}
-        if not bounds or found == _MOST:
+        if not bounds or count == _MOST:
             continue
         sizes = {name: cut if name in bounds else each.low for name, each in names.items()}
         now = _cycles(running.sink, sizes, target)
@@ -145,7 +145,7 @@ def _worth_it(general: Draft, sink: UOp, target: Target, narrow: Narrow, choose:
             large = {**sizes, name: high[name]}
             if fewer and _goes_on(draft, narrow(around | fewer), running, sizes, large):
                 bounds = fewer
-        found += 1
+        count += 1
         around, running = around | bounds, draft
         yield Version(around, tuple(draft.actions), tuple(draft.reasons))
 

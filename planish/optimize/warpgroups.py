@@ -109,21 +109,21 @@ def _shared_sums(draft: Draft, product: Product, ranked: Sequence[_TimedTile]) -
         return way._replace(time=time * _SLOWER ** _turned(way.core, product), parts=parts)
 
     numbers = range(2, len(target.clusters) + 1)
-    found = [min((shared(way, parts) for way in ranked), key=lambda each: each.time) for parts in numbers]
-    return sorted(found, key=lambda each: each.time)
+    best = [min((shared(way, parts) for way in ranked), key=lambda each: each.time) for parts in numbers]
+    return sorted(best, key=lambda each: each.time)
 
 
 def _ranked(draft: Draft, cores: list[Core], product: Product, *, stay: bool) -> list[_TimedTile]:
     """Tiles by the time that they take, the best first."""
     sizes = _sizes(draft, product)
-    found = []
+    timed = []
     for tile in WARPGROUP_TILES:
         alike = [core for core in cores if core.n == tile.columns]
         core = min(alike, key=lambda core: _turned(core, product), default=None)
         if core is not None:
             time = cycles(draft.target, sizes, tile, WARPGROUPS, stay=stay)
-            found.append(_TimedTile(time * _SLOWER ** _turned(core, product), tile, core))
-    return sorted(found, key=lambda each: each.time)
+            timed.append(_TimedTile(time * _SLOWER ** _turned(core, product), tile, core))
+    return sorted(timed, key=lambda each: each.time)
 
 
 def _sizes(draft: Draft, product: Product) -> ProductSizes:

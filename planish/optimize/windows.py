@@ -103,15 +103,17 @@ def sums_of(view: Nest, target: Target) -> list[Window]:
     together = next((r for r in reversed(view.outputs) if view.stride(place, r) == 1), None)
     if together is None:
         return []
-    found = [_roles(view, place, reduction, image, weights) for image, weights in (reads, reads[::-1])]
+    windows = [_roles(view, place, reduction, image, weights) for image, weights in (reads, reads[::-1])]
     if packed := [
-        window for window in found if panel_of(view, window, lanes_of(window, target)) not in {None, together}
+        window
+        for window in windows
+        if panel_of(view, window, lanes_of(window, target)) not in {None, together}
     ]:
         return packed
     if len(reduced) == 1 and size_of(together) >= _SHORT:
         return []
     return sorted(
-        (window for window in found if window.pixels and window.channels),
+        (window for window in windows if window.pixels and window.channels),
         key=lambda window: (
             together in window.channels and size_of(together) >= _SHORT,
             max(map(size_of, window.channels)),

@@ -169,12 +169,12 @@ class Winners:
             return
         self._stamp = stamp
         try:
-            found = loads(self.path.read_text(encoding="utf-8"))
+            winners = loads(self.path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, PlanishError) as error:
             reason = str(error).partition("\n")[0]
             warnings.warn(f"{self.path} is not used: {reason}", WinnersWarning, stacklevel=3)
             return
-        self._known = {winner.where: winner for winner in found}
+        self._known = {winner.where: winner for winner in winners}
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -232,11 +232,11 @@ def import_file(path: Path, into: Winners, machine: str, rules: str) -> Imported
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PlanishError(f"cannot read {path}: {error}") from None
-    found = loads(text)
-    into.add(*found)
-    elsewhere = [w for w in found if w.where.machine != machine]
-    outdated = [w for w in found if w.where.machine == machine and w.where.rules != rules]
-    return Imported(len(found) - len(elsewhere) - len(outdated), len(elsewhere), len(outdated))
+    winners = loads(text)
+    into.add(*winners)
+    elsewhere = [w for w in winners if w.where.machine != machine]
+    outdated = [w for w in winners if w.where.machine == machine and w.where.rules != rules]
+    return Imported(len(winners) - len(elsewhere) - len(outdated), len(elsewhere), len(outdated))
 
 
 __all__ = [

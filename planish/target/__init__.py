@@ -329,8 +329,8 @@ def host() -> Target:
 @cache
 def _calibrated(folder: Path) -> Target:
     plain = _named_host()
-    found = calibration.load(calibration.path_in(folder), model_name(), len(plain.bytes_per_cycle))
-    return replace(plain, **found) if found else plain  # type: ignore[arg-type] # checked: numbers of such fields
+    numbers = calibration.load(calibration.path_in(folder), model_name(), len(plain.bytes_per_cycle))
+    return replace(plain, **numbers) if numbers else plain  # type: ignore[arg-type] # checked: numbers of such fields
 
 
 @cache
@@ -369,8 +369,8 @@ def _here(named: Target) -> Target:
     """A machine of some name as the one that we run on."""
     running = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     folder = Path("/sys/devices/system/cpu") / f"cpu{running[0] if running else 0}" / "cache"
-    found = caches_in(folder, named.caches)
-    return replace(named, native=True, workers=len(running) or os.cpu_count() or 1, caches=found)
+    caches = caches_in(folder, named.caches)
+    return replace(named, native=True, workers=len(running) or os.cpu_count() or 1, caches=caches)
 
 
 def caches_in(folder: Path, named: tuple[int, ...]) -> tuple[int, ...]:
@@ -386,10 +386,10 @@ def caches_in(folder: Path, named: tuple[int, ...]) -> tuple[int, ...]:
                 sizes[int(level)] = int(size[:-1]) << _UNITS[size[-1]]
         except (OSError, ValueError, KeyError):
             return named
-    found = tuple(size for _, size in sorted(sizes.items()))
-    if len(found) != len(named) or list(found) != sorted(set(found)) or not found[0]:
+    caches = tuple(size for _, size in sorted(sizes.items()))
+    if len(caches) != len(named) or list(caches) != sorted(set(caches)) or not caches[0]:
         return named  # it does not say, or not in words that we know
-    return (*found[:-1], min(found[-1], named[-1]))
+    return (*caches[:-1], min(caches[-1], named[-1]))
 
 
 def find(name: str) -> Target:

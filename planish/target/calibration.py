@@ -71,7 +71,7 @@ def load(path: Path, machine: str, levels: int) -> Numbers:
 
 def _checked(numbers: Mapping[str, Any], levels: int) -> Numbers:
     """The numbers, if each is a field of `Target` and can be; ValueError if not."""
-    found: Numbers = {}
+    checked: Numbers = {}
     for name, value in numbers.items():
         several = value if isinstance(value, list) else [value]
         expected = levels if name == LEVELS else 1
@@ -79,8 +79,8 @@ def _checked(numbers: Mapping[str, Any], levels: int) -> Numbers:
             raise ValueError(f"{name} is no number of a machine")
         if len(several) != expected or not all(_can_be(each) for each in several):
             raise ValueError(f"{name} cannot be {value}")
-        found[name] = tuple(map(float, several)) if name == LEVELS else float(several[0])
-    return found
+        checked[name] = tuple(map(float, several)) if name == LEVELS else float(several[0])
+    return checked
 
 
 def _can_be(number: object) -> bool:

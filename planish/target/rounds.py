@@ -188,8 +188,8 @@ def rings(
     target: Target, sizes: ProductSizes, tile: BlockTile, parts: int = 1, *, stay: bool = True
 ) -> Rings:
     """The best way to share a multiprocessor: blocks hide each other's waits, and have fewer tiles fetched ahead; or they `stay`, if they may."""
-    found = (way for way in _rings(target, sizes, tile, parts) if stay or not way.stay)
-    return min(found, key=lambda way: _shared_cycles(target, sizes, tile, WARPGROUPS, parts, way))
+    ways = (way for way in _rings(target, sizes, tile, parts) if stay or not way.stay)
+    return min(ways, key=lambda way: _shared_cycles(target, sizes, tile, WARPGROUPS, parts, way))
 
 
 def _rings(target: Target, sizes: ProductSizes, tile: BlockTile, parts: int) -> Iterator[Rings]:

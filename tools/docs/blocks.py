@@ -39,13 +39,13 @@ class Block:
 def blocks_of(page: Path) -> Iterator[Block]:
     """The blocks of a page."""
     text = page.read_text(encoding="utf-8")
-    for found in _BLOCK.finditer(text):
-        said = {c["what"]: c["text"].strip("\n") for c in _COMMENT.finditer(found["comments"])}
-        indent = len(found["indent"])
+    for match in _BLOCK.finditer(text):
+        said = {c["what"]: c["text"].strip("\n") for c in _COMMENT.finditer(match["comments"])}
+        indent = len(match["indent"])
         yield Block(
             page,
-            text.count("\n", 0, found.start("code")) + 1,
-            "".join(line[indent:] for line in found["code"].splitlines(keepends=True)),
+            text.count("\n", 0, match.start("code")) + 1,
+            "".join(line[indent:] for line in match["code"].splitlines(keepends=True)),
             said.get("setup", "").strip(),
             tuple(said.get("needs", "").replace(",", " ").split()),
             said.get("not run"),

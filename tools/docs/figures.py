@@ -31,14 +31,14 @@ def read_table(table: str, column: str) -> Drawn:
     ]
     head, rows = lines[0], lines[2:]
     at = head.index(column)
-    found, above = [], ""
+    points, above = [], ""
     for row in rows:
         above = row[0] or above
         number = _NUMBER.search(row[at]) if at < len(row) else None
         if number is not None:
             more = [cell for cell in row[1:at] if cell.isdigit()][:1]
-            found.append((" ".join([re.sub(r"[`*]", "", above), *more]), float(number[0])))
-    return Drawn(column, tuple(found))
+            points.append((" ".join([re.sub(r"[`*]", "", above), *more]), float(number[0])))
+    return Drawn(column, tuple(points))
 
 
 def pictures(docs: Path) -> Iterator[tuple[str, str]]:

@@ -91,11 +91,11 @@ def _rules_of_stage(names: Iterable[str], module: ModuleType) -> Iterator[str]:
     from planish.uop.matcher import Matcher
 
     for name in names:
-        found = getattr(module, name, None) or _somewhere(name)
+        table = getattr(module, name, None) or _somewhere(name)
         if name in ("sym", "symbolic"):
             yield f"Rule table `{name}`: the whole [algebra](../rules/uop.md)."
-        elif isinstance(found, Matcher):
-            rows = "\n".join(f"| `{_cell(rule.name)}` |" for rule in found.rules)
+        elif isinstance(table, Matcher):
+            rows = "\n".join(f"| `{_cell(rule.name)}` |" for rule in table.rules)
             yield f"## Rules of `{name}`\n\n| rule |\n|---|\n{rows}"
 
 
@@ -105,9 +105,9 @@ def _somewhere(name: str) -> Any:
 
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("planish."):
-            found = vars(module).get(name)
-            if isinstance(found, Matcher):
-                return found
+            table = vars(module).get(name)
+            if isinstance(table, Matcher):
+                return table
     return None
 
 
@@ -218,9 +218,9 @@ def api_pages() -> Iterator[tuple[str, str]]:
     yield "api/index.md", text
 
 
-def _signature(found: Any) -> str:
+def _signature(value: Any) -> str:
     try:
-        return str(inspect.signature(found)) if callable(found) else ""
+        return str(inspect.signature(value)) if callable(value) else ""
     except (TypeError, ValueError):  # written in C, or no function
         return ""
 
@@ -228,14 +228,14 @@ def _signature(found: Any) -> str:
 def _api_page(name: str, module: ModuleType, members: Mapping[str, str]) -> str:
     groups: dict[str, list[str]] = {}
     for member, rest in members.items():
-        found = getattr(module, member, None)
-        origin = getattr(found, "__module__", None) or name
+        value = getattr(module, member, None)
+        origin = getattr(value, "__module__", None) or name
         group = (
             origin.rpartition(".")[2].replace("_", " ").strip()
             if origin.startswith("planish.")
             else "values and types"
         )
-        groups.setdefault(group, []).append(_entry(member, rest, found))
+        groups.setdefault(group, []).append(_entry(member, rest, value))
     parts = [f"# {name}", _prose(inspect.getdoc(module) or "")]
     several = len(groups) > 1 and len(members) > 30
     for group, entries in sorted(groups.items()):
@@ -244,10 +244,10 @@ def _api_page(name: str, module: ModuleType, members: Mapping[str, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _entry(member: str, rest: str, found: Any) -> str:
+def _entry(member: str, rest: str, value: Any) -> str:
     # annotations are kept as text in the list, in quotes
     shown = f"{member}{rest}".replace("'", "")
-    doc = inspect.getdoc(found) if callable(found) or inspect.ismodule(found) else ""
+    doc = inspect.getdoc(value) if callable(value) or inspect.ismodule(value) else ""
     return (
         f"### {member.replace('_', chr(92) + '_')}\n\n```text\n{shown}\n```\n\n{_escaped(_prose(doc or ''))}"
     )

@@ -16,8 +16,8 @@ from tools.docs import figures, generated
 
 _MOVED = (
     (r"README\.md", "project/about.md"),
-    (r"(CONTRIBUTING|CHANGELOG)\.md", lambda found: f"project/{found[1].lower()}.md"),
-    (r"planish/stages/\w+/(s\d\d_\w+)\.py", lambda found: f"stages/{found[1]}.md"),
+    (r"(CONTRIBUTING|CHANGELOG)\.md", lambda match: f"project/{match[1].lower()}.md"),
+    (r"planish/stages/\w+/(s\d\d_\w+)\.py", lambda match: f"stages/{match[1]}.md"),
     (r"planish/stages/pipeline\.py", "stages/index.md"),
     (r"planish/ptir/rules/README\.md", "rules/ptir.md"),
     (r"planish/uop/symbolic/__init__\.py", "rules/uop.md"),
@@ -28,7 +28,7 @@ _LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)")
 
 def on_config(config: Any) -> Any:
     """Folders in the nav stand for the generated pages that are in them."""
-    made = [place for place, _ in generated.pages()]
+    places = [place for place, _ in generated.pages()]
 
     def unfolded(entry: Any) -> Any:
         if isinstance(entry, dict):
@@ -36,7 +36,7 @@ def on_config(config: Any) -> Any:
         if isinstance(entry, list):
             return [unfolded(each) for each in entry]
         if entry.endswith("/"):
-            inside = [place for place in made if place.startswith(entry)]
+            inside = [place for place in places if place.startswith(entry)]
             return sorted(inside, key=lambda place: (not place.endswith("index.md"), place))
         return entry
 
@@ -74,9 +74,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
             return match[0]
         place = posixpath.normpath(posixpath.join("docs", posixpath.dirname(source), plain))
         for pattern, moved in _MOVED:
-            found = re.fullmatch(pattern, place)
-            if found is not None:
-                return f"[{match['text']}]({back}{moved if isinstance(moved, str) else moved(found)})"
+            matched = re.fullmatch(pattern, place)
+            if matched is not None:
+                return f"[{match['text']}]({back}{moved if isinstance(moved, str) else moved(matched)})"
         if not place.startswith("docs/"):
             return f"{match['text']} (`{place}`)"
         # a file's name says less than its title

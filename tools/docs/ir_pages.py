@@ -23,8 +23,8 @@ def _ptir() -> str:
     from planish.ptir.ops.definition import OpDef
 
     families: dict[str, list[OpDef]] = {}
-    for found in {id(op): op for op in vars(ops).values() if isinstance(op, OpDef)}.values():
-        families.setdefault(found.key.name.lower().replace("_", " "), []).append(found)
+    for definition in {id(op): op for op in vars(ops).values() if isinstance(op, OpDef)}.values():
+        families.setdefault(definition.key.name.lower().replace("_", " "), []).append(definition)
     lines = [
         "# Ops of the graph IR",
         "",

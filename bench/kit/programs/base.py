@@ -41,11 +41,11 @@ def model(nodes: list[tuple[Any, ...]], x: Any, known: dict[str, Any]) -> bytes:
     """Nodes as (op, inputs, output, attributes); the last output is the result."""
     from onnx import TensorProto, helper, numpy_helper
 
-    made = [helper.make_node(op, names.split(), [out], **more) for op, names, out, more in nodes]
+    onnx_nodes = [helper.make_node(op, names.split(), [out], **more) for op, names, out, more in nodes]
     given = helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
     kind = TensorProto.FLOAT if x.dtype == np.float32 else TensorProto.INT32
     result = helper.make_tensor_value_info(nodes[-1][2], kind, None)
     kept = [numpy_helper.from_array(np.asarray(value), name) for name, value in known.items()]
-    graph = helper.make_graph(made, "work", [given], [result], kept)
-    found = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    return bytes(found.SerializeToString())
+    graph = helper.make_graph(onnx_nodes, "work", [given], [result], kept)
+    model_proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    return bytes(model_proto.SerializeToString())

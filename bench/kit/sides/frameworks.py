@@ -171,9 +171,9 @@ class Tinygrad(Numpy):
         if w.gradient:
 
             def gradient(*a: Any) -> Any:
-                found = w.formula(self, *a).gradient(*a[1:])
-                self.tensor.realize(*found)
-                return found
+                gradients = w.formula(self, *a).gradient(*a[1:])
+                self.tensor.realize(*gradients)
+                return gradients
 
             function = self.jit(gradient)
         else:

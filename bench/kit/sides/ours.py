@@ -112,8 +112,8 @@ class Tuner(Planish):
         function, given = self.function(w, arrays)
         with self.search, self.campaign:
             function.lower(*given).compile()
-        found = self.campaign.kernels[known:]
-        return lambda: [dataclasses.asdict(kernel) for kernel in found]
+        kernels = self.campaign.kernels[known:]
+        return lambda: [dataclasses.asdict(kernel) for kernel in kernels]
 
 
 def tell(kernel: str, progress: Any) -> None:

@@ -124,8 +124,8 @@ def onnx_model(w: Workload, arrays: Sequence[Array]) -> bytes:
     ]
     kept = [numpy_helper.from_array(arrays[k], f"x{k}") for k in w.weights]
     result = helper.make_tensor_value_info(out.name, TensorProto.FLOAT, None)
-    made = helper.make_graph(graph.nodes, "work", inputs, [result], [*kept, *graph.constants])
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    graph_proto = helper.make_graph(graph.nodes, "work", inputs, [result], [*kept, *graph.constants])
+    model = helper.make_model(graph_proto, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
     return bytes(model.SerializeToString())
 
 

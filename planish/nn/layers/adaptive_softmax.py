@@ -72,12 +72,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise ShapeError.of(op, f"targets {target.shape} do not go with inputs {x.shape}", "(N, in_features) and (N,)"
             )  # fmt: skip
         head = log_softmax(self.head(x), -1)
-        found = _picked(head, target, self.cutoffs[0])
+        output = _picked(head, target, self.cutoffs[0])
         for number, (start, cluster) in enumerate(zip(self.cutoffs, self.tail, strict=False)):
             inside = log_softmax(cluster(x), -1)
             likely = _picked(inside, target - start, inside.shape[-1]) + head[..., self.cutoffs[0] + number]
-            found = fn.where(target >= start, likely, found)
-        return AdaptiveLoss(found, -fn.mean(found))
+            output = fn.where(target >= start, likely, output)
+        return AdaptiveLoss(output, -fn.mean(output))
 
     def log_prob(self, x: Tensor) -> Tensor:
         """The log probabilities of all classes: (…, n_classes)."""

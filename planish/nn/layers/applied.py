@@ -44,8 +44,8 @@ class FunctionLayer(Module):
     def _of(self, *inputs: Tensor, **options: object) -> Tensor:
         given = self.__dict__
         options.update((name, given[name]) for name in self.settings if name in given)
-        made: Tensor = self.function(*inputs, **options)
-        return made
+        result: Tensor = self.function(*inputs, **options)
+        return result
 
 
 def _taking(parameters: list[inspect.Parameter]) -> Callable[..., None]:

@@ -109,10 +109,10 @@ class MultiHeadAttention(Module):
             mixed = scaled_dot_product_attention(queries, keys, values, mask, p, is_causal, rng=rng)
         batch, _, length, _ = mixed.shape
         joined = fn.permute_dims(mixed, (0, 2, 1, 3)).reshape((batch, length, self.embed_dim))
-        made = self.out_proj(joined)
+        projected = self.out_proj(joined)
         if alone:
-            return made[0], weights
-        return (made if self.batch_first else fn.permute_dims(made, (1, 0, 2))), weights
+            return projected[0], weights
+        return (projected if self.batch_first else fn.permute_dims(projected, (1, 0, 2))), weights
 
     def _heads(self, x: Tensor, alone: bool) -> Tensor:
         """(B, heads, L, D)."""

@@ -26,10 +26,10 @@ class _List(Module):
 
     def _layers(self) -> list[Layer]:
         own = self.__dict__
-        found: list[Layer] = []
-        while str(len(found)) in own:
-            found.append(own[str(len(found))])
-        return found
+        layers: list[Layer] = []
+        while str(len(layers)) in own:
+            layers.append(own[str(len(layers))])
+        return layers
 
     def __len__(self) -> int:
         return len(self._layers())

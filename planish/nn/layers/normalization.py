@@ -189,7 +189,7 @@ class _InstanceNorm(_Tracking):
         x = x.reshape((1, *x.shape)) if alone else x
         self._check(x)
         by_itself = self.training or self.running_mean is None
-        made = normalization.instance_norm(
+        normalised = normalization.instance_norm(
             x, self.running_mean, self.running_var, self.weight, self.bias, by_itself, self.eps
         )
         if self.training and self.running_mean is not None:
@@ -197,7 +197,7 @@ class _InstanceNorm(_Tracking):
             count = x.size // (x.shape[0] * x.shape[1])
             variance = fn.var(x, axis=space, correction=1.0 if count > 1 else 0.0)
             self._track(fn.mean(fn.mean(x, axis=space), axis=0), fn.mean(variance, axis=0))
-        return made.reshape(made.shape[1:]) if alone else made
+        return normalised.reshape(normalised.shape[1:]) if alone else normalised
 
 
 class InstanceNorm1d(_InstanceNorm, axes=(3,)):

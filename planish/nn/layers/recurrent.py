@@ -100,8 +100,8 @@ class _Recurrent(Module):
             for direction in range(directions):
                 number = layer * directions + direction
                 own = tuple(state[number] for state in states)
-                made, ends = self._step(x, own, _suffix(layer, direction), direction == 1)
-                outputs.append(made)
+                output, ends = self._step(x, own, _suffix(layer, direction), direction == 1)
+                outputs.append(output)
                 last.append(ends)
             x = outputs[0] if directions == 1 else fn.concat(outputs, axis=2)
         ends = tuple(fn.stack([part[n] for part in last]) for n in range(self.count))

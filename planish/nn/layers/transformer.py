@@ -42,10 +42,10 @@ class _Layer(Module):
         self.norm_first = norm_first
         keys = keys_of(key, 4)
         for name, own in zip(("self_attn", "multihead_attn")[: self.norms - 1], keys, strict=False):
-            made = MultiHeadAttention(
+            attention = MultiHeadAttention(
                 d_model, nhead, dropout, bias, batch_first=batch_first, key=own, dtype=dtype
             )
-            setattr(self, name, made)
+            setattr(self, name, attention)
         self.linear1 = Linear(d_model, dim_feedforward, bias, key=keys[2], dtype=dtype)
         self.linear2 = Linear(dim_feedforward, d_model, bias, key=keys[3], dtype=dtype)
         for number in range(self.norms):
@@ -65,8 +65,8 @@ class _Layer(Module):
         """x and what a function makes of it; normalised before the function or after the sum."""
         if self.norm_first:
             return x + self._dropped(function(norm(x)), key, number)
-        made: Tensor = norm(x + self._dropped(function(x), key, number))
-        return made
+        normalised: Tensor = norm(x + self._dropped(function(x), key, number))
+        return normalised
 
     def _wide(self, x: Tensor, key: Tensor | None) -> Tensor:
         given = self.activation

@@ -79,35 +79,35 @@ _GAP: Final = 64
 
 def rows_by_cores(draft: Draft, view: Nest) -> bool:
     """Whether the kernel is such a product, and is done so."""
-    found = thin_of(view)
-    if found is None or found.matrix.dtype.itemsize != 1:
+    thin = thin_of(view)
+    if thin is None or thin.matrix.dtype.itemsize != 1:
         return False
     for core in draft.target.tensor_cores:
         if core.reads_memory or core.is_rough or core.inputs.itemsize != 2:
             continue
         start = draft.copy()
-        if not found.rows and not start.do(Spare(core.n), "one row of those that a core does"):
+        if not thin.rows and not start.do(Spare(core.n), "one row of those that a core does"):
             continue
-        rows = prod(map(size_of, found.rows))
+        rows = prod(map(size_of, thin.rows))
         way = next(
-            (each for each in (_PARTS_OF_BYTES if found.packed > 1 else _BYTES) if rows <= each.rows), None
+            (each for each in (_PARTS_OF_BYTES if thin.packed > 1 else _BYTES) if rows <= each.rows), None
         )
         if way is None:
             return False
         for trial in (*joined(start, core), start):
-            if try_each(trial, core, _fits(trial, core, found), partial(_Rows, found=found, way=way)):
+            if try_each(trial, core, _fits(trial, core, thin), partial(_Rows, thin=thin, way=way)):
                 draft.adopt(trial)
                 return True
     return False
 
 
-def _fits(draft: Draft, core: Core, found: Thin) -> Iterator[Fit]:
+def _fits(draft: Draft, core: Core, thin: Thin) -> Iterator[Fit]:
     for product in nearly(draft.sink, core):
         m, n, k = (size_of(axis) for axis in (product.m, product.n, product.k))
-        if len(product.reduce.src) > 2 or found.matrix.src[0] not in product.a.toposort():
+        if len(product.reduce.src) > 2 or thin.matrix.src[0] not in product.a.toposort():
             continue
         if m > n > 1 and k % core.k == 0:
-            per_thread = _ACCESS // found.matrix.dtype.itemsize * found.packed
+            per_thread = _ACCESS // thin.matrix.dtype.itemsize * thin.packed
             run = _divisor(k // core.k, per_thread // core.lanes("b"))
             # accesses of half the bytes, if otherwise there would be few warps: terms that no power of two divides
             shorter = next((n for n in (run, run // 2) if n and k // core.k // n % _WARPS[0] == 0), run)
@@ -124,9 +124,9 @@ def _divisor(size: int, wanted: int) -> int:
 class _Rows(CoreSchedule):
     """Warps that share a sum; each has tiles of columns below each other, and all rows."""
 
-    def __init__(self, draft: Draft, core: Core, fit: Fit, found: Thin, way: _Way) -> None:
+    def __init__(self, draft: Draft, core: Core, fit: Fit, thin: Thin, way: _Way) -> None:
         super().__init__(draft, core, fit)
-        self.thin, self.way = found, way
+        self.thin, self.way = thin, way
 
     def take(self) -> bool:
         run, processors = self.fit.groups, self.draft.target.workers

@@ -87,13 +87,13 @@ def _resident(work: Work, rates: GpuRates, target: Target) -> int:
     each, of_sums, doubled, of_loads = rates.registers
     registers = each + of_sums * work.sums + doubled * log2(1 + work.sums) + of_loads * work.held
     threads = ceil(work.threads / _WARP) * _WARP
-    found = min(
+    blocks = min(
         rates.resident_threads // threads,
         rates.resident_blocks,
         int(target.block_registers / (min(registers, _MOST_REGISTERS) * threads)),
         rates.shared_bytes // (work.local + _ROOM),
     )
-    return max(found, 1)
+    return max(blocks, 1)
 
 
 def _memory(work: Work, rates: GpuRates, target: Target) -> float:

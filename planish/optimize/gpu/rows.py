@@ -93,10 +93,10 @@ def _share(draft: Draft, view: Nest, *, alone: bool, more: int = 1) -> bool:
         return usual and _masked_rows(draft, view, reduced)
     if size < _SHORTEST:
         return False
-    found = _team(draft, size, at_once(draft, view))
-    if found is None:
+    row_team = _team(draft, size, at_once(draft, view))
+    if row_team is None:
         return False
-    team, wide = found
+    team, wide = row_team
     written = [
         r
         for r in view.outputs

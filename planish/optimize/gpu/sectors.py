@@ -131,16 +131,16 @@ def _places(access: Access, mine: Sequence[UOp], warp: Warp) -> _Places | None:
     plain, _ = plain_indices(access.place.src[1:])
     spread = len(plain) == 1 and any(n.op is Ops.UNROLL for n in plain[0].toposort())
     if not spread and all(access.steps.get(r, 0) is not None for r in mine):
-        found = np.zeros(warp.size, np.int64)
+        places = np.zeros(warp.size, np.int64)
         for r in mine:
-            found = found + warp.places[r] * cast("int", access.steps.get(r, 0))
-        return cast("NDArray[np.int64]", found - found.min())
+            places = places + warp.places[r] * cast("int", access.steps.get(r, 0))
+        return cast("NDArray[np.int64]", places - places.min())
     return _value(plain[0], warp) if len(plain) == 1 else None
 
 
 def _value(index: UOp, warp: Warp) -> _Places | None:
     """An index for each thread of a warp, and for each of its lanes, in the first iteration of all loops."""
-    found: dict[UOp, Any] = {}
+    values: dict[UOp, Any] = {}
     axes = dict.fromkeys(
         axis for n in index.toposort() if n.op is Ops.UNROLL for axis in cast("UnrolledLanes", n.arg).axes
     )
@@ -149,22 +149,22 @@ def _value(index: UOp, warp: Warp) -> _Places | None:
     ones = (1,) * len(shape)
     for node in index.toposort():
         if node.op is Ops.RANGE:
-            found[node] = warp.places.get(node, np.zeros(1, np.int64)).reshape(-1, *ones)
+            values[node] = warp.places.get(node, np.zeros(1, np.int64)).reshape(-1, *ones)
         elif node.op in {Ops.CONST, Ops.VCONST}:
-            found[node] = np.asarray(node.arg if isinstance(node.arg, int | tuple) else 0)
+            values[node] = np.asarray(node.arg if isinstance(node.arg, int | tuple) else 0)
         elif node.op is Ops.UNROLL:
             mine = cast("UnrolledLanes", node.arg).axes
             across = [1] * len(shape)
             for path, size in mine:
                 across[numbers[path]] = size
-            found[node] = np.asarray(cast("tuple[int, ...]", node.src[0].arg)).reshape(1, *across)
-        elif node.op in _COMPUTED and all(source in found for source in node.src):
+            values[node] = np.asarray(cast("tuple[int, ...]", node.src[0].arg)).reshape(1, *across)
+        elif node.op in _COMPUTED and all(source in values for source in node.src):
             with np.errstate(all="ignore"):
-                found[node] = _COMPUTED[node.op](*(found[source] for source in node.src))
-        elif node.op is Ops.CAST and node.src[0] in found:
-            found[node] = found[node.src[0]]
-    made = found.get(index)
-    if made is None:
+                values[node] = _COMPUTED[node.op](*(values[source] for source in node.src))
+        elif node.op is Ops.CAST and node.src[0] in values:
+            values[node] = values[node.src[0]]
+    value = values.get(index)
+    if value is None:
         return None
-    whole = np.broadcast_to(np.asarray(made, np.int64), (warp.size, *shape))
+    whole = np.broadcast_to(np.asarray(value, np.int64), (warp.size, *shape))
     return whole.reshape(warp.size, -1) if shape else whole

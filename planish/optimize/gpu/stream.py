@@ -80,8 +80,8 @@ def _nearest(view: Nest) -> list[UOp]:
     """The axes of the outputs, those first along which results lie closest: whatever the order of loops, neighbouring threads store together."""
 
     def step(axis: UOp) -> int:
-        found = [abs(stride) for place in view.writes if (stride := view.stride(place, axis))]
-        return min(found, default=_FAR)
+        strides = [abs(stride) for place in view.writes if (stride := view.stride(place, axis))]
+        return min(strides, default=_FAR)
 
     innermost_first = view.outputs[::-1]
     return sorted(innermost_first, key=step)

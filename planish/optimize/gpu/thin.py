@@ -84,15 +84,15 @@ def thin_of(view: Nest) -> Thin | None:
 
 def thin_product(draft: Draft, view: Nest, *, stored: bool, several: bool = False) -> bool:
     """Few rows against a long matrix, or `several`; `stored`: one whose elements are narrower than what is computed with."""
-    found = thin_of(view)
-    if found is None:
+    thin = thin_of(view)
+    if thin is None:
         return False
     rows = 1
-    for r in found.rows:
+    for r in thin.rows:
         rows *= size_of(r) or _MOST + 1
-    narrow = found.matrix.dtype.itemsize == 1
-    wide = next((n for n in _widths(found) if size_of(found.along) % n == 0), 1)
-    left = size_of(found.along) // wide
+    narrow = thin.matrix.dtype.itemsize == 1
+    wide = next((n for n in _widths(thin) if size_of(thin.along) % n == 0), 1)
+    left = size_of(thin.along) // wide
     if (
         not (_FEW < rows <= _MOST if several else rows <= _FEW)
         or narrow is not stored
@@ -103,21 +103,21 @@ def thin_product(draft: Draft, view: Nest, *, stored: bool, several: bool = Fals
     team = left if left in _SHORT_TEAMS else team
     if wide == 1 or not team:
         return False
-    if left in _SHORT_TEAMS and not fitted(draft, found.column, _COLUMNS[0] * _BLOCK // team):
+    if left in _SHORT_TEAMS and not fitted(draft, thin.column, _COLUMNS[0] * _BLOCK // team):
         return False
-    done = all(draft.take(Unroll, r, size_of(r), "what one stored element holds") for r in found.packed_axes)
-    done = done and draft.take(Unroll, found.along, wide, "neighbours by one access")
-    done = done and all(draft.take(Upcast, r, size_of(r), "rows that share the matrix") for r in found.rows)
+    done = all(draft.take(Unroll, r, size_of(r), "what one stored element holds") for r in thin.packed_axes)
+    done = done and draft.take(Unroll, thin.along, wide, "neighbours by one access")
+    done = done and all(draft.take(Upcast, r, size_of(r), "rows that share the matrix") for r in thin.rows)
     if not done:
         return False
-    draft.take_first(Upcast, found.column, _COLUMNS, "columns that share the rows")
-    if not draft.take(Group, found.along, team, "a sum for neighbouring threads"):
+    draft.take_first(Upcast, thin.column, _COLUMNS, "columns that share the rows")
+    if not draft.take(Group, thin.along, team, "a sum for neighbouring threads"):
         return False
     if team < _BLOCK:
-        draft.take_first(Local, found.column, (_BLOCK // team,), "sums that share a block")
+        draft.take_first(Local, thin.column, (_BLOCK // team,), "sums that share a block")
     return True
 
 
-def _widths(found: Thin) -> tuple[int, ...]:
-    most = _ACCESS // found.matrix.dtype.itemsize
+def _widths(thin: Thin) -> tuple[int, ...]:
+    most = _ACCESS // thin.matrix.dtype.itemsize
     return tuple(most >> n for n in range(3))

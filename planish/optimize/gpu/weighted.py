@@ -67,11 +67,11 @@ def walk_keys(draft: Draft, nest: Nest) -> bool:
         return False
     for inputs in dict.fromkeys(core.inputs for core in cores):
         alike = [core for core in cores if core.inputs is inputs]
-        for made in chain((draft,), _parted(draft, nest), joined(draft, alike[0])):
+        for trial in chain((draft,), _parted(draft, nest), joined(draft, alike[0])):
             for kind in _KINDS:
-                for found in kind.ways(made.sink, alike[0]):
-                    if _walk(made, alike, found, kind):
-                        draft.adopt(made)
+                for way in kind.ways(trial.sink, alike[0]):
+                    if _walk(trial, alike, way, kind):
+                        draft.adopt(trial)
                         return True
     return False
 
@@ -80,51 +80,49 @@ def _parted(draft: Draft, nest: Nest) -> Iterator[Draft]:
     """The kernel with an axis cut where keys change: queries of several heads that share them are one axis."""
     for node in nest.nodes:
         if node.op is Ops.FLOORDIV and node.src[0] in nest.outputs and node.src[1].op is Ops.CONST:
-            made = draft.copy()
-            if made.take(Split, node.src[0], cast("int", node.src[1].arg), "queries that share keys"):
-                yield made
+            trial = draft.copy()
+            if trial.take(Split, node.src[0], cast("int", node.src[1].arg), "queries that share keys"):
+                yield trial
 
 
-def _walk(draft: Draft, cores: list[Core], found: Walked, kind: type[KeyWalk[Any]]) -> bool:
+def _walk(draft: Draft, cores: list[Core], way: Walked, kind: type[KeyWalk[Any]]) -> bool:
     """One sum, with as many threads and keys at once as fit."""
-    queries, columns = size_of(found.outer.m), size_of(found.outer.n)
+    queries, columns = size_of(way.outer.m), size_of(way.outer.n)
     width = next((each for each in _WIDTHS if columns <= each), None)
     if not queries or width is None:
         return False
-    table = _OF_TWO_SUMS if len(found.weights) > 1 else _OF_TWO if len(found.inner) > 1 else _OF_ONE
+    table = _OF_TWO_SUMS if len(way.weights) > 1 else _OF_TWO if len(way.inner) > 1 else _OF_ONE
     if width not in table:
         return False
-    walked, blocks = size_of(found.outer.k), table[width]
+    walked, blocks = size_of(way.outer.k), table[width]
     for groups in blocks.groups if queries > _ROWS else (1,):
         # few keys are one block, of the least that has room for them: there is nothing to be brought ahead
         whole = sorted(n for n in blocks.keys if 0 < walked <= n)
         for keys in dict.fromkeys((*whole, *blocks.keys)):
-            core = next((each for each in cores if each.n == keys and _reads(each, found)), None)
+            core = next((each for each in cores if each.n == keys and _reads(each, way)), None)
             most = min(_MOST_BUFFERS, -(-walked // keys) or _MOST_BUFFERS)
             for engine, buffers in product(_ENGINES, range(most, 0, -1)):
-                if core is not None and _take(
-                    draft, found, kind.of(core, found, groups, buffers, engine), width
-                ):
+                if core is not None and _take(draft, way, kind.of(core, way, groups, buffers, engine), width):
                     return True
     return False
 
 
-def _reads(core: Core, found: Walked) -> bool:
+def _reads(core: Core, way: Walked) -> bool:
     """Whether a core reads queries and keys as they lie in memory."""
     return all(
         IN_MEMORY[layout] is not (neighbours(value, axis, each.k) is axis)
-        for each in found.inner
+        for each in way.inner
         for (layout,), value, axis in ((core.a, each.a, each.m), (core.b, each.b, each.n))
     )
 
 
-def _take(draft: Draft, found: Walked, action: KeyWalk[Any], width: int) -> bool:
-    made = draft.copy()
-    for axis, size in ((found.outer.m, action.groups * _ROWS), (found.outer.n, width)):
+def _take(draft: Draft, way: Walked, action: KeyWalk[Any], width: int) -> bool:
+    trial = draft.copy()
+    for axis, size in ((way.outer.m, action.groups * _ROWS), (way.outer.n, width)):
         padded = upto(size_of(axis), size)
-        if padded != size_of(axis) and not made.do(PadTo(name_of(axis), size), "a tile has a fixed size"):
+        if padded != size_of(axis) and not trial.do(PadTo(name_of(axis), size), "a tile has a fixed size"):
             return False
-    if not made.do(action, f"{action.groups * _ROWS} queries at a time, what lies between in registers"):
+    if not trial.do(action, f"{action.groups * _ROWS} queries at a time, what lies between in registers"):
         return False
-    draft.adopt(made)
+    draft.adopt(trial)
     return True

@@ -103,7 +103,7 @@ class _Counting:
     @cached_property
     def claimed(self) -> dict[UOp, float]:
         """Loops over lists of which a block does a part, and how many times less than all that is."""
-        found: dict[UOp, float] = {}
+        divisors: dict[UOp, float] = {}
         for access in self.nest.accesses:
             for each in access.conditions:
                 axis = each.src[1] if each.op is Ops.CMPEQ else each.src[0] if each.op is Ops.CMPLT else each
@@ -112,20 +112,20 @@ class _Counting:
                 if each.op is Ops.CMPEQ and axis in self.grid:
                     lists = [r for r in each.src[0].ranges if kind_of(r) in SEQUENTIAL and r not in self.grid]
                     for r in lists[-1:]:
-                        found[r] = max(found.get(r, 1.0), trips(axis))
+                        divisors[r] = max(divisors.get(r, 1.0), trips(axis))
         for r in self.nest.ordered:
             voters = [v for v in self.axes if not any(v in a.steps for a in self.nest.accesses)]
             if voters and r not in self.grid:
-                found[r] = max(found.get(r, 1.0), float(WARP))
-        return found
+                divisors[r] = max(divisors.get(r, 1.0), float(WARP))
+        return divisors
 
     def times(self, ranges: Iterable[UOp]) -> float:
         """How often a thread comes by what stands in some loops."""
-        found = 1.0
+        runs = 1.0
         for r in ranges:
             if kind_of(r) in SEQUENTIAL and r not in self.grid:
-                found *= max(trips(r) / self.claimed.get(r, 1.0), 1.0)
-        return found
+                runs *= max(trips(r) / self.claimed.get(r, 1.0), 1.0)
+        return runs
 
     def _of(self, node: UOp) -> float:
         """How often a thread does what depends on some ranges, lanes included."""
@@ -147,7 +147,7 @@ class _Counting:
     @cached_property
     def private(self) -> dict[UOp, int]:
         """Kept rows of which every thread reads what it wrote itself, and their bytes: they are its registers (`own_registers.py`)."""
-        found = {}
+        nbytes = {}
         for kept in self.nest.kept:
             mine = [access for access in self.nest.accesses if access.memory is kept]
             moves = [{r: a.steps[r] for r in self.axes if a.steps.get(r)} for a in mine]
@@ -157,8 +157,8 @@ class _Counting:
                 size = prod(place.vmax + 1 for place in kept.src[1:])
                 several = max(access.copies for access in mine)
                 if size // max(prod(r.vmax + 1 for r in moves[0]), 1) <= _MOST_PRIVATE:
-                    found[kept] = size * several * kept.src[0].dtype.itemsize
-        return found
+                    nbytes[kept] = size * several * kept.src[0].dtype.itemsize
+        return nbytes
 
     def _own_loops(self, access: Access) -> tuple[UOp, ...]:
         return tuple(r for r in access.loops if kind_of(r) in SEQUENTIAL and r not in self.grid)
