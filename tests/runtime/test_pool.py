@@ -25,6 +25,22 @@ define void @job(ptr %arg, i64 %i) {
   store i64 %w, ptr %p
   ret void
 }
+; tells in element i who runs it, after some work
+define void @who(ptr %arg, i64 %i) {
+entry:
+  br label %l
+l:
+  %n = phi i64 [ 0, %entry ], [ %m, %l ]
+  %m = add i64 %n, 1
+  fence syncscope("singlethread") seq_cst
+  %c = icmp ult i64 %m, 20000
+  br i1 %c, label %l, label %e
+e:
+  %p = getelementptr i64, ptr %arg, i64 %i
+  %t = call i64 (i64, ...) @syscall(i64 186) ; gettid
+  store i64 %t, ptr %p
+  ret void
+}
 ; a job whose chunks run jobs of their own, of 8 elements each
 define void @outer(ptr %arg, i64 %i) {
   %at = mul i64 %i, 8
@@ -32,12 +48,12 @@ define void @outer(ptr %arg, i64 %i) {
   call void @pool_run(ptr @job, ptr %p, i64 8, i64 1000000, i64 3)
   ret void
 }
-define void @many(ptr %job, ptr %arg, i64 %count, i64 %times, i64 %threads) {
+define void @many(ptr %job, ptr %arg, i64 %count, i64 %times, i64 %threads, i64 %work) {
 entry:
   br label %l
 l:
   %i = phi i64 [ 0, %entry ], [ %j, %l ]
-  call void @pool_run(ptr %job, ptr %arg, i64 %count, i64 1000000, i64 %threads)
+  call void @pool_run(ptr %job, ptr %arg, i64 %count, i64 %work, i64 %threads)
   %j = add i64 %i, 1
   %c = icmp ult i64 %j, %times
   br i1 %c, label %l, label %e
@@ -65,11 +81,11 @@ def the_pool() -> pool.WorkerPool:
     return made
 
 
-def run(job: str, argument: int, count: int, times: int = 1, threads: int = 3) -> None:
-    kinds = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 3
+def run(job: str, argument: int, count: int, times: int = 1, threads: int = 3, work: int = 1_000_000) -> None:
+    kinds = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 4
     function = ctypes.CFUNCTYPE(None, *kinds)(loaded().address("many"))
     the_pool()
-    function(loaded().address(job), argument, count, times, threads)
+    function(loaded().address(job), argument, count, times, threads, work)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 64, 1000])
@@ -85,6 +101,34 @@ def test_workers_that_sleep_are_woken_or_not_needed() -> None:
         time.sleep(0.004)  # longer than a worker spins
         run("job", data.ctypes.data, 16)
         np.testing.assert_array_equal(data, n + 1)
+
+
+def _runners(times: int, work: int) -> set[int]:
+    """The threads that took chunks of the last of several jobs of so much work."""
+    told = np.zeros(16, np.int64)
+    run("who", told.ctypes.data, 16, times, work=work)
+    return set(told.tolist())
+
+
+def test_small_jobs_that_follow_each_other_wake_workers() -> None:
+    """None of them is worth it, but all of them are: a function of small kernels that is called again and again."""
+    for _ in range(20):
+        time.sleep(0.05)  # workers sleep
+        if len(_runners(1, 20_000)) == 1:
+            break
+    else:
+        pytest.skip("workers do not get to sleep on a machine as busy as this")
+    end = time.monotonic() + 20
+    while len(_runners(200, 50_000)) == 1:
+        assert time.monotonic() < end, "workers sleep on"
+
+
+def test_small_jobs_now_and_then_leave_workers_asleep() -> None:
+    alone = 0
+    for _ in range(60):
+        time.sleep(0.01)
+        alone += len(_runners(1, 20_000)) == 1
+    assert alone > 30
 
 
 def test_several_callers_share_it() -> None:

@@ -1,5 +1,5 @@
 ; made by `make native` from the C beside this
-; sha256 223a9d7055949e06ee7c5615dc835ff51ecc8aca3a1c327e05f540645da39752
+; sha256 a7ded5e6bc846821a876c13f95e68f5bdc0579c42f4e7541a57ec1f63d0fc701
 %struct.anon = type { i64, [16 x ptr] }
 %struct.place = type { ptr, ptr }
 %struct.segment = type { i64, i64, ptr, i64, ptr, i64, i64, ptr, i64, i64, i64, i64 }

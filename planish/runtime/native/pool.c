@@ -11,6 +11,7 @@ enum {
     SPIN = 1000000,           /* nanoseconds a worker looks for the next job before it sleeps */
     CROWDED = 50000,          /* nanoseconds after which whoever waits lets others have the core */
     WORTH_WAKING = 200000,    /* nanoseconds of work below which sleepers are left alone: waking one costs tens of thousands */
+    IDLE = 2,                 /* the part of the time, by this number, in which there has to be work for sleepers to be missed */
     WAIT = 128, WAKE = 129,   /* of a futex that is private to the process */
 };
 
@@ -26,6 +27,8 @@ static struct {
     LINED size sleepers;
     LINED size stop;
     LINED size seats;
+    /* work that sleepers were not woken for, less what passed meanwhile, and until when that was counted; its holder's who is busy */
+    LINED struct { word work, until; } missed;
 } pool;
 
 static void pause(void) {
@@ -99,6 +102,16 @@ void pool_worker(void) {
     }
 }
 
+/* Whether sleepers are worth waking: for one job, or for many that follow each other so closely that they add up. */
+COLD static int worth_waking(word work) {
+    word now = nanoseconds(), left = pool.missed.work - (now - pool.missed.until) / IDLE;
+    pool.missed.work = (left > 0 ? left : 0) + work;
+    pool.missed.until = now;
+    if (pool.missed.work <= WORTH_WAKING) return 0;
+    pool.missed.work = 0;
+    return 1;
+}
+
 /* Runs run(argument, 0 … count-1) on up to `threads` threads; `work` estimates the nanoseconds it takes on one. */
 void pool_run(chunk_function run, void *argument, size count, word work, size threads) {
     size idle = 0;
@@ -113,7 +126,7 @@ void pool_run(chunk_function run, void *argument, size count, word work, size th
     size ticket = ((PEEK(&pool.ticket) >> 32) + 1) << 32, seat = ticket >> 32;
     STORE(&pool.seats, ticket | (threads - 1));
     STORE(&pool.ticket, ticket);
-    if (LOAD(&pool.sleepers) && work > WORTH_WAKING) {
+    if (LOAD(&pool.sleepers) && worth_waking(work)) {
         ADD(&pool.epoch, 1);
         futex(WAKE, 0x7FFFFFFF);
     }

@@ -1,10 +1,11 @@
 ; made by `make native` from the C beside this
-; sha256 223a9d7055949e06ee7c5615dc835ff51ecc8aca3a1c327e05f540645da39752
-%struct.anon = type { i64, [56 x i8], i64, [56 x i8], i32, [60 x i8], %struct.anon.0, [40 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8] }
+; sha256 a7ded5e6bc846821a876c13f95e68f5bdc0579c42f4e7541a57ec1f63d0fc701
+%struct.anon = type { i64, [56 x i8], i64, [56 x i8], i32, [60 x i8], %struct.anon.0, [40 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8], %struct.anon.1, [48 x i8] }
 %struct.anon.0 = type { ptr, ptr, i64 }
-%struct.anon.1 = type { i64, i64, i64, i64, i64, i64, i64, [384 x ptr], i32 }
+%struct.anon.1 = type { i64, i64 }
+%struct.anon.2 = type { i64, i64, i64, i64, i64, i64, i64, [384 x ptr], i32 }
 %struct.numpy_allocator = type { [127 x i8], i8, ptr, ptr, ptr, ptr, ptr }
-%struct.anon.2 = type { i32, i32, i64, ptr, ptr }
+%struct.anon.3 = type { i32, i32, i64, ptr, ptr }
 %struct.timespec = type { i64, i64 }
 %struct.block = type { i64, i64, ptr, i64, [4 x i64] }
 %struct.array = type { i64, ptr, ptr, i32, ptr, ptr, ptr, ptr, i32, ptr, ptr, ptr }
@@ -12,16 +13,16 @@
 %struct.frame = type { i64, i64, i64 }
 %struct.tensor = type { ptr, i64, i64, ptr, i64, i64 }
 @pool = internal global %struct.anon zeroinitializer, align 64
-@memory = internal global %struct.anon.1 zeroinitializer, align 64
+@memory = internal global %struct.anon.2 zeroinitializer, align 64
 @memory_allocator = global %struct.numpy_allocator { [127 x i8] c"planish\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00", i8 1, ptr null, ptr @numpy_malloc, ptr @numpy_calloc, ptr @numpy_realloc, ptr @numpy_free }, align 8
 @memory_capsule_name = constant [12 x i8] c"mem_handler\00", align 1
 @numpy.0 = internal global ptr null, align 8
 @numpy.1 = internal global ptr null, align 8
 @numpy.2 = internal global ptr null, align 8
 @numpy.3 = internal global ptr null, align 8
-@library = internal global %struct.anon.2 zeroinitializer, align 8
+@library = internal global %struct.anon.3 zeroinitializer, align 8
 define void @pool_reset() nounwind {
-  call void @llvm.memset.p0.i64(ptr align 64 @pool, i8 0, i64 512, i1 false)
+  call void @llvm.memset.p0.i64(ptr align 64 @pool, i8 0, i64 576, i1 false)
   store i64 4294967295, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 0), align 64
   ret void
 }
@@ -186,10 +187,12 @@ define void @pool_run(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4) nounwind {
   store atomic i64 %25, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 14) seq_cst, align 64
   store atomic i64 %22, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 0) seq_cst, align 64
   %26 = load atomic i64, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 10) seq_cst, align 64
-  %27 = icmp ne i64 %26, 0
-  %28 = icmp sgt i64 %3, 200000
-  %or.cond34 = and i1 %27, %28
-  br i1 %or.cond34, label %29, label %32
+  %.not = icmp eq i64 %26, 0
+  br i1 %.not, label %32, label %27
+27:
+  %28 = call fastcc i32 @worth_waking(i64 %3)
+  %.not36 = icmp eq i32 %28, 0
+  br i1 %.not36, label %32, label %29
 29:
   %30 = atomicrmw add ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 4), i32 1 seq_cst, align 4
   %31 = call fastcc i64 @futex(i32 129, i32 2147483647)
@@ -198,8 +201,8 @@ define void @pool_run(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4) nounwind {
   br label %33
 33:
   %34 = call fastcc i32 @take(ptr %6)
-  %.not = icmp eq i32 %34, 0
-  br i1 %.not, label %35, label %33
+  %.not34 = icmp eq i32 %34, 0
+  br i1 %.not34, label %35, label %33
 35:
   %36 = call fastcc i64 @nanoseconds()
   br label %37
@@ -226,6 +229,27 @@ define void @pool_run(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4) nounwind {
 48:
   ret void
 }
+define internal fastcc i32 @worth_waking(i64 %0) nounwind {
+  %2 = call fastcc i64 @nanoseconds()
+  %3 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 16, i32 0), align 64
+  %4 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 16, i32 1), align 8
+  %5 = sub nsw i64 %2, %4
+  %.neg = sdiv i64 %5, -2
+  %6 = add i64 %.neg, %3
+  %7 = icmp sgt i64 %6, 0
+  %. = select i1 %7, i64 %6, i64 0
+  %8 = add nsw i64 %., %0
+  store i64 %8, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 16, i32 0), align 64
+  store i64 %2, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 16, i32 1), align 8
+  %9 = icmp slt i64 %8, 200001
+  br i1 %9, label %11, label %10
+10:
+  store i64 0, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 16, i32 0), align 64
+  br label %11
+11:
+  %.0 = phi i32 [ 1, %10 ], [ 0, %1 ]
+  ret i32 %.0
+}
 define internal fastcc i64 @futex(i32 %0, i32 %1) nounwind {
   %3 = sext i32 %0 to i64
   %4 = zext i32 %1 to i64
@@ -233,13 +257,13 @@ define internal fastcc i64 @futex(i32 %0, i32 %1) nounwind {
   ret i64 %5
 }
 define void @memory_after_fork() nounwind {
-  store i64 0, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 0), align 64
+  store i64 0, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 0), align 64
   ret void
 }
 define void @memory_trim(i64 %0) nounwind {
   br label %2
 2:
-  %3 = cmpxchg ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 0), i64 0, i64 1 acquire monotonic, align 8
+  %3 = cmpxchg ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 0), i64 0, i64 1 acquire monotonic, align 8
   %4 = extractvalue { i64, i1 } %3, 1
   br i1 %4, label %lock.exit, label %5
 5:
@@ -247,13 +271,13 @@ define void @memory_trim(i64 %0) nounwind {
   br label %2
 lock.exit:
   call fastcc void @drop(i64 %0)
-  store atomic i64 0, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 0) release, align 64
+  store atomic i64 0, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 0) release, align 64
   ret void
 }
 define internal fastcc void @drop(i64 %0) nounwind {
   br label %2
 2:
-  %3 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 1), align 8
+  %3 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 1), align 8
   %4 = icmp ugt i64 %3, %0
   br i1 %4, label %5, label %32
 5:
@@ -263,7 +287,7 @@ define internal fastcc void @drop(i64 %0) nounwind {
   br i1 %6, label %7, label %22
 7:
   %8 = zext i32 %.010 to i64
-  %9 = getelementptr inbounds %struct.anon.1, ptr @memory, i64 0, i32 7, i64 %8
+  %9 = getelementptr inbounds %struct.anon.2, ptr @memory, i64 0, i32 7, i64 %8
   %10 = load ptr, ptr %9, align 8
   %.not11 = icmp eq ptr %10, null
   br i1 %.not11, label %20, label %11
@@ -297,9 +321,9 @@ define internal fastcc void @drop(i64 %0) nounwind {
   store ptr %27, ptr %.0, align 8
   %28 = getelementptr inbounds %struct.block, ptr %24, i64 0, i32 1
   %29 = load i64, ptr %28, align 8
-  %30 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 1), align 8
+  %30 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 1), align 8
   %31 = sub i64 %30, %29
-  store i64 %31, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 1), align 8
+  store i64 %31, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 1), align 8
   br label %pop.exit
 pop.exit:
   call fastcc void @delete_block(ptr %24)
@@ -308,22 +332,22 @@ pop.exit:
   ret void
 }
 define void @memory_limit(i64 %0) nounwind {
-  %2 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 2), align 16
+  %2 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 2), align 16
   %3 = icmp eq i64 %2, %0
   br i1 %3, label %5, label %4
 4:
-  store i64 %0, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 2), align 16
+  store i64 %0, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 2), align 16
   call void @memory_trim(i64 %0)
   br label %5
 5:
   ret void
 }
 define void @memory_statistics(ptr %0) nounwind {
-  %2 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 3), align 8
-  %3 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 1), align 8
-  %4 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 2), align 16
-  %5 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 5), align 8
-  %6 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 6), align 16
+  %2 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 3), align 8
+  %3 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 1), align 8
+  %4 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 2), align 16
+  %5 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 5), align 8
+  %6 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 6), align 16
   store i64 %2, ptr %0, align 8
   %.sroa.2.0..sroa_idx = getelementptr inbounds i8, ptr %0, i64 8
   store i64 %3, ptr %.sroa.2.0..sroa_idx, align 8
@@ -391,7 +415,7 @@ define void @memory_arrays(ptr %0, ptr %1, ptr %2, ptr %3, i32 %4) nounwind {
   store ptr %1, ptr @numpy.1, align 8
   store ptr %2, ptr @numpy.2, align 8
   store ptr %3, ptr @numpy.3, align 8
-  store i32 %4, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 8), align 8
+  store i32 %4, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 8), align 8
   ret void
 }
 define ptr @memory_bytes(i64 %0) nounwind {
@@ -406,7 +430,7 @@ define ptr @memory_bytes(i64 %0) nounwind {
 declare void @Py_IncRef(ptr)
 define internal fastcc ptr @new_array(ptr %0, i32 %1, ptr %2, i64 %3) nounwind {
   %5 = icmp ugt i64 %3, 1023
-  %6 = load i32, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 8), align 8
+  %6 = load i32, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 8), align 8
   %7 = icmp ne i32 %6, 0
   %or.cond = select i1 %5, i1 %7, i1 false
   br i1 %or.cond, label %8, label %.thread
@@ -786,7 +810,7 @@ define internal fastcc ptr @memory_take(i64 %0) nounwind {
   %4 = call fastcc i64 @rounded(i64 %0)
   br label %5
 5:
-  %6 = cmpxchg ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 0), i64 0, i64 1 acquire monotonic, align 8
+  %6 = cmpxchg ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 0), i64 0, i64 1 acquire monotonic, align 8
   %7 = extractvalue { i64, i1 } %6, 1
   br i1 %7, label %lock.exit, label %8
 8:
@@ -800,7 +824,7 @@ lock.exit:
   %14 = and i64 %13, 7
   %15 = or i64 %11, %14
   %16 = xor i64 %15, 504
-  %17 = getelementptr inbounds %struct.anon.1, ptr @memory, i64 0, i32 7, i64 %16
+  %17 = getelementptr inbounds %struct.anon.2, ptr @memory, i64 0, i32 7, i64 %16
   %18 = load ptr, ptr %17, align 8
   %.not.i = icmp eq ptr %18, null
   br i1 %.not.i, label %pop.exit, label %19
@@ -810,15 +834,15 @@ lock.exit:
   store ptr %21, ptr %17, align 8
   %22 = getelementptr inbounds %struct.block, ptr %18, i64 0, i32 1
   %23 = load i64, ptr %22, align 8
-  %24 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 1), align 8
+  %24 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 1), align 8
   %25 = sub i64 %24, %23
-  store i64 %25, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 1), align 8
-  %26 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 6), align 16
+  store i64 %25, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 1), align 8
+  %26 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 6), align 16
   %27 = add i64 %26, 1
-  store i64 %27, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 6), align 16
+  store i64 %27, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 6), align 16
   br label %39
 pop.exit:
-  store atomic i64 0, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 0) release, align 64
+  store atomic i64 0, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 0) release, align 64
   %28 = call fastcc ptr @new_block(i64 %4)
   %.not = icmp eq ptr %28, null
   br i1 %.not, label %29, label %31
@@ -831,23 +855,23 @@ pop.exit:
   %.0 = phi ptr [ %28, %pop.exit ], [ %30, %29 ]
   br label %32
 32:
-  %33 = cmpxchg ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 0), i64 0, i64 1 acquire monotonic, align 8
+  %33 = cmpxchg ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 0), i64 0, i64 1 acquire monotonic, align 8
   %34 = extractvalue { i64, i1 } %33, 1
   br i1 %34, label %lock.exit11, label %35
 35:
   %36 = call i32 @sched_yield()
   br label %32
 lock.exit11:
-  %37 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 5), align 8
+  %37 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 5), align 8
   %38 = add i64 %37, 1
-  store i64 %38, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 5), align 8
+  store i64 %38, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 5), align 8
   br label %39
 39:
   %.1 = phi ptr [ %18, %19 ], [ %.0, %lock.exit11 ]
-  %40 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 3), align 8
+  %40 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 3), align 8
   %41 = add i64 %40, %4
-  store i64 %41, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 3), align 8
-  store atomic i64 0, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 0) release, align 64
+  store i64 %41, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 3), align 8
+  store atomic i64 0, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 0) release, align 64
   %42 = getelementptr inbounds i8, ptr %.1, i64 64
   br label %43
 43:
@@ -860,49 +884,49 @@ define internal fastcc void @memory_give(ptr %0) nounwind {
   %4 = load i64, ptr %3, align 8
   br label %5
 5:
-  %6 = cmpxchg ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 0), i64 0, i64 1 acquire monotonic, align 8
+  %6 = cmpxchg ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 0), i64 0, i64 1 acquire monotonic, align 8
   %7 = extractvalue { i64, i1 } %6, 1
   br i1 %7, label %lock.exit, label %8
 8:
   %9 = call i32 @sched_yield()
   br label %5
 lock.exit:
-  %10 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 3), align 8
+  %10 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 3), align 8
   %11 = sub i64 %10, %4
-  store i64 %11, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 3), align 8
-  %12 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 2), align 16
+  store i64 %11, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 3), align 8
+  %12 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 2), align 16
   %13 = icmp ult i64 %12, %4
   br i1 %13, label %14, label %15
 14:
-  store atomic i64 0, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 0) release, align 64
+  store atomic i64 0, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 0) release, align 64
   call fastcc void @delete_block(ptr %2)
   br label %31
 15:
-  %16 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 1), align 8
+  %16 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 1), align 8
   %17 = sub i64 %12, %4
   %18 = icmp ugt i64 %16, %17
   br i1 %18, label %19, label %20
 19:
   call fastcc void @drop(i64 %17)
-  %.pre = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 1), align 8
+  %.pre = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 1), align 8
   br label %20
 20:
   %21 = phi i64 [ %.pre, %19 ], [ %16, %15 ]
   %22 = add i64 %21, %4
-  store i64 %22, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 1), align 8
-  %23 = load i64, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 4), align 32
+  store i64 %22, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 1), align 8
+  %23 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 4), align 32
   %24 = add i64 %23, 1
-  store i64 %24, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 4), align 32
+  store i64 %24, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 4), align 32
   %25 = getelementptr inbounds %struct.block, ptr %2, i64 0, i32 3
   store i64 %24, ptr %25, align 8
   %26 = getelementptr inbounds %struct.block, ptr %2, i64 0, i32 0
   %27 = load i64, ptr %26, align 8
-  %28 = getelementptr inbounds %struct.anon.1, ptr @memory, i64 0, i32 7, i64 %27
+  %28 = getelementptr inbounds %struct.anon.2, ptr @memory, i64 0, i32 7, i64 %27
   %29 = load ptr, ptr %28, align 8
   %30 = getelementptr inbounds %struct.block, ptr %2, i64 0, i32 2
   store ptr %29, ptr %30, align 8
   store ptr %2, ptr %28, align 8
-  store atomic i64 0, ptr getelementptr inbounds (%struct.anon.1, ptr @memory, i64 0, i32 0) release, align 64
+  store atomic i64 0, ptr getelementptr inbounds (%struct.anon.2, ptr @memory, i64 0, i32 0) release, align 64
   br label %31
 31:
   ret void
@@ -934,30 +958,30 @@ declare i32 @PyGILState_Ensure()
 declare i32 @PyErr_CheckSignals()
 declare void @PyGILState_Release(i32)
 define void @library_threads(ptr %0, ptr %1) nounwind {
-  store ptr %0, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 3), align 8
-  store ptr %1, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 4), align 8
+  store ptr %0, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 3), align 8
+  store ptr %1, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 4), align 8
   ret void
 }
 define void @library_enter(i64 %0) nounwind {
-  %2 = load ptr, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 3), align 8
+  %2 = load ptr, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 3), align 8
   %.not = icmp eq ptr %2, null
   br i1 %.not, label %11, label %3
 3:
   call fastcc void @enter()
-  %4 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 2), align 8
+  %4 = load i64, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 2), align 8
   %5 = add nsw i64 %4, 1
-  store i64 %5, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 2), align 8
+  store i64 %5, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 2), align 8
   %.not2 = icmp eq i64 %4, 0
   br i1 %.not2, label %6, label %10
 6:
-  %7 = load ptr, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 3), align 8
+  %7 = load ptr, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 3), align 8
   %8 = call i32 %7()
-  store i32 %8, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 1), align 4
+  store i32 %8, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 1), align 4
   %9 = trunc i64 %0 to i32
   call fastcc void @tell(i32 %9)
   br label %10
 10:
-  store atomic i32 0, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 0) seq_cst, align 8
+  store atomic i32 0, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 0) seq_cst, align 8
   br label %11
 11:
   ret void
@@ -965,7 +989,7 @@ define void @library_enter(i64 %0) nounwind {
 define internal fastcc void @enter() nounwind {
   br label %1
 1:
-  %2 = atomicrmw xchg ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 0), i32 1 seq_cst, align 4
+  %2 = atomicrmw xchg ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 0), i32 1 seq_cst, align 4
   %.not = icmp eq i32 %2, 0
   br i1 %.not, label %4, label %3
 3:
@@ -975,34 +999,34 @@ define internal fastcc void @enter() nounwind {
   ret void
 }
 define internal fastcc void @tell(i32 %0) nounwind {
-  %2 = load ptr, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 3), align 8
+  %2 = load ptr, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 3), align 8
   %3 = call i32 %2()
   %.not = icmp eq i32 %3, %0
   br i1 %.not, label %6, label %4
 4:
-  %5 = load ptr, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 4), align 8
+  %5 = load ptr, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 4), align 8
   call void %5(i32 %0)
   br label %6
 6:
   ret void
 }
 define void @library_leave() nounwind {
-  %1 = load ptr, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 3), align 8
+  %1 = load ptr, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 3), align 8
   %.not = icmp eq ptr %1, null
   br i1 %.not, label %8, label %2
 2:
   call fastcc void @enter()
-  %3 = load i64, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 2), align 8
+  %3 = load i64, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 2), align 8
   %4 = add nsw i64 %3, -1
-  store i64 %4, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 2), align 8
+  store i64 %4, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 2), align 8
   %.not1 = icmp eq i64 %4, 0
   br i1 %.not1, label %5, label %7
 5:
-  %6 = load i32, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 1), align 4
+  %6 = load i32, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 1), align 4
   call fastcc void @tell(i32 %6)
   br label %7
 7:
-  store atomic i32 0, ptr getelementptr inbounds (%struct.anon.2, ptr @library, i64 0, i32 0) seq_cst, align 8
+  store atomic i32 0, ptr getelementptr inbounds (%struct.anon.3, ptr @library, i64 0, i32 0) seq_cst, align 8
   br label %8
 8:
   ret void

@@ -1,7 +1,8 @@
 ; made by `make native` from the C beside this
-; sha256 4509e76f91f81021ac476d467fc27d4a7d03c9c5a413bedd9766f7b06e03f3eb
-%struct.anon = type { i64, [56 x i8], i64, [56 x i8], i32, [60 x i8], %struct.anon.0, [40 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8] }
+; sha256 bbc6cdaeb64d54f339c599e026c1150e883dc43488cfedfabeccfee1c66a3f1a
+%struct.anon = type { i64, [56 x i8], i64, [56 x i8], i32, [60 x i8], %struct.anon.0, [40 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8], %struct.anon.1, [48 x i8] }
 %struct.anon.0 = type { ptr, ptr, i64 }
+%struct.anon.1 = type { i64, i64 }
 %struct.timespec = type { i64, i64 }
 %struct.planish_model = type { %struct.file, %struct.file, ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, ptr, ptr, ptr, ptr, i32, i64, ptr }
 %struct.file = type { ptr, i64 }
@@ -87,7 +88,7 @@
 @.str.64 = private constant [69 x i8] c"the data of the inputs asks for a size that is out of its bounds%s%s\00", align 1
 @.str.65 = private constant [45 x i8] c"the plan stopped: the model needs Python%s%s\00", align 1
 define void @pool_reset() nounwind {
-  call void @llvm.memset.p0.i64(ptr align 64 @pool, i8 0, i64 512, i1 false)
+  call void @llvm.memset.p0.i64(ptr align 64 @pool, i8 0, i64 576, i1 false)
   store i64 4294967295, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 0), align 64
   ret void
 }
@@ -252,10 +253,12 @@ define void @pool_run(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4) nounwind {
   store atomic i64 %25, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 14) seq_cst, align 64
   store atomic i64 %22, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 0) seq_cst, align 64
   %26 = load atomic i64, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 10) seq_cst, align 64
-  %27 = icmp ne i64 %26, 0
-  %28 = icmp sgt i64 %3, 200000
-  %or.cond34 = and i1 %27, %28
-  br i1 %or.cond34, label %29, label %32
+  %.not = icmp eq i64 %26, 0
+  br i1 %.not, label %32, label %27
+27:
+  %28 = call fastcc i32 @worth_waking(i64 %3)
+  %.not36 = icmp eq i32 %28, 0
+  br i1 %.not36, label %32, label %29
 29:
   %30 = atomicrmw add ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 4), i32 1 seq_cst, align 4
   %31 = call fastcc i64 @futex(i32 129, i32 2147483647)
@@ -264,8 +267,8 @@ define void @pool_run(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4) nounwind {
   br label %33
 33:
   %34 = call fastcc i32 @take(ptr %6)
-  %.not = icmp eq i32 %34, 0
-  br i1 %.not, label %35, label %33
+  %.not34 = icmp eq i32 %34, 0
+  br i1 %.not34, label %35, label %33
 35:
   %36 = call fastcc i64 @nanoseconds()
   br label %37
@@ -291,6 +294,27 @@ define void @pool_run(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4) nounwind {
   br label %48
 48:
   ret void
+}
+define internal fastcc i32 @worth_waking(i64 %0) nounwind {
+  %2 = call fastcc i64 @nanoseconds()
+  %3 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 16, i32 0), align 64
+  %4 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 16, i32 1), align 8
+  %5 = sub nsw i64 %2, %4
+  %.neg = sdiv i64 %5, -2
+  %6 = add i64 %.neg, %3
+  %7 = icmp sgt i64 %6, 0
+  %. = select i1 %7, i64 %6, i64 0
+  %8 = add nsw i64 %., %0
+  store i64 %8, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 16, i32 0), align 64
+  store i64 %2, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 16, i32 1), align 8
+  %9 = icmp slt i64 %8, 200001
+  br i1 %9, label %11, label %10
+10:
+  store i64 0, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 16, i32 0), align 64
+  br label %11
+11:
+  %.0 = phi i32 [ 1, %10 ], [ 0, %1 ]
+  ret i32 %.0
 }
 define internal fastcc i64 @futex(i32 %0, i32 %1) nounwind {
   %3 = sext i32 %0 to i64
@@ -1284,7 +1308,7 @@ define internal fastcc void @start_workers(i64 %0) nounwind {
   %.not = icmp eq i64 %5, 0
   br i1 %.not, label %6, label %7
 6:
-  call void @llvm.memset.p0.i64(ptr align 64 @pool, i8 0, i64 512, i1 false)
+  call void @llvm.memset.p0.i64(ptr align 64 @pool, i8 0, i64 576, i1 false)
   store i64 4294967295, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 0), align 64
   br label %7
 7:
