@@ -4,19 +4,20 @@
 
 `--inductor` lets `torch.compile` take part, which takes it seconds for each.
 
-Everyone computes the same from the same numbers, in turns; a figure is the least time of a call in any turn, and a ratio that of the
+Everyone computes the same from the same numbers, in turns, in an order drawn by lot; a figure is the least time of a call in any turn, and a ratio that of the
 best peer by ours (above 1 is ahead). Results are compared with torch's in float64, integers bit by bit: `!` marks one that is off.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import exp, log
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -30,6 +31,8 @@ import planish as pn
 
 TURN = 0.02
 """Seconds of a turn."""
+PAUSE = 0.02
+"""Seconds before it: threads of others that still wait for work give up meanwhile."""
 ALLOWED = 3e-5
 
 
@@ -106,6 +109,7 @@ def error(computed: list[Any], wanted: list[Any]) -> float:
 
 def turn(run: Callable[[], Any]) -> float:
     """Seconds of a call: the least of several."""
+    sleep(PAUSE)
     run()
     begin = perf_counter()
     run()
@@ -129,8 +133,8 @@ def measure(name: str, program: Program, repeats: int, threads: int, inductor: b
     wrong = {side: error(as_arrays(run()), wanted) > ALLOWED for side, run in sides.items()}
     figures: dict[str, list[float]] = {side: [] for side in sides}
     for _ in range(repeats):
-        for side, run in sides.items():
-            figures[side].append(turn(run))
+        for side in random.sample(list(sides), len(sides)):
+            figures[side].append(turn(sides[side]))
     best = {side: min(times) * 1e3 for side, times in figures.items()}
     mark = "!" if wrong["planish"] else ""
     rows = [
