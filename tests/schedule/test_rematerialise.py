@@ -119,6 +119,45 @@ def test_chains_of_stencils_compute_each_element_once() -> None:
     assert exe.cost.nbytes <= 2 * 4 * size * size * steps
 
 
+def heated(x: Tensor, steps: int) -> Tensor:
+    """Diffusion: the middle of a window is read, too."""
+    inside = (slice(1, -1),) * x.ndim
+    for _ in range(steps):
+        middle = x[inside]
+        around = -2.0 * x.ndim * middle
+        for axis in range(x.ndim):
+            for moved in (slice(2, None), slice(-2)):
+                around = (
+                    around + x[tuple(moved if each == axis else part for each, part in enumerate(inside))]
+                )
+        x = pn.pad(middle + 0.1 * around, ((1, 1),) * x.ndim)
+    return x
+
+
+@pytest.mark.parametrize("shape", [(200, 200), (24, 24, 24)])
+def test_the_middle_of_a_window_is_read_where_its_neighbours_are(shape: tuple[int, ...]) -> None:
+    """From one tensor, with its padding: each step is the same kernel, and computes no step before it again."""
+    steps = 6
+    exe = pn.jit(lambda x: heated(x, steps)).lower(pn.zeros(shape)).compile()
+    one = pn.jit(lambda x: heated(x, 1)).lower(pn.zeros(shape)).compile()
+    assert len(exe.kernels) == 1
+    assert exe.cost.launches == steps
+    assert exe.cost.flops <= steps * one.cost.flops
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    expected = x.astype(np.float64)
+    for _ in range(steps):
+        inner = expected[(slice(1, -1),) * x.ndim]
+        around = -2.0 * x.ndim * inner
+        for axis in range(x.ndim):
+            for moved in (slice(2, None), slice(-2)):
+                at = [slice(1, -1)] * x.ndim
+                at[axis] = moved
+                around = around + expected[tuple(at)]
+        expected = np.pad(inner + 0.1 * around, 1)
+    found = pn.jit(lambda a: heated(a, steps))(pn.asarray(x))
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-5)
+
+
 def test_short_chains_of_small_stencils_are_one_kernel() -> None:
     """What is near and cheap is computed again: a kernel costs more."""
     exe = pn.jit(lambda x: relaxed(x, 2)).lower(pn.zeros((8, 8))).compile()

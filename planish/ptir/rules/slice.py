@@ -133,11 +133,12 @@ def LiftSliceAboveReverse(op: v.SliceView, inner: v.ReverseView) -> Answer:
     return d.backwards(part, inner.attrs.axes)
 
 
-@rule()
+@rule(watch_uses=True)
 def LiftSliceAbovePad(op: v.SliceView, inner: v.PadView) -> Answer:
     """pad(x, v)[s] -> x[t], pad(x[t], v) or broadcast_to(v): whatever of x and v the slice sees.
 
-    The second only if nobody else uses the padded tensor: what is padded once is stored once.
+    The second only if nobody else uses the padded tensor: what is padded once is stored once. Nor does the first if it is one of
+    several slices of a size, as of a stencil, of which others see padding: those are read from one tensor.
     """
     x, attrs, rank = inner.source, op.attrs, len(op.dims)
     cut = d.Cut(x)
@@ -166,7 +167,28 @@ def LiftSliceAbovePad(op: v.SliceView, inner: v.PadView) -> Answer:
     if any(part != 0 for part in (*low, *high)) and not op.source.has_one_use:
         # several paddings of parts would be asked for where one of the whole is
         return "some padding is left, and others use the padded tensor too"
+    if _has_neighbours(op, inner):
+        return "slices of its size see the padding"
     return d.padded(cut.term(), inner.padding, low, high, inner.attrs.interior)
+
+
+def _has_neighbours(op: v.SliceView, inner: v.PadView) -> bool:
+    """Whether other slices of a padded tensor are of the same size, and see padding."""
+    begins, dims = inner.attrs.low, inner.source.type.dims
+    slices = (
+        v.SliceView.of(user.results[0]) for user in op.source.users if user.results and user is not op.inst
+    )
+    return any(
+        each is not None
+        and each.dims == op.dims
+        and not all(
+            at_most(begin, start) and at_most(limit, begin + dim)
+            for begin, dim, start, limit in zip(
+                begins, dims, each.attrs.starts, each.attrs.limits, strict=True
+            )
+        )
+        for each in slices
+    )
 
 
 def _larger(left: DimLike, right: DimLike) -> DimLike | None:
