@@ -6,6 +6,8 @@
 with empty caches; what is imported and started for the first small function is there already. Processor seconds, helpers and threads
 included; the least of the repeats counts, since others only ever add. `cached` is ours with what a process before left in the cache.
 
+*others*: those of `kit/compiled_others.py`, in the same way; only if the part is named.
+
 *growth*: chains of a hundred to ten thousand operations, and the exponent of the time in their number (1 is linear), from the best line
 through the logarithms.
 
@@ -32,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 import report
 from kit.compiled import CHAINS, COMPILED, Compiled, Words
+from kit.compiled_others import OTHERS
 from kit.workloads import WORKLOADS
 from report import Row
 
@@ -81,7 +84,7 @@ def first_of_workload(side: str, name: str) -> Told:
 def program_of(case: str) -> Compiled | None:
     """A program by its name; a chain by its kind and length; None for a workload."""
     kind, _, length = case.rpartition(" × ")
-    return CHAINS[kind](int(length)) if kind in CHAINS else COMPILED.get(case)
+    return CHAINS[kind](int(length)) if kind in CHAINS else (COMPILED | OTHERS).get(case)
 
 
 _START = """
@@ -184,6 +187,14 @@ def growth(bench: Bench, kind: str, sides: Sequence[str], show: Callable[[list[R
     print(f"{kind}: time grows with length to the {ours:.2f}{theirs}", flush=True)
 
 
+def summary(part: str, table: Sequence[Row]) -> None:
+    """What the ratios to jax come to."""
+    ratios = [row.ours / row.peer for row in table if row.peer_name == "jax" and row.peer]
+    if ratios:
+        mean, above = exp(sum(map(log, ratios)) / len(ratios)), sum(r > 1.2 for r in ratios)
+        print(f"ours / jax: geometric mean {mean:.2f} of {len(ratios)} {part}, {above} above 1.2", flush=True)
+
+
 def main() -> None:
     parser = report.parser(__doc__)
     parser.add_argument("--one", nargs=2, help="run one side of one case here")
@@ -206,23 +217,24 @@ def main() -> None:
         table.extend(more)
         report.show(more, heading=len(table) == len(more))
 
+    def show_named(programs: dict[str, Compiled]) -> None:
+        for case, program in programs.items():
+            if any(word in case for word in words):
+                show(bench.compare(case, program.size, ["planish", *jax]))
+
     with tempfile.TemporaryDirectory(prefix="planish-bench-") as compiled:
         bench = Bench(options.repeats, compiled)
         bench.told("planish", "GPT-2 block, gradient")  # what Python compiles, it compiles now
         if "programs" in options.parts:
-            cases = [case for case in COMPILED if any(word in case for word in words)]
-            for case in cases:
-                show(bench.compare(case, COMPILED[case].size, ["planish", *jax]))
+            show_named(COMPILED)
             for case in (word for word in words if word in WORKLOADS and word not in COMPILED):
                 size = int(np.prod(WORKLOADS[case].inputs[0].shape))
                 show([*bench.compare(case, size, ["planish", *tiny, *jax]), *bench.cached(case, size)])
-            ratios = [row.ours / row.peer for row in table if row.peer_name == "jax" and row.peer]
-            if ratios:
-                mean, above = exp(sum(map(log, ratios)) / len(ratios)), sum(r > 1.2 for r in ratios)
-                print(
-                    f"ours / jax: geometric mean {mean:.2f} of {len(ratios)} programs, {above} above 1.2",
-                    flush=True,
-                )
+            summary("programs", table)
+        if "others" in options.parts:
+            before = len(table)
+            show_named(OTHERS)
+            summary("others", table[before:])
         if "growth" in options.parts:
             for kind in CHAINS:
                 growth(bench, kind, ["planish", *jax], show)

@@ -67,13 +67,16 @@ class Words:
         n, c, h, w = x.shape
         return self.names.max(x.reshape(n, c, h // 2, 2, w // 2, 2), axis=(3, 5))
 
-    def softmax(self, x: Any) -> Any:
-        e = self.exp(x - self.max(x, axis=-1, keepdims=True))
-        return e / self.sum(e, axis=-1, keepdims=True)
+    def softmax(self, x: Any, axis: int = -1) -> Any:
+        e = self.exp(x - self.max(x, axis=axis, keepdims=True))
+        return e / self.sum(e, axis=axis, keepdims=True)
+
+    def normalised(self, x: Any, axis: int | tuple[int, ...]) -> Any:
+        d = x - self.mean(x, axis=axis, keepdims=True)
+        return d / self.sqrt(self.mean(d * d, axis=axis, keepdims=True) + 1e-5)
 
     def layernorm(self, x: Any) -> Any:
-        d = x - self.mean(x, axis=-1, keepdims=True)
-        return d / self.sqrt(self.mean(d * d, axis=-1, keepdims=True) + 1e-5)
+        return self.normalised(x, -1)
 
     def gelu(self, x: Any) -> Any:
         return 0.5 * x * (1 + self.tanh(0.79788456 * (x + 0.044715 * x * x * x)))
@@ -196,10 +199,7 @@ def pictures(m: Any, x: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def residual(m: Any, x: Any, a: Any, b: Any) -> Any:
-    def normal(y: Any) -> Any:
-        d = y - m.mean(y, axis=(0, 2, 3), keepdims=True)
-        return d / m.sqrt(m.mean(d * d, axis=(0, 2, 3), keepdims=True) + 1e-5)
-
+    normal = partial(m.normalised, axis=(0, 2, 3))
     return m.maximum(x + normal(m.conv(m.maximum(normal(m.conv(x, a)), 0.0), b)), 0.0)
 
 
