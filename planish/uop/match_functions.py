@@ -182,6 +182,7 @@ FUNCTIONS = {
     "426a055203132459": lambda n, ctx: r if len((v0 := n.src[0]).src) == 1 and (r := rewrite2(n, v0.src[0], n.src[1])) is not None and r is not n else None,
     "9b8c90a47548d564": lambda n, ctx: r if len((v1 := n.src[1]).src) == 1 and (v2 := v1.src[0]).op is OP2 and v2 is (v0 := n.src[0]) and (r := rewrite3(n)) is not None and r is not n else None,
     "a17bc22ce60898a6": lambda n, ctx: r if len(n.src) == 3 and (r := rewrite2(n)) is not None and r is not n else None,
+    "f9939b60b6bde0e9": lambda n, ctx: r if len(n.src) == 3 and (r := rewrite2(n, n.src[0], n.src[1], n.src[2])) is not None and r is not n else None,
     "b8d0227dc4bee1c7": lambda n, ctx: r if len(n.src) == 3 and (r := rewrite2(n, n.src[0], n.src[1], n.src[2], ctx)) is not None and r is not n else None,
     "c2d602632ffcc4bd": lambda n, ctx: r if len(n.src) == 3 and (r := rewrite2(n.src[0], n.src[1], n.src[2])) is not None and r is not n else None,
     "1cc32bad24c35159": lambda n, ctx: r if len(n.src) == 3 and (r := rewrite2(n.src[0], n.src[2], n.src[1])) is not None and r is not n else None,

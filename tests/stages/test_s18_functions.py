@@ -87,9 +87,36 @@ def test_binary_functions_are_within_their_bounds(op: Ops, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["fma", "no_fma"])
-@pytest.mark.parametrize("exponent", [3.0, 0.5, -2.5, 7.0])
+@pytest.mark.parametrize(
+    "exponent",
+    [
+        3.0,
+        4.0,
+        5.0,
+        7.0,
+        15.0,
+        16.0,
+        -2.0,
+        -3.0,
+        -4.0,
+        -7.0,
+        0.5,
+        1.5,
+        2.5,
+        3.5,
+        -0.5,
+        -1.5,
+        -2.5,
+        0.25,
+        17.0,
+    ],
+)
 def test_powers_of_a_constant_exponent_are_within_the_bound(exponent: float, target: str) -> None:
-    x = inputs(Ops.POW, dtypes.float32, SINGLES)
+    around = np.exp2(np.linspace(-150, 128, SINGLES // 2) / exponent)  # from the least power to the greatest
+    around *= np.random.default_rng(3).choice([-1.0, 1.0], around.size)
+    with np.errstate(over="ignore"):
+        x = inputs(Ops.POW, dtypes.float32, SINGLES)
+        x[-around.size :] = around
     kernel = s18_math.compiled(
         lambda x: x.alu(Ops.POW, x.const_like(exponent)), dtypes.float32, 1, SINGLES, TARGETS[target]
     )

@@ -47,6 +47,7 @@ from planish.stages.linearizer.decompositions.division import (
 )
 from planish.stages.linearizer.decompositions.functions import function_rules
 from planish.stages.linearizer.decompositions.plain import condition_rules, plain_rules
+from planish.stages.linearizer.decompositions.powers import is_short_power
 from planish.stages.linearizer.decompositions.support import CPU, Support
 from planish.target import Target
 from planish.uop.matcher import Matcher, Rule
@@ -110,7 +111,10 @@ def decompositions(
     So is a function of which there are too many, to be called; not without `calls`.
     """
     support = _support(target)
-    called = calls_in(sink.toposort(), partial(_size, support)) if calls and support.calls else NO_CALLS
+    called = NO_CALLS
+    if calls and support.calls:
+        nodes = [node for node in sink.toposort() if not is_short_power(node, support)]
+        called = calls_in(nodes, partial(_size, support))
     return _decomposed(sink, support, called)
 
 

@@ -244,6 +244,18 @@ def _broadcast_after(root: UOp, x: UOp) -> UOp | None:
     return _vector((lane,) * root.dtype.lanes)
 
 
+def _choose_lanes(root: UOp, c: UOp, x: UOp, y: UOp) -> UOp | None:
+    """Lanes of one vector or of another, by constants: lanes of both, selected once."""
+    mask = cast("tuple[Number, ...]", c.arg)
+    one, other = x.src[0], y.src[0]
+    if one is other:
+        return selected(one, tuple([i if m else j for m, i, j in zip(mask, _lanes(x), _lanes(y), strict=True)]))
+    count = one.dtype.lanes
+    both = root.table.make(Ops.CAT, root.dtype.scalar.vec(count + other.dtype.lanes), (one, other))
+    places = tuple([i if m else count + j for m, i, j in zip(mask, _lanes(x), _lanes(y), strict=True)])
+    return selected(both, places)
+
+
 _built = node(Ops.VECTORIZE, name="x")
 _operand = node((Ops.VECTORIZE, Ops.CONST))
 
@@ -258,6 +270,8 @@ lanes: Final = Matcher(
         rule(node(Ops.GEP, node(Ops.CAT, name="x")), _select_joined, says="gep(cat(x…), i) -> cat(gep(x, i)…)"),
         rule(node(Ops.GEP, node(CONSTANTS, name="x")), _select_constant, says="gep(constant, i) -> constant"),
         rule(node(Ops.GEP, node(_ELEMENTWISE, name="x")), _select_through, says="gep(x ∘ y, i) -> gep(x, i) ∘ gep(y, i)"),
+        rule(node(Ops.WHERE, node(Ops.VCONST, name="c"), node(Ops.GEP, name="x"), node(Ops.GEP, name="y")), _choose_lanes,
+             says="where(constant, gep(x, i), gep(y, j)) -> gep(cat(x, y), k)"),
         # -- building ---------------------------------------------------------------------------------------------
         rule(node((Ops.VECTORIZE, Ops.CAT), x), x, says="vectorize(x), cat(x) -> x"),
         rule(node((Ops.VECTORIZE, Ops.CAT)), _join_constants, says="vectorize(constants) -> constant"),

@@ -8,11 +8,11 @@ x ** y = e**(y log x)                 log x to about 1.3 times the precision, as
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Final
+from typing import cast
 
 from planish.stages.linearizer.decompositions import coefficients
 from planish.stages.linearizer.decompositions.exp_log import exp_pair, exp_parts, exp_plain, exp_table
+from planish.stages.linearizer.decompositions.powers import is_short, short_power
 from planish.stages.linearizer.decompositions.reals import LN2_HIGH, LN2_LOW, Pair, Reals, decomposes
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -131,8 +131,8 @@ def _positive_power(m: Reals, x: UOp, y: UOp) -> UOp:
 @decomposes(Ops.POW, "x ** y -> exp(y log(x))")
 def pow_(m: Reals, x: UOp, y: UOp) -> UOp:
     """The power of a normal base, where it is a normal number too: everything else is rare."""
-    if m.fused and y.op is Ops.CONST and y.arg in _SHORT:
-        return _SHORT[y.arg](m, x)
+    if m.fused and y.op is Ops.CONST and is_short(y.arg):
+        return short_power(m, x, cast("float", y.arg))
     if not m.branches:
         return _any_power(m, x, y)
     size = m.magnitude(x)
@@ -154,22 +154,6 @@ def _of_base(m: Reals, x: UOp, y: UOp, power: UOp) -> UOp:
     negative = m.bits(x) < 0
     power = (negative & odd).where(-power, power)
     return m.nan_where(negative & whole.logical_not(), power)
-
-
-def _cube(m: Reals, x: UOp) -> UOp:
-    square, lost = m.product(x, x)
-    low = lost * x
-    # where that is no number, the cube is none but infinite
-    return (m.magnitude(low) < math.inf).where(m.fma(square, x, low), square * x)
-
-
-def _root(m: Reals, x: UOp) -> UOp:
-    """The sum makes 0 of -0."""
-    return x.eq(-math.inf).where(m.const(math.inf), (x + 0.0).alu(Ops.SQRT))
-
-
-_SHORT: Final[dict[object, Callable[[Reals, UOp], UOp]]] = {3.0: _cube, 0.5: _root}
-"""Exponents whose powers are shorter to compute by themselves, with a fused multiply-add."""
 
 
 def _any_power(m: Reals, x: UOp, y: UOp) -> UOp:

@@ -14,6 +14,7 @@ from planish.stages.linearizer.decompositions import (  # noqa: F401 - they deco
     roots,
     trig,
 )
+from planish.stages.linearizer.decompositions.powers import is_short_power
 from planish.stages.linearizer.decompositions.reals import FUNCTIONS, Function, Reals
 from planish.stages.linearizer.decompositions.support import Support
 from planish.uop.matcher import Rule, rule
@@ -27,7 +28,11 @@ _NEAR_ENOUGH: Final = {Ops.TANH: Ops.TANH_ESTIMATE}
 
 def _rewriter(function: Function, support: Support) -> Callable[[UOp, object], UOp | None]:
     def build(root: UOp, ctx: object) -> UOp | None:
-        if ctx and (root.op, root.dtype) in cast("Container[object]", ctx):
+        if (
+            ctx
+            and (root.op, root.dtype) in cast("Container[object]", ctx)
+            and not is_short_power(root, support)
+        ):
             return None  # it is called
         if root.dtype.bits < 32:
             # Narrow floats compute in float32 and round once (docs/semantics.md 1.4).
