@@ -265,3 +265,27 @@ def test_kernels_read_a_bounded_number_of_tensors() -> None:
     assert len(reads(lambda *xs: pn.concat(list(xs[:100])))) == 1  # a loop for each
     expected = arrays[0] + 2.0 * sum(arrays[1:])
     np.testing.assert_allclose(np.asarray(pn.jit(total)(*map(pn.asarray, arrays))), expected)
+
+
+def correlated(x: Tensor) -> Tensor:
+    """A product of matrices that is asked for as a whole, and along its diagonal."""
+    d = x - pn.mean(x, axis=0)
+    c = d.T @ d / 199.0
+    s = pn.sqrt(pn.linalg.diagonal(c))
+    return c / (s[:, None] * s[None])
+
+
+@pytest.mark.parametrize(("rows", "is_apart"), [(200, True), (3, False)])
+def test_a_product_that_is_kept_whole_is_a_kernel_of_its_own(rows: int, is_apart: bool) -> None:
+    """In loops of another kernel nobody lays it out; where it is little, a kernel costs more."""
+    with pn.settings(ready_kernels=False):
+        exe = pn.jit(correlated).lower(pn.zeros((rows, 32))).compile()
+    products = [kernel for kernel in exe.kernels if kernel.cost.flops >= 2 * rows * 32 * 32]
+    assert all(kernel.name.startswith("reduce" if is_apart else "rows") for kernel in products)
+    x = np.random.default_rng(1).standard_normal((rows, 32)).astype(np.float32)
+    d = x.astype(np.float64) - x.astype(np.float64).mean(axis=0)
+    c = d.T @ d / 199.0
+    s = np.sqrt(np.diagonal(c))
+    np.testing.assert_allclose(
+        np.asarray(correlated(pn.asarray(x))), c / (s[:, None] * s[None]), rtol=1e-4, atol=1e-5
+    )
