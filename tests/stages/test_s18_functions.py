@@ -125,6 +125,20 @@ def test_powers_of_a_constant_exponent_are_within_the_bound(exponent: float, tar
     assert worst <= limit(Ops.POW, "f32"), describe(Ops.POW, place, found, [x, y])
 
 
+@pytest.mark.parametrize("exponent", [3.0, 4.0, 7.0, 16.0, -2.0, -3.0, 1.5, 2.5, -0.5, -1.5])
+def test_powers_of_a_constant_exponent_are_within_the_bound_in_float64(exponent: float) -> None:
+    x = inputs(Ops.POW, dtypes.float64, DOUBLES)
+    rng = np.random.default_rng(4)
+    with np.errstate(over="ignore"):
+        x[-DOUBLES // 2 :] = np.exp2(rng.uniform(-1080, 1024, x[-DOUBLES // 2 :].size) / exponent)
+    kernel = s18_math.compiled(
+        lambda x: x.alu(Ops.POW, x.const_like(exponent)), dtypes.float64, 1, DOUBLES, TARGETS["fma"]
+    )
+    found, y = kernel(x), np.full_like(x, exponent)
+    worst, place = worst_double(Ops.POW, found, x, y)
+    assert worst <= limit(Ops.POW, "f64"), describe(Ops.POW, place, found, [x, y])
+
+
 @pytest.mark.parametrize("target", ["fma", "no_fma"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_fmod_is_exact(dtype: str, target: str) -> None:
