@@ -1,5 +1,5 @@
 ; made by `make native` from the C beside this
-; sha256 a7ded5e6bc846821a876c13f95e68f5bdc0579c42f4e7541a57ec1f63d0fc701
+; sha256 779554368b899f4a5b425f43ade6549790a3b34c81aa1e3f56760c1c1593b04d
 %struct.anon = type { i64, [16 x ptr] }
 %struct.place = type { ptr, ptr }
 %struct.segment = type { i64, i64, ptr, i64, ptr, i64, i64, ptr, i64, i64, i64, i64 }

@@ -128,7 +128,7 @@ void pool_run(chunk_function run, void *argument, size count, word work, size th
     STORE(&pool.ticket, ticket);
     if (LOAD(&pool.sleepers) && worth_waking(work)) {
         ADD(&pool.epoch, 1);
-        futex(WAKE, 0x7FFFFFFF);
+        futex(WAKE, (unsigned)(count < threads ? count : threads) - 1); /* no more than find something to do */
     }
     while (take(&seat)) {}
     for (word start = nanoseconds(); LOAD(&pool.done) != count;) {

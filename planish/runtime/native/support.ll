@@ -1,5 +1,5 @@
 ; made by `make native` from the C beside this
-; sha256 a7ded5e6bc846821a876c13f95e68f5bdc0579c42f4e7541a57ec1f63d0fc701
+; sha256 779554368b899f4a5b425f43ade6549790a3b34c81aa1e3f56760c1c1593b04d
 %struct.anon = type { i64, [56 x i8], i64, [56 x i8], i32, [60 x i8], %struct.anon.0, [40 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8], %struct.anon.1, [48 x i8] }
 %struct.anon.0 = type { ptr, ptr, i64 }
 %struct.anon.1 = type { i64, i64 }
@@ -165,7 +165,7 @@ define void @pool_run(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4) nounwind {
 13:
   %.0 = phi i64 [ 0, %12 ], [ %16, %15 ]
   %14 = icmp ult i64 %.0, %2
-  br i1 %14, label %15, label %48
+  br i1 %14, label %15, label %51
 15:
   call void %0(ptr %1, i64 %.0)
   %16 = add i64 %.0, 1
@@ -188,45 +188,49 @@ define void @pool_run(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4) nounwind {
   store atomic i64 %22, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 0) seq_cst, align 64
   %26 = load atomic i64, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 10) seq_cst, align 64
   %.not = icmp eq i64 %26, 0
-  br i1 %.not, label %32, label %27
+  br i1 %.not, label %35, label %27
 27:
   %28 = call fastcc i32 @worth_waking(i64 %3)
-  %.not36 = icmp eq i32 %28, 0
-  br i1 %.not36, label %32, label %29
+  %.not40 = icmp eq i32 %28, 0
+  br i1 %.not40, label %35, label %29
 29:
   %30 = atomicrmw add ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 4), i32 1 seq_cst, align 4
-  %31 = call fastcc i64 @futex(i32 129, i32 2147483647)
-  br label %32
-32:
-  br label %33
-33:
-  %34 = call fastcc i32 @take(ptr %6)
-  %.not34 = icmp eq i32 %34, 0
-  br i1 %.not34, label %35, label %33
+  %31 = icmp ult i64 %2, %4
+  %. = select i1 %31, i64 %2, i64 %4
+  %32 = trunc i64 %. to i32
+  %33 = add i32 %32, -1
+  %34 = call fastcc i64 @futex(i32 129, i32 %33)
+  br label %35
 35:
-  %36 = call fastcc i64 @nanoseconds()
-  br label %37
-37:
-  %38 = load atomic i64, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 2) seq_cst, align 64
-  %.not35 = icmp eq i64 %38, %2
-  br i1 %.not35, label %46, label %39
-39:
+  br label %36
+36:
+  %37 = call fastcc i32 @take(ptr %6)
+  %.not38 = icmp eq i32 %37, 0
+  br i1 %.not38, label %38, label %36
+38:
+  %39 = call fastcc i64 @nanoseconds()
+  br label %40
+40:
+  %41 = load atomic i64, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 2) seq_cst, align 64
+  %.not39 = icmp eq i64 %41, %2
+  br i1 %.not39, label %49, label %42
+42:
   call void @llvm.x86.sse2.pause()
-  %40 = call fastcc i64 @nanoseconds()
-  %41 = sub nsw i64 %40, %36
-  %42 = icmp sgt i64 %41, 50000
-  br i1 %42, label %43, label %45
-43:
-  %44 = call i32 @sched_yield()
-  br label %45
-45:
-  br label %37
+  %43 = call fastcc i64 @nanoseconds()
+  %44 = sub nsw i64 %43, %39
+  %45 = icmp sgt i64 %44, 50000
+  br i1 %45, label %46, label %48
 46:
-  %47 = or i64 %21, 4294967295
-  store atomic i64 %47, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 0) seq_cst, align 64
-  store atomic i64 0, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 8) seq_cst, align 64
+  %47 = call i32 @sched_yield()
   br label %48
 48:
+  br label %40
+49:
+  %50 = or i64 %21, 4294967295
+  store atomic i64 %50, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 0) seq_cst, align 64
+  store atomic i64 0, ptr getelementptr inbounds (%struct.anon, ptr @pool, i64 0, i32 8) seq_cst, align 64
+  br label %51
+51:
   ret void
 }
 define internal fastcc i32 @worth_waking(i64 %0) nounwind {
