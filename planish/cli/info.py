@@ -130,7 +130,7 @@ def calibrated() -> dict[str, str]:
     for name in (*calibration.RATES, calibration.LEVELS):
         value = numbers.get(name) if used else None
         facts[name] = str(getattr(plain, name) if value is None else value)
-    return {**facts, **{name: str(getattr(plain, name)) for name in calibration.TIMED}}
+    return {**facts, **{name: str(value) for name, value in calibration.timed(plain).items()}}
 
 
 def settings_in_force(environment: Mapping[str, str]) -> dict[str, dict[str, str | int | bool | None]]:

@@ -23,6 +23,7 @@ from planish.target import calibration
 from planish.target import host_features as features
 from planish.target.gpu_rates import H200, GpuRates
 from planish.target.powers import POWERS_OF_TWO
+from planish.target.ready_products import ReadyProducts
 from planish.uop import tensor_cores
 from planish.uop.matcher import Matcher
 from planish.uop.ops import COMPARISONS, ESTIMATES, Ops
@@ -198,6 +199,8 @@ class Target:
     crosswise_terms: int = 256
     """Terms of a sum for which results may be stored crosswise, so that channels are in lanes. (Timed with 1×1 convolutions of 14²
     pixels: with 256 terms it takes 0.95 of the time of the kernel as it was, with 64 terms 1.05.)"""
+    ready_products: ReadyProducts = field(default=ReadyProducts(), hash=False)
+    """Of a processor that has ready-made products: when they are used."""
     rates: GpuRates | None = None
     """Of a GPU, what work costs there."""
     device: str = "cpu"
