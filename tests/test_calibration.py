@@ -44,6 +44,15 @@ def test_what_was_timed_is_told_number_by_number() -> None:
     assert {name.partition(".")[0] for name in told} == {*calibration.TIMED}
 
 
+def test_of_a_gpu_other_numbers_were_timed() -> None:
+    gpu = find("sm_90")
+    told = calibration.timed(gpu)
+    assert told["shares.busy_threads"] == gpu.shares.busy_threads
+    assert gpu.rates is not None
+    assert told["rates.memory"] == gpu.rates.memory
+    assert {name.partition(".")[0] for name in told} == {*calibration.TIMED_ON_GPUS}
+
+
 def test_every_number_of_a_record_is_in_the_key_of_compiled_code() -> None:
     faster = replace(V4, ready_products=replace(V4.ready_products, piece_rows=49))
     assert faster != V4

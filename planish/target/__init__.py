@@ -21,7 +21,11 @@ from planish.errors import SettingsError, did_you_mean
 from planish.records import dataclass
 from planish.target import calibration
 from planish.target import host_features as features
+from planish.target.few_rows import FewRows
+from planish.target.gpu_lists import GpuLists
 from planish.target.gpu_rates import H200, GpuRates
+from planish.target.gpu_shares import GpuShares
+from planish.target.gpu_tiles import GpuTiles
 from planish.target.powers import POWERS_OF_TWO
 from planish.target.ready_products import ReadyProducts
 from planish.uop import tensor_cores
@@ -113,6 +117,10 @@ class Target:
     """What one core (of a GPU: one multiprocessor) gets per cycle from each cache but the first, and from memory."""
     memory_cores: float = 2.0
     """How many cores the memory serves at full speed; more share what there is."""
+    line_bytes: int = 64
+    """Bytes that are found by one look into a cache; of the LOCAL memory of a GPU, that a multiprocessor reads at once."""
+    sector_bytes: int = 64
+    """Bytes that memory moves at least: a line, or a part of it."""
     alias_bytes: int = 4096
     """Addresses so far apart lie in one set of the first cache, and a load at one of them waits for a store at another."""
     alias_window: int = 256
@@ -203,6 +211,14 @@ class Target:
     """Of a processor that has ready-made products: when they are used."""
     rates: GpuRates | None = None
     """Of a GPU, what work costs there."""
+    shares: GpuShares = field(default=GpuShares(), hash=False)
+    """Of a GPU, how work is shared out among threads."""
+    lists: GpuLists = field(default=GpuLists(), hash=False)
+    """Of a GPU, how lists are gone through."""
+    tiles: GpuTiles = field(default=GpuTiles(), hash=False)
+    """Of a GPU, what blocks and warps do of a product on tensor cores."""
+    few_rows: FewRows = field(default=FewRows(), hash=False)
+    """Of a GPU, how few rows meet a long matrix."""
     device: str = "cpu"
     """The kind of device that runs its code (`planish.compiler.device_kinds`)."""
     arch: str = ""
@@ -289,7 +305,7 @@ _CUDA: Final = Target(
     "cuda", 1, 255, (4, 2),
     half_folds=(8, 4, 2), access_bytes=16, aligned_bytes=16, buffer_alignment=256, predicated_stores=True,
     parallel=Parallel.GRID, cores=1, grid=((1 << 31) - 1, 65535, 65535), block=(1024, 1024, 64), block_threads=1024,
-    warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), bytes_per_cycle=(40.0, 14.0),
+    warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), bytes_per_cycle=(40.0, 14.0), line_bytes=128, sector_bytes=32,
     ports=128.0, multiplies=128.0, loads=32.0, stores=32.0, launch=5000.0, tensor_cores=tensor_cores.NVIDIA, device="cuda", arch="sm_90a", rates=H200,
     supported_ops=GPU_OPS, pairs=frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.CAST}),
 )  # fmt: skip

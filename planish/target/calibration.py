@@ -32,6 +32,8 @@ TIMED: Final = (
     "ready_products",
 )  # fmt: skip
 """Those that timing whole kernels has set, alone or several in a record: no loop tells one of them."""
+TIMED_ON_GPUS: Final = ("block_elements", "rates", "shares", "lists", "tiles", "few_rows")
+"""The same of a GPU."""
 LEVELS: Final = "bytes_per_cycle"
 """The field that has a number for each cache but the first, and for memory."""
 _MOST: Final = 1e6
@@ -74,10 +76,12 @@ def load(path: Path, machine: str, levels: int) -> Numbers:
 def timed(target: object) -> dict[str, object]:
     """What timing whole kernels has set of a target, by field; of a record, each of its fields (`ready_products.tile`)."""
     found: dict[str, object] = {}
-    for name in TIMED:
+    for name in TIMED_ON_GPUS if getattr(target, "is_gpu", False) else TIMED:
         value = getattr(target, name)
         if is_dataclass(value):
             found.update({f"{name}.{each.name}": getattr(value, each.name) for each in fields(value)})
+        elif hasattr(value, "_asdict"):
+            found.update({f"{name}.{each}": number for each, number in value._asdict().items()})
         else:
             found[name] = value
     return found
