@@ -23,6 +23,7 @@ from planish.target import calibration
 from planish.target import host_features as features
 from planish.target.few_rows import FewRows
 from planish.target.gpu_lists import GpuLists
+from planish.target.gpu_parts import GpuParts
 from planish.target.gpu_rates import H200, GpuRates
 from planish.target.gpu_shares import GpuShares
 from planish.target.gpu_tiles import GpuTiles
@@ -81,6 +82,8 @@ class Target:
     """The same for 16-bit floats where the setting `allow_half8` is on; empty: as `folds`."""
     access_bytes: int = 0
     """The most bytes that one access moves; 0: a register's."""
+    thread_bytes: int = 16
+    """The most bytes that a thread of a GPU moves or copies at once, however few lanes its code may have."""
     aligned_bytes: int = 0
     """A wide access has to start at a multiple of its size, or of this if that is less; 0: it may start at any element."""
     buffer_alignment: int = 0
@@ -147,6 +150,16 @@ class Target:
     """Nanoseconds that it takes to divide a launch among cores."""
     small_elements: int = 1 << 16
     """Elements that one core has done before others have started."""
+    part_worth: float = 4.0
+    """How many times `small_elements` are worth another kernel, or of a scan to be read twice."""
+    narrow_terms: int = 256
+    """Terms of an element of a product that is computed again: beyond, that costs more than memory does, and a kernel of its own is faster."""
+    row_terms: int = 1 << 13
+    """Terms of the sums in a row, where rows are few: with more, a kernel laid out for the sums is worth its call."""
+    packed_again: float = 2.0
+    """How often a product of matrices computes an element of an operand at least: blocks overlap, and cores each pack their own."""
+    packed_rows: int = 256
+    """Rows or columns for which an operand of a product is packed once."""
     block_elements: int = 1 << 12
     """Elements that one block of a GPU has done before others have started."""
     piece_steps: int = 1 << 16
@@ -213,6 +226,8 @@ class Target:
     """Of a GPU, what work costs there."""
     shares: GpuShares = field(default=GpuShares(), hash=False)
     """Of a GPU, how work is shared out among threads."""
+    parts: GpuParts = field(default=GpuParts(), hash=False)
+    """Of a GPU, what becomes several kernels."""
     lists: GpuLists = field(default=GpuLists(), hash=False)
     """Of a GPU, how lists are gone through."""
     tiles: GpuTiles = field(default=GpuTiles(), hash=False)

@@ -58,8 +58,8 @@ class GpuShares:
     """Threads that share a column, at most."""
     wide_column_team: int = 16
     """The same where each has several columns, and so more to read, unless that leaves the GPU idle."""
-    column_terms: int = 8
-    """Terms of a sum that threads share where they would else be too few for that."""
+    shared_terms: int = 8
+    """Terms of a sum that threads had better share, where they would else be too few for that."""
     filled_columns: int = 2048
     """Columns for each multiprocessor from which on each has a thread of its own: more threads to a column read no faster, and then meet (the sum of
     128 x 4096 x 4095 over its middle: 2534 us by one thread each, 3532 us by 32)."""
@@ -79,6 +79,8 @@ class GpuShares:
     # -- windows -----------------------------------------------------------------------------------------------------
     shared_taps: int = 128
     """Taps of a window that several threads may share: the pixels of an image, of the gradient of weights."""
+    group_channels: int = 8
+    """Channels of a group that a thread has all of, and sums up by itself."""
     pixel_sums: int = 32
     """Sums of a thread that has several outputs of a pixel: what it has registers for."""
     pixel_rows: int = 8

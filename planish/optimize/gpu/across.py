@@ -39,7 +39,7 @@ def sum_across(draft: Draft, view: Nest) -> bool:
     sizes = {place.src[0]: cast("PtrDType", place.src[0].dtype).size for place in reads}
     matrix = max(reads, key=lambda place: sizes[place.src[0]])
     target, shares = draft.target, draft.target.shares
-    wide = target.access_bytes // matrix.dtype.itemsize
+    wide = target.thread_bytes // matrix.dtype.itemsize
     column = next((r for r in view.outputs if view.stride(matrix, r) == 1), None)
     if column is None or wide < 2 or 2 * sizes[matrix.src[0]] < sum(sizes.values()):
         return False

@@ -86,7 +86,7 @@ def _term(reduction: UOp, shares: GpuShares, *, idle: bool) -> UOp | None:
     terms = [r for r in reversed(reduction.src[1:]) if r.op is Ops.RANGE]
     long = next((r for r in terms if r.vmax >= shares.alone_terms), None)
     if long is None and idle:
-        return max((r for r in terms if r.vmax >= shares.column_terms), key=lambda r: r.vmax, default=None)
+        return max((r for r in terms if r.vmax >= shares.shared_terms), key=lambda r: r.vmax, default=None)
     return long
 
 

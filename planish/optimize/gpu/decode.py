@@ -72,7 +72,7 @@ def rows_by_cores(draft: Draft, view: Nest) -> bool:
 
 
 def _fits(draft: Draft, core: Core, thin: Thin) -> Iterator[Fit]:
-    access, warps = draft.target.access_bytes, draft.target.few_rows.warps[0]
+    access, warps = draft.target.thread_bytes, draft.target.few_rows.warps[0]
     for product in nearly(draft.sink, core):
         m, n, k = (size_of(axis) for axis in (product.m, product.n, product.k))
         if len(product.reduce.src) > 2 or thin.matrix.src[0] not in product.a.toposort():

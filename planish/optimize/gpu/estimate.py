@@ -82,7 +82,7 @@ def _resident(work: Work, rates: GpuRates, target: Target) -> int:
     blocks = min(
         rates.resident_threads // threads,
         rates.resident_blocks,
-        int(target.block_registers / (min(registers, target.registers) * threads)),
+        int(target.block_registers / (min(registers, rates.most_registers) * threads)),
         rates.shared_bytes // (work.local + rates.reserved_bytes),
     )
     return max(blocks, 1)

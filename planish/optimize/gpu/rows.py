@@ -216,7 +216,7 @@ def _together(draft: Draft, axes: Sequence[UOp], most: int) -> None:
 def _team(draft: Draft, size: int, most: int) -> Team | None:
     """Threads that share a row, and neighbours that each takes at a time."""
     target, shares = draft.target, draft.target.shares
-    warp, access, accesses = target.warp, target.access_bytes, shares.accesses
+    warp, access, accesses = target.warp, target.thread_bytes, shares.accesses
     wide = next(n for n in (most, 4, 2, 1) if size % n == 0)
     for n in _TEAMS:
         if (

@@ -93,7 +93,7 @@ def _fetched_ahead(draft: Draft, view: Nest, axis: UOp, column: UOp) -> bool:
     if (
         not read
         or not all(sizes)
-        or any(size_of(column) * itemsize % draft.target.access_bytes for _, itemsize in read)
+        or any(size_of(column) * itemsize % draft.target.thread_bytes for _, itemsize in read)
     ):
         return False
     wide = sum(itemsize for _, itemsize in read)

@@ -92,7 +92,7 @@ def vector_of(access: Access, target: Target) -> int:
     """Neighbours that one thread moves by one access."""
     for r in access.lanes:
         if kind_of(r) in LANES and access.steps.get(r) == 1:
-            n = min(r.vmax + 1, max(target.access_bytes // access.dtype.itemsize, 1))
+            n = min(r.vmax + 1, max(target.thread_bytes // access.dtype.itemsize, 1))
             others = [step for other, step in access.steps.items() if other is not r and step]
             while n > 1 and ((r.vmax + 1) % n or any(step % n for step in others)):
                 n -= 1
@@ -116,7 +116,7 @@ def touched(access: Access, warp: Warp) -> Touched:
     sectors = {at // sector + n for at in first.tolist() for n in range(-(-nbytes // sector))}
     if places.ndim == 1:
         return Touched(vector, active, len(sectors), len({at * sector // line for at in sectors}))
-    pieces = places[0] * itemsize // target.access_bytes  # each is an access of its own
+    pieces = places[0] * itemsize // target.thread_bytes  # each is an access of its own
     lines = [len(np.unique(places[:, pieces == each] * itemsize // line)) for each in np.unique(pieces)]
     return Touched(vector, active, len(sectors), sum(lines), len(lines))
 

@@ -35,8 +35,6 @@ _PIXELS: Final = (8, 7, 6, 5, 4, 3, 2)
 """Pixels of a thread."""
 _WORD: Final = 4
 """Bytes of a register: those of channels that a thread has."""
-_FEW: Final = 8
-"""Channels of a group that a thread has all of."""
 
 
 def slide(draft: Draft, view: Nest) -> bool:
@@ -85,7 +83,12 @@ def slide_groups(draft: Draft, view: Nest) -> bool:
     moving = [r for r in window.pixels if r in WindowSizes(parted, window, 1).pairs]
     inputs = [r for r in window.reduced if parted.stride(window.image, r) == 1 and r not in moving]
     taps = [r for r in window.reduced if r not in inputs]
-    if not moving or len(inputs) != 1 or not taps or max(map(size_of, (outputs, *inputs))) > _FEW:
+    if (
+        not moving
+        or len(inputs) != 1
+        or not taps
+        or max(map(size_of, (outputs, *inputs))) > draft.target.shares.group_channels
+    ):
         return False
     together = (outputs, moving[-1])  # of which a thread has several: it stores vectors of either
     if not any(parted.stride(window.place, r) == 1 for r in together) or size_of(taps[-1]) > _TAPS:

@@ -53,7 +53,7 @@ def _shared(draft: Draft, view: Nest, reduction: UOp, longest: UOp, team: int) -
     """The same threads for the longest axis of every sum; neighbours along a short one by one access."""
     for axis in closed_by(reduction) - {longest}:
         places = [place for place in view.reads_of(reduction) if view.stride(place, axis) == 1]
-        if places and size_of(axis) * places[0].dtype.itemsize <= draft.target.access_bytes:
+        if places and size_of(axis) * places[0].dtype.itemsize <= draft.target.thread_bytes:
             draft.take(Unroll, axis, size_of(axis), "neighbours by one access")
             break
     return fitted(draft, longest, team, _MORE) and draft.take(Group, longest, team, "a sum for a block")

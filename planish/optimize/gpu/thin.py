@@ -113,5 +113,5 @@ def thin_product(draft: Draft, view: Nest, *, stored: bool, several: bool = Fals
 
 
 def _widths(thin: Thin, target: Target) -> tuple[int, ...]:
-    most = target.access_bytes // thin.matrix.dtype.itemsize
+    most = target.thread_bytes // thin.matrix.dtype.itemsize
     return tuple(most >> n for n in range(3))
