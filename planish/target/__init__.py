@@ -27,8 +27,10 @@ from planish.target.gpu_parts import GpuParts
 from planish.target.gpu_rates import H200, GpuRates
 from planish.target.gpu_shares import GpuShares
 from planish.target.gpu_tiles import GpuTiles
+from planish.target.panels import Panels
 from planish.target.powers import POWERS_OF_TWO
 from planish.target.ready_products import ReadyProducts
+from planish.target.register_tiles import RegisterTiles
 from planish.uop import tensor_cores
 from planish.uop.matcher import Matcher
 from planish.uop.ops import COMPARISONS, ESTIMATES, Ops
@@ -195,6 +197,8 @@ class Target:
     """Cycles to count the iterations of a loop and to jump."""
     spills: float = 5.0
     """Cycles for a value that has no register: stored and loaded again, both in the chain of what is computed."""
+    hidden: float = 0.15
+    """How much of what does not bound a loop is seen nevertheless."""
     supported_ops: frozenset[Ops] = MACHINE_OPS
     """The ALU ops it has; stage 18 writes all others in terms of these."""
     pairs: frozenset[Ops] = frozenset()
@@ -220,6 +224,14 @@ class Target:
     crosswise_terms: int = 256
     """Terms of a sum for which results may be stored crosswise, so that channels are in lanes. (Timed with 1×1 convolutions of 14²
     pixels: with 256 terms it takes 0.95 of the time of the kernel as it was, with 64 terms 1.05.)"""
+    crosswise_added: int = 4
+    """How many times as many they have to be if another tensor is added to the results, which is read crosswise, too."""
+    far_stride: int = 8
+    """Strides of a convolution beyond which pixels of a tile lie in lines, and pages, of their own: then a plain product reads them better."""
+    register_tiles: RegisterTiles = field(default=RegisterTiles(), hash=False)
+    """Of a CPU, how many sums, rows and vectors it does at once."""
+    panels: Panels = field(default=Panels(), hash=False)
+    """Of a CPU, what is copied for products of matrices."""
     ready_products: ReadyProducts = field(default=ReadyProducts(), hash=False)
     """Of a processor that has ready-made products: when they are used."""
     rates: GpuRates | None = None

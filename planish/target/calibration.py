@@ -26,10 +26,11 @@ RATES: Final = (
 )  # fmt: skip
 """The fields of `Target` that are one number, and are measured."""
 TIMED: Final = (
-    "memory_cores", "branches", "spills", "window", "gather_ops", "pack_ops", "masks", "wake", "launch_ns", "copy_ns", "share_ns", "small_elements",
+    "memory_cores", "branches", "spills", "hidden", "window", "gather_ops", "pack_ops", "masks", "wake", "launch_ns", "copy_ns", "share_ns", "small_elements",
     "piece_steps", "least_piece_steps", "alias_bytes", "alias_window", "streams", "read_streams", "kept_bytes", "reread_bytes",
     "core_products", "core_work", "core_piece", "staged_products", "turned_rows", "crosswise_terms",
-    "part_worth", "narrow_terms", "row_terms", "packed_again", "packed_rows", "ready_products",
+    "part_worth", "narrow_terms", "row_terms", "packed_again", "packed_rows", "crosswise_added", "far_stride",
+    "register_tiles", "panels", "ready_products",
 )  # fmt: skip
 """Those that timing whole kernels has set, alone or several in a record: no loop tells one of them."""
 TIMED_ON_GPUS: Final = ("block_elements", "rates", "shares", "parts", "lists", "tiles", "few_rows")
