@@ -35,11 +35,13 @@ from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 
 _MOST_PIXELS: Final = 14
+"""Pixels of a tile that are tried: code for more is long, whatever registers there are."""
 _MOST_PIECES: Final = 128
 """Pieces in which a tile is stored: with more, the code for it is larger than that of the sums, and takes long to compile."""
 _FEW_PIXELS: Final = 6
 """Neighbouring pixels, below which a tile has pixels of other axes, too."""
 _MOST_PHASES: Final = 4
+"""Phases of pixels that one tile has, each with code of its own."""
 
 
 class _ChannelTile(NamedTuple):

@@ -25,7 +25,9 @@ from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 
 _MOST_ROWS: Final = 8
+"""Rows of a tile, for the length of code."""
 _MOST_PHASES: Final = 4
+"""Phases of pixels whose code is written out."""
 
 
 def pixels_in_lanes(draft: Draft, view: Nest, window: Window) -> bool:

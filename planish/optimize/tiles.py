@@ -17,7 +17,9 @@ from planish.target import Target
 MOST_LANES: Final = 64
 """Lanes of one axis in a register tile."""
 _MOST_ROWS: Final = 16
+"""Rows and sums along each side of a tile that are tried."""
 _VECTORS: Final = (1, 2, 3, 4)
+"""Vectors across a tile that are tried."""
 _ITEM: Final = 4
 """Bytes of an element of a row."""
 _TWICE: Final = 1.08

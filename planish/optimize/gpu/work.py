@@ -27,6 +27,7 @@ from planish.uop.ranges import kind_of
 from planish.uop.weights import weight
 
 _WORD: Final = 4
+"""Bytes of a register of a thread."""
 _PASSED: Final = 128
 """Entries of a list that a warp passes by at once, by the code that is made for it (`codegen/cuda_votes.py`)."""
 _PASSING: Final = 16
