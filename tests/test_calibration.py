@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -34,6 +34,29 @@ def test_what_was_measured_are_fields_of_a_target() -> None:
     assert found["launch"] == 100.0  # cycles of a nanosecond
     assert found["cycle_ns"] == 1.0
     assert found["bytes_per_cycle"] == (1.0, 1.0, 1.0)
+
+
+def test_what_was_timed_is_told_number_by_number() -> None:
+    told = calibration.timed(V4)
+    assert told["turned_rows"] == V4.turned_rows
+    assert told["ready_products.piece_rows"] == V4.ready_products.piece_rows
+    assert all(isinstance(value, int | float | tuple) for value in told.values())
+    assert {name.partition(".")[0] for name in told} == {*calibration.TIMED}
+
+
+def test_of_a_gpu_other_numbers_were_timed() -> None:
+    gpu = find("sm_90")
+    told = calibration.timed(gpu)
+    assert told["shares.busy_threads"] == gpu.shares.busy_threads
+    assert gpu.rates is not None
+    assert told["rates.memory"] == gpu.rates.memory
+    assert {name.partition(".")[0] for name in told} == {*calibration.TIMED_ON_GPUS}
+
+
+def test_every_number_of_a_record_is_in_the_key_of_compiled_code() -> None:
+    faster = replace(V4, ready_products=replace(V4.ready_products, piece_rows=49))
+    assert faster != V4
+    assert faster.in_full() != V4.in_full()
 
 
 def test_rates_are_per_cycle_and_latencies_in_cycles() -> None:

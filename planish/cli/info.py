@@ -17,9 +17,10 @@ from typing import Any, Final
 
 from planish._version import __version__
 from planish.cli.console import OK, CommandParser, Console, examples
+from planish.compiler.device_kinds import kind_of
 from planish.compiler.progress import ProgressLine, report
 from planish.config import Settings, cache_folder, current, from_environment, settings
-from planish.frontend.devices import devices
+from planish.frontend.devices import DEVICES, devices
 from planish.runtime.calibrate import measure
 from planish.runtime.memory import available_memory, wanted_limit
 from planish.runtime.pool import wanted_threads
@@ -60,6 +61,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
         "versions": versions(),
         "machine": machine(),
         "calibration": calibrated(),
+        **numbers_of_devices(),
         "settings": settings_in_force(os.environ),
         "cache_dir": str(cache_directory(os.environ)),
     }
@@ -130,7 +132,17 @@ def calibrated() -> dict[str, str]:
     for name in (*calibration.RATES, calibration.LEVELS):
         value = numbers.get(name) if used else None
         facts[name] = str(getattr(plain, name) if value is None else value)
-    return {**facts, **{name: str(getattr(plain, name)) for name in calibration.TIMED}}
+    return {**facts, **{name: str(value) for name, value in calibration.timed(plain).items()}}
+
+
+def numbers_of_devices() -> dict[str, dict[str, str]]:
+    """What timing whole kernels has set of each other machine that is here."""
+    others = (kind_of(device) for device in devices() if device not in DEVICES)
+    targets = {target.name: target for target in (kind.target(number) for kind, number in others)}
+    return {
+        f"numbers of {name}": {each: str(value) for each, value in calibration.timed(target).items()}
+        for name, target in targets.items()
+    }
 
 
 def settings_in_force(environment: Mapping[str, str]) -> dict[str, dict[str, str | int | bool | None]]:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from planish.target import Target
 
 _WORTH: Final = 0.08
-"""Of the time of a product: what it may cost to write it and read it once more; or so little that nobody notices."""
+"""Of the time of a product: what it may cost to write it and read it once more; or so little that nobody notices. (A share of a time that is
+reckoned from the target: no machine's.)"""
 _HEAVY: Final = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.AFTER, Ops.WMMA})
 _PRODUCT: Final = Reason(
     "ready product",

@@ -35,29 +35,10 @@ READY: Final = "ready-made code"
 """Who chose the schedule of a kernel that has none."""
 _FIRST: Final = 7
 """The stage that applies a schedule: before it, places are worked out."""
-_LEAST_ROWS: Final = 32
-_LEAST_COLUMNS: Final = 8
-_LEAST_INNER: Final = 32
-"""Below, copying an operand and starting a tile is felt, and code for the very size is better: by timing, 16 × 768 × 3072 takes 1.1 of its time, 8 × 512 × 512
-1.8, 2000 × 100 × 3 3.5; 64 × 64 × 64 and all larger ones 0.7 to 1.05."""
-_FILLED: Final = 0.6
-"""Of the lanes of a panel, the share that has columns: 64 × 256 × 10 takes 1.0 to 1.3 of its time, a microsecond."""
-_SLIGHT_NS: Final = 300.0
-"""What a product may lose that is smaller or narrower than that: compiling it takes as long as a hundred thousand calls lose."""
-_COPY: Final = 2.5
-"""Cycles in which a vector of the right operand is copied to a panel."""
-_TILE: Final = 10
-"""Cycles around a tile: where it begins and ends. (Both by timing 34 small products: what was lost is between a third of the estimate and all of it.)"""
-_FEWEST: Final = 48
-"""Rows of a piece, where rows are cut for cores: each copies the columns for itself."""
-_INSTRUCTIONS: Final = 3
-"""In a cycle: two products and sums, and a load. The pool is told of work as `work_of` counts it, two of them in a nanosecond."""
 _EVEN: Final = 12
-"""Rows of which pieces have a multiple: of nearly all tiles."""
-_MOST_PIECES: Final = 32
-_PANELS: Final = 16
-"""Panels that meet the same rows again and again: from so many on, rows that lie across memory are gathered."""
+"""Rows of which pieces have a multiple: of nearly all tiles of the code, on every machine."""
 _BATCHES: Final = 2
+"""Axes of batches that the code walks."""
 
 
 class _Axis(NamedTuple):
@@ -259,19 +240,19 @@ def _panel(product: StridedProduct, target: Target) -> tuple[int, int]:
 def is_fast(product: StridedProduct, target: Target) -> bool:
     """Whether the code for any size is as fast for these as code of their own would be, or nearly."""
     lanes, _ = _panel(product, target)
-    columns = product.columns.size
+    columns, ready = product.columns.size, target.ready_products
     is_usual = (
-        product.rows.size >= _LEAST_ROWS
-        and columns >= _LEAST_COLUMNS
-        and product.inner.size >= _LEAST_INNER
-        and columns >= _FILLED * (-(-columns // lanes) * lanes)
+        product.rows.size >= ready.least_rows
+        and columns >= ready.least_columns
+        and product.inner.size >= ready.least_terms
+        and columns >= ready.filled * (-(-columns // lanes) * lanes)
     )
     return is_usual or is_slight(_lost_cycles(product, target), target)
 
 
 def is_slight(cycles: float, target: Target) -> bool:
     """Whether a call may take so much longer, for code that need not be compiled."""
-    return cycles * target.cycle_ns <= _SLIGHT_NS
+    return cycles * target.cycle_ns <= target.ready_products.slight_ns
 
 
 def _lost_cycles(product: StridedProduct, target: Target) -> float:
@@ -281,26 +262,28 @@ def _lost_cycles(product: StridedProduct, target: Target) -> float:
     vectors = -(-columns // lanes)
     empty = rows * inner * (vectors * lanes - columns) / (lanes * target.multiplies)
     tiles = -(-rows // _EVEN) * -(-columns // panel)
-    batches = prod(axis.size for axis in product.batches)
-    return batches * (vectors * inner * _COPY + empty + tiles * _TILE)
+    batches, ready = prod(axis.size for axis in product.batches), target.ready_products
+    return batches * (vectors * inner * ready.copy + empty + tiles * ready.tile)
 
 
 def _called(product: StridedProduct, target: Target) -> ReadyKernel:
-    panel = _panel(product, target)[1]
+    panel, ready = _panel(product, target)[1], target.ready_products
     size = 4 if product.dtype == "float32" else 8
     rows, columns = product.rows.size, product.columns.size
     gathered = (
         product.inner.a != 1
         and product.inner.a * size % (target.alias_bytes // 2) == 0
-        and columns >= _PANELS * panel // (2 if target.register_bytes < 64 else 1)
+        and columns >= ready.gathered_panels * panel // (2 if target.register_bytes < 64 else 1)
     )
     outer, inner = ((_Axis(1, 0, 0, 0),) * _BATCHES + product.batches)[-_BATCHES:]
     batches, panels = outer.size * inner.size, -(-columns // panel)
     work = cycles_of(product, target) * target.cycle_ns
-    most = min(_MOST_PIECES, max(1, int(work / target.share_ns)))
+    most = min(ready.pieces, max(1, int(work / target.share_ns)))
     # pieces of rows copy the same columns: there are some where columns are few, or rows do not stay in a cache
     far = -(-rows * product.inner.size * size // (target.caches[-1] // 4))
-    row_pieces = max(1, min(max(-(-min(most, target.workers) // (batches * panels)), far), rows // _FEWEST))
+    row_pieces = max(
+        1, min(max(-(-min(most, target.workers) // (batches * panels)), far), rows // ready.piece_rows)
+    )
     if gathered:
         row_pieces = -(-rows // ROWS)
     row_piece = -(-rows // row_pieces // _EVEN) * _EVEN if row_pieces > 1 else rows
@@ -320,7 +303,8 @@ def _called(product: StridedProduct, target: Target) -> ReadyKernel:
     }  # fmt: skip
     name = _name(target, product.dtype, by_columns=product.by_columns)
     given = tuple(numbers[each] for each in NUMBERS)
-    told = int(cycles_of(product, target) * _INSTRUCTIONS / 2)
+    # the pool is told of work as `work_of` counts it, two of them in a nanosecond
+    told = int(cycles_of(product, target) * ready.instructions / 2)
     return ReadyKernel(name, product.slots, given, around * column_pieces, told)
 
 

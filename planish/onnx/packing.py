@@ -31,12 +31,8 @@ from planish.ptir.ops.movement import ReshapeAttrs, SliceAttrs
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
 Array = NDArray[Any]
-_ADDED: Final = 4
-"""How many times as many they have to be if another tensor is added to the results, which is read crosswise, too."""
-_FAR: Final = 8
-"""Strides beyond which pixels of a tile lie in lines, and pages, of their own: then a plain product reads them better."""
 _VECTORS: Final = 2
-"""Vector registers across a panel: what tiles of registers are wide."""
+"""Vector registers across a panel: what tiles of registers are wide, on any machine that has them."""
 
 
 def packed(
@@ -124,9 +120,9 @@ def _convolve(
     lanes, each = machine.lanes(dtypes.float32), kernel.shape[0] // attrs.groups
     width = next((n * lanes for n in (_VECTORS, 1) if each % (n * lanes) == 0), 0) if lanes > 1 else 0
     terms = math.prod(kernel.shape[1:])
-    if max(attrs.strides, default=1) > _FAR:
+    if max(attrs.strides, default=1) > machine.far_stride:
         width = 0
-    if terms < machine.crosswise_terms * (_ADDED if _is_added(inst.results[0]) else 1):
+    if terms < machine.crosswise_terms * (machine.crosswise_added if _is_added(inst.results[0]) else 1):
         width = 0
     layout = channels(width) if width else AS_IT_IS
     axis = best_axis(inst, machine)

@@ -17,7 +17,7 @@ from planish.ptir.ops.contract import ConvolutionAttrs
 from planish.target import Target
 
 _WORTH: Final = 0.8
-"""What it has to take by the time of the plain sum."""
+"""What it has to take by the time of the plain sum: both are reckoned from the target, and by less they cannot be told apart."""
 _KERNELS: Final = 4
 """Launches: one before the convolution, and sums of its results."""
 

@@ -7,12 +7,9 @@ iteration; of all else a fraction is seen.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from planish.target import Target
-
-_HIDDEN: Final = 0.15
-"""How much of what does not bound is seen nevertheless."""
 
 
 class Body(NamedTuple):
@@ -50,7 +47,7 @@ class Body(NamedTuple):
     def cycles(self, target: Target) -> float:
         """One iteration."""
         near = self.nbytes / target.bytes_per_cycle[0]
-        return overlapped(self.compute(target), self.access(target), self.chain, near)
+        return overlapped(target, self.compute(target), self.access(target), self.chain, near)
 
 
 def copying(target: Target, elements: int, *, turned: bool = False) -> float:
@@ -66,7 +63,7 @@ def multiplying(target: Target, products: int) -> float:
     return products / (target.multiplies * max(target.register_bytes // 4, 1))
 
 
-def overlapped(*parts: float) -> float:
+def overlapped(target: Target, *parts: float) -> float:
     """Cycles of parts that run side by side."""
     bound = max(parts)
-    return bound + _HIDDEN * (sum(parts) - bound)
+    return bound + target.hidden * (sum(parts) - bound)

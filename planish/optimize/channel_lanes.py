@@ -35,13 +35,13 @@ from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 
 _MOST_PIXELS: Final = 14
+"""Pixels of a tile that are tried: code for more is long, whatever registers there are."""
 _MOST_PIECES: Final = 128
 """Pieces in which a tile is stored: with more, the code for it is larger than that of the sums, and takes long to compile."""
 _FEW_PIXELS: Final = 6
 """Neighbouring pixels, below which a tile has pixels of other axes, too."""
 _MOST_PHASES: Final = 4
-_EDGE: Final = 1.05
-"""What a tile costs that runs over an edge of channels or pixels."""
+"""Phases of pixels that one tile has, each with code of its own."""
 
 
 class _ChannelTile(NamedTuple):
@@ -81,11 +81,12 @@ class _ChannelTile(NamedTuple):
     def cost(self, target: Target, channels: int, lanes: int) -> float:
         """Cycles for all channels and pixels and one tap; the weights come from the second cache."""
         rounds = -(-channels // (self.vectors * lanes))
+        more = target.register_tiles.channel_edge
         # beyond an edge nothing is gained, and what is stored has gates
-        edge = _EDGE if channels % (self.vectors * lanes) else 1.0
+        edge = more if channels % (self.vectors * lanes) else 1.0
         for axis, amount in self.amounts.items():
             rounds *= -(-size_of(axis) // amount)
-            edge *= _EDGE if size_of(axis) % amount else 1.0
+            edge *= more if size_of(axis) % amount else 1.0
         body = Body(
             multiplies=self.pixels * self.vectors,
             loads=self.pixels + self.vectors,

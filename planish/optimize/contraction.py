@@ -52,32 +52,10 @@ from planish.uop.weights import weight
 
 _MUCH: Final = 1.0
 """Operations behind a sum, for each of its terms, that are felt when they are compiled: a function behind few of them."""
-_AGAIN: Final = 6
-"""A panel that so many rows of tiles read is worth copying."""
-_ALONE: Final = 24
-"""The same for one that is all there is of an operand: it lies together already, but not near."""
-_FAR_AGAIN: Final = 2
-"""The same for one of several of an operand that does not stay in the second cache between rows of tiles."""
-_TURNED_AGAIN: Final = 2
-"""The same for one whose lanes are not contiguous: the copy is the only fast way to read it."""
-_PANEL: Final = (2, 5)
-"""The part of the second cache that a panel may fill: the other operand and the result pass through it, too. Shorter panels are
-worse on both sides: results are read and written once more for each (2048³ with a panel of a tenth: 1.26 times as long)."""
-_NEAR: Final = 4
-"""The part of the second cache (one of so many) that something else than a panel may fill and still be near when it is used again."""
-_FEW: Final = 16
-"""Rows of tiles that are little work for what a panel costs to fetch: then that is what counts."""
-_STREAMS: Final = 64
-"""Rows of an operand that are walked side by side, from end to end: memory is asked for what follows in each before it is needed.
-From 32 to 128 it makes little difference; of more, pages come and go with every panel."""
-_PER_ROW: Final = 16
-"""Steps of a reduction for each row of tiles, for which it is worth to read and write the results once more."""
 _LITTLE: Final = 4
 """Operations on a sum that every pass may do."""
-_MANY: Final = 256
-"""Rows of a block that are enough to copy a panel for."""
 _ROOM: Final = (15, 16)
-"""The part of LOCAL memory that a block of rows may fill: rows are kept a cache line apart."""
+"""The part of LOCAL memory that a block of rows may fill: rows are kept a cache line apart, on any machine."""
 
 # -- register tiles alone ----------------------------------------------------------------------------------------
 
@@ -167,7 +145,8 @@ def multiply(draft: Draft, view: Nest, *, gathered: bool = False) -> bool:
     if product is None or division is None or size_of(product.rows) < 2:
         return False
     turned = gathered or view.stride(product.right, product.columns) != 1
-    if turned and -(-size_of(product.rows) // division.tile.rows) < _TURNED_AGAIN:
+    again = -(-size_of(product.rows) // division.tile.rows)
+    if turned and again < draft.target.panels.turned_again:
         return False
     if division.rest is None:
         return _nest(draft, view, product, division)
@@ -184,6 +163,7 @@ def _nest(
 ) -> bool:
     """The loops of a product, and of the last columns, if they are apart; false if nothing fits."""
     (rows, columns, along), shape = product.sizes, division.tile
+    panels = draft.target.panels
     turned = product.gathered or view.stride(product.right, product.columns) != 1
     width, again = shape.vectors * product.lanes, -(-rows // shape.rows)
     wide = view.reductions[0].dtype.itemsize
@@ -191,8 +171,8 @@ def _nest(
         again > 1 and product.right.dtype.itemsize < wide,
         columns > width and product.left.dtype.itemsize < wide,
     ]
-    far = along * columns * wide > draft.target.caches[1] // _NEAR
-    enough = _ALONE if columns <= width else _FAR_AGAIN if far else _AGAIN
+    far = along * columns * wide > draft.target.caches[1] // panels.near
+    enough = panels.alone if columns <= width else panels.far_again if far else panels.again
     # (the last columns are copied in any case; of rows whose number is not known there may be one, for which nothing is worth a copy)
     often = again >= enough and draft.has_pieces(product.rows)
     staged = turned or often or converted[0] or (rest is not None and columns <= width)
@@ -201,9 +181,9 @@ def _nest(
     if rest is None and (staged or far):
         length = _block_length(draft, view, product, width, again, scattered=scattered)
     blocks = _blocks(draft, again, shape.rows * length * wide, width * length * wide) if scattered else 1
-    walked = length < along and again <= _FEW and columns > width
+    walked = length < along and again <= panels.few_rows and columns > width
     # what a piece writes stays in the second cache from one block of a walk to the next
-    least = -(-rows * columns * wide * _NEAR // draft.target.caches[1]) if walked else 2
+    least = -(-rows * columns * wide * panels.near // draft.target.caches[1]) if walked else 2
     cuts = [
         *(
             CoreCut(batch, size_of(batch), uneven=not draft.has_pieces(batch))
@@ -228,7 +208,7 @@ def _nest(
         ),
     ]
     # a block is of use to all rows of a piece, and a walk the better the longer it is
-    rounds = 1 if length < along and (again < _AGAIN or columns <= width) else ROUNDS
+    rounds = 1 if length < along and (again < panels.again or columns <= width) else ROUNDS
     cut = best_cut(draft.target, view.work, cuts, rounds=rounds) if draft.cores else None
     even = width * cut.pieces if cut is not None and cut.axis is product.columns else width
     if columns % even and not draft.take(PadTo, product.columns, even, "columns in whole vectors"):
@@ -254,7 +234,7 @@ def _nest(
     draft.cores = False  # what they share is decided
     if rest is not None and division.rest is not None:
         _sums_in_lanes(draft, rest, division.rest)
-    panels = _columns_outside(draft, product)
+    outside_columns = _columns_outside(draft, product)
     if length < along:
         near = "rows are walked from end to end" if walked else "a panel stays in the second cache"
         draft.block(product.along, length, near)
@@ -262,15 +242,15 @@ def _nest(
     if not around:  # a tile has all rows
         return True
     *outside, loop = around
-    panel = draft.outermost(product.columns) if panels else _last(outside)
+    panel = draft.outermost(product.columns) if outside_columns else _last(outside)
     if staged:
         draft.stage(product.right, panel, "a panel that all rows read lies together")
-    if rest is not None and panels:
+    if rest is not None and outside_columns:
         batches = [each for batch in rest.batches for each in draft.loops(batch)[:1]]
         home = max(batches, key=lambda r: r.order, default=None)
         draft.stage(product.right, home, "the last columns, along what is summed up")
     if scattered:
-        home = _last(_loops_around(draft, product.columns, first=True)[:-1]) if panels else panel
+        home = _last(_loops_around(draft, product.columns, first=True)[:-1]) if outside_columns else panel
         draft.stage(product.left, home, "what a tile reads lies together")
     elif converted[1]:
         draft.stage(product.left, loop, "rows are converted once, not for every column")
@@ -347,7 +327,9 @@ def is_thin(view: Nest, target: Target) -> bool:
     product = find_product(view, target)
     division = None if product is None else _divide(target, view, product)
     return (
-        product is not None and division is not None and size_of(product.rows) < _AGAIN * division.tile.rows
+        product is not None
+        and division is not None
+        and size_of(product.rows) < target.panels.again * division.tile.rows
     )
 
 
@@ -371,7 +353,7 @@ def add_up(draft: Draft, view: Nest) -> bool:
     if shape is None or shape.rows * shape.vectors < 2:
         return False
     rows, columns, along = product.sizes
-    if turned and rows < _TURNED_AGAIN * shape.rows:
+    if turned and rows < draft.target.panels.turned_again * shape.rows:
         return False
     copied = copying(draft.target, along * columns, turned=True) if turned else 0.0
     cuts = [
@@ -414,7 +396,8 @@ def _last(loops: Sequence[UOp]) -> UOp | None:
 
 def _panel_bytes(target: Target) -> int:
     """What a panel may take, so that it stays in the second cache while all rows read it."""
-    return target.caches[1] * _PANEL[0] // _PANEL[1]
+    some, of_all = target.panels.part
+    return target.caches[1] * some // of_all
 
 
 def _block_length(
@@ -422,13 +405,13 @@ def _block_length(
 ) -> int:
     """How much of the reduction one pass over the output does: all, unless a panel is too large for the second cache."""
     along, size = size_of(product.along), view.reductions[0].dtype.itemsize
-    longest = _panel_bytes(draft.target) // (width * size)
+    panels, longest = draft.target.panels, _panel_bytes(draft.target) // (width * size)
     written = prod(size_of(axis) for axis in view.outputs) * size
     short = -(-longest // 2) if written <= draft.target.caches[-1] else longest  # once more costs little
     if scattered:  # a block of many rows has to fit as well
-        short = longest = min(longest, draft.target.local_bytes // 2 // (_MANY * size))
-    if again <= _FEW and size_of(product.columns) > width:
-        short = longest = min(longest, max(_STREAMS, _PER_ROW * again))
+        short = longest = min(longest, draft.target.local_bytes // 2 // (panels.block_rows * size))
+    if again <= panels.few_rows and size_of(product.columns) > width:
+        short = longest = min(longest, max(panels.walked, panels.steps * again))
     if along <= longest or not _is_bare(view, product):
         return along
     return next((n for n in range(short, short // 4, -1) if along % n == 0), along)

@@ -158,7 +158,7 @@ class _Model:
         }
         # the more cores, the longer until all are at work
         started = (turns if pieces > 1 else 0) + target.wake * (cores - 1).bit_length()
-        cycles = overlapped(*shared.values()) + target.launch * started
+        cycles = overlapped(target, *shared.values()) + target.launch * started
         efficiency = self.useful / self.issued if self.issued else 1.0
         return Estimate(cycles, parts, self.flops, moved, registers, efficiency, pieces)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
 
 from planish.actions.block import Block
 from planish.actions.overrun import Overrun
@@ -26,15 +25,6 @@ from planish.uop.nest import size_of
 from planish.uop.products import Product
 from planish.uop.tensor_cores import Core
 
-_LEAST_WORK: Final = 1 << 14
-"""Products below which staging costs more than it saves."""
-_LEAST_ROWS: Final = 4
-"""Rows for which it is worth to stage a panel."""
-_PANEL: Final = (2, 5)
-"""The part of the second cache that a panel may fill."""
-_ROWS: Final = (1, 4)
-"""The part of it that all rows may fill, to be staged once and not for every panel."""
-
 
 def with_dot_products(draft: Draft, core: Core) -> Iterator[Candidate]:
     """A candidate, if a kernel is such a product."""
@@ -44,10 +34,11 @@ def with_dot_products(draft: Draft, core: Core) -> Iterator[Candidate]:
         width = 1 if shape is None else shape.vectors * core.n
         return size_of(product.m), upto(size_of(product.n), width), upto(size_of(product.k), core.k)
 
+    panels = draft.target.panels
     ways = [
         fit
-        for fit in fits(draft.sink, core, sizes, _LEAST_WORK)
-        if size_of(fit.product.m) >= _LEAST_ROWS and _shape(draft.target, core, fit.product) is not None
+        for fit in fits(draft.sink, core, sizes, panels.dot_products)
+        if size_of(fit.product.m) >= panels.dot_rows and _shape(draft.target, core, fit.product) is not None
     ]
     if ways:
         yield Candidate(core.name, partial(try_each, core=core, ways=ways, kind=_Vectors))
@@ -88,7 +79,8 @@ class _Vectors(CoreSchedule):
     def rows_stay(self) -> bool:
         """Whether all rows, as the core reads them, stay in the second cache beside the panels."""
         m, _, k = self.fit.padded
-        return m * k * self.core.inputs.itemsize * _ROWS[1] <= self.draft.target.caches[1] * _ROWS[0]
+        some, of_all = self.draft.target.panels.dot_part
+        return m * k * self.core.inputs.itemsize * of_all <= self.draft.target.caches[1] * some
 
     def pieces(self, shape: Shape) -> int:
         """Into how many pieces rows are cut for cores; columns and batches are chosen by `share`."""
@@ -117,7 +109,8 @@ class _Vectors(CoreSchedule):
     def block(self, shape: Shape) -> bool:
         """Blocks of k, if a panel of all of it would not stay in the second cache; whether there are."""
         step = shape.vectors * self.core.n * self.core.k * self.core.inputs.itemsize
-        most = self.draft.target.caches[1] * _PANEL[0] // _PANEL[1] // step
+        some, of_all = self.draft.target.panels.part
+        most = self.draft.target.caches[1] * some // of_all // step
         steps = self.left(self.k)
         if steps > most and 4 * (amount := divisor(steps, most)) >= most:
             return self.do(Block, self.k, amount, "a panel stays in the second cache")

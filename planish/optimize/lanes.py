@@ -30,25 +30,12 @@ _LEAST_PADDED: Final = 3
 """Elements that are worth a vector that they do not fill."""
 MOST_LANES: Final = 64
 """Lanes of one axis in a register tile."""
-_ACCUMULATORS: Final = 4
-"""Independent sums that hide the latency of an addition."""
 _ROWS: Final = (8, 7, 6, 5, 4, 3, 2)
 """Rows that are reduced at once: as many streams keep memory busier than one, and one tree of shuffles finishes them all."""
-_SHARED_ROWS: Final = 8
-"""So many groups of rows have to be left, for cores to share."""
-_COLUMNS: Final = 4
-"""Vectors side by side whose columns are reduced at once."""
-_PIECE: Final = 16
-"""Such tiles next to each other that one core walks over, row by row."""
-_BLOCK: Final = tuple(sorted(range(4, 33), key=lambda n: (abs(n - 8), -n)))
-"""Rows that are added up before the next columns: enough to hide the cost of keeping sums in memory, and no more than lines of one set
-in a first cache (8 to 12), since rows of matrices often start at multiples of a page (16: 1.3 to 1.7 times as long there)."""
 _NEAR: Final = frozenset({-1, 0, 1, 2, 3, 4})
 """Strides at which whole vectors are loaded, and lanes selected."""
 _HALVES: Final = 4
 """Up to so many vectors an axis may be covered by halves of them."""
-_LONG_ROW: Final = 16
-"""Vectors of a row for which one more, so that all but the first and the last are whole lines, is not much."""
 _PADDED: Final = (8, 9)
 """Several vectors are padded to only if that makes an axis no longer than by this ratio,"""
 _BESIDE_ONE: Final = (16, 17)
@@ -187,7 +174,12 @@ def is_large(target: Target, place: UOp) -> bool:
 def align_rows(draft: Draft, view: Nest, axis: UOp, lanes: int) -> bool:
     """Start long rows of a large result where a line starts, if they do not: stores past the caches write whole lines; whether so."""
     target = draft.target
-    if not target.masked or len(target.caches) < 2 or lanes < 2 or size_of(axis) < _LONG_ROW * lanes:
+    if (
+        not target.masked
+        or len(target.caches) < 2
+        or lanes < 2
+        or size_of(axis) < target.register_tiles.long_row * lanes
+    ):
         return False
     read = {place.src[0] for place in view.reads}
     written = [place for place in view.writes if axis in place.ranges]
@@ -210,7 +202,7 @@ def scan_in_lanes(draft: Draft, view: Nest, axis: UOp) -> bool:
     if any(axis in scan.src[1:] for scan in view.scans):
         take_lanes(draft, axis, Prefix, lanes, least=4)
     else:
-        take_lanes(draft, axis, Upcast, lanes, _COLUMNS, least=4)
+        take_lanes(draft, axis, Upcast, lanes, draft.target.register_tiles.columns, least=4)
     return True
 
 
@@ -234,11 +226,11 @@ def reduce_in_lanes(draft: Draft, view: Nest, reduction: UOp) -> None:
         return
     row = _row_axis(draft, view)
     if row is not None:
-        most = draft.left(row) // _SHARED_ROWS
+        most = draft.left(row) // draft.target.register_tiles.shared_rows
         draft.take_first(Upcast, row, [n for n in _ROWS if n <= most], "rows read at once")
     lanes = min(lanes_along(draft.target, view, axis), draft.target.lanes(reduction.dtype.scalar))
     rows = prod(amount for each, amount in draft.upcast.items() if each in reduction.ranges)
-    vectors = max(1, _ACCUMULATORS // rows)
+    vectors = max(1, draft.target.register_tiles.accumulators // rows)
     take_lanes(draft, axis, Accumulators, lanes, vectors, least=4)
 
 
@@ -273,7 +265,7 @@ def reduce_in_columns(draft: Draft, view: Nest, axis: UOp, reductions: Sequence[
     if not rows:
         return False
     lanes = lanes_along(draft.target, view, axis)
-    take_lanes(draft, axis, Upcast, lanes, _COLUMNS, least=1)
+    take_lanes(draft, axis, Upcast, lanes, draft.target.register_tiles.columns, least=1)
     alone = len(view.writes) == 1 and set(view.reads_of(reductions[0])) == set(view.reads)
     if alone and len(view.outputs) == 1 and draft.left(axis) > 1:
         _by_rows(draft, axis, rows[0])
@@ -298,14 +290,15 @@ def columns_of(view: Nest, axis: UOp, reductions: Sequence[UOp]) -> list[UOp]:
 
 def _by_rows(draft: Draft, axis: UOp, rows: UOp) -> None:
     """Blocks of rows; what the cores share is cut first, since the blocks are outside of everything else."""
-    size = draft.left(rows)
-    block = next((n for n in _BLOCK if size and size % n == 0 and size > n), 0)
+    size, tiles_of = draft.left(rows), draft.target.register_tiles
+    about = sorted(range(4, 33), key=lambda n: (abs(n - tiles_of.block_rows), -n))
+    block = next((n for n in about if size and size % n == 0 and size > n), 0)
     if not block:
         return
     tiles = draft.left(axis)
     if draft.cores:
         # (of fewer pieces each is longer, and what bounds is memory, which cores share)
-        wanted = max(min(tiles // _PIECE, draft.target.workers), 2)
+        wanted = max(min(tiles // tiles_of.piece, draft.target.workers), 2)
         pieces = amounts_for(draft.target, tiles, wanted)
         draft.take_first(Thread, axis, pieces, "wide pieces of rows")
     if draft.take(Block, rows, block, "rows are read from end to end"):

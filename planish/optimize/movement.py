@@ -31,8 +31,6 @@ from planish.uop.ranges import kind_of
 
 _SIDE: Final = 16
 """Elements along a side of a square; more would not fit the registers."""
-_MACRO: Final = 2
-"""Squares along a side of a macro tile: two lines of a cache, which are mostly fetched together."""
 
 
 def turn(draft: Draft, view: Nest, axis: UOp) -> bool:
@@ -124,10 +122,11 @@ def _bytes(view: Nest) -> int:
 
 def _macro_tile(draft: Draft, outer: UOp, inner: UOp) -> None:
     """Two nested loops over squares as loops over macro tiles: those along the inner axis outermost, then the outer axis'."""
-    if min(draft.left(outer), draft.left(inner)) <= _MACRO or not all(map(draft.has_pieces, (outer, inner))):
+    macro = draft.target.register_tiles.lines_together
+    if min(draft.left(outer), draft.left(inner)) <= macro or not all(map(draft.has_pieces, (outer, inner))):
         return  # (gates of the last tile cost more than lines that are fetched again)
     for axis in (outer, inner):
-        if draft.left(axis) % _MACRO or not draft.take(Split, axis, _MACRO):
+        if draft.left(axis) % macro or not draft.take(Split, axis, macro):
             return
     first, second = sorted((draft.loops(axis) for axis in (outer, inner)), key=lambda loops: loops[0].order)
     draft.swap(first[-1], second[0], "")

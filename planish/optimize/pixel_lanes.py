@@ -25,12 +25,9 @@ from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 
 _MOST_ROWS: Final = 8
-_OFTEN: Final = 12
-"""Products of one element of the image, from which on it is worth a copy."""
+"""Rows of a tile, for the length of code."""
 _MOST_PHASES: Final = 4
-_WHOLE: Final = 3
-"""Vectors of a row that are all in registers: then which lanes are beside the image is known, and not found out for each vector. (Timed with
-depthwise 3×3 of 20, 28, 32, 40 and 48 pixels: 0.6 to 0.9 of the time of one vector after the other.)"""
+"""Phases of pixels whose code is written out."""
 
 
 def pixels_in_lanes(draft: Draft, view: Nest, window: Window) -> bool:
@@ -57,7 +54,7 @@ def pixels_in_lanes(draft: Draft, view: Nest, window: Window) -> bool:
         width = lanes
     vectors = -(-size // lanes)
     gated = window.weights is not None and not copied and not window.channels and draft.has_pieces(pixel)
-    if gated and 1 < vectors <= _WHOLE and (target.masked or not size % lanes):
+    if gated and 1 < vectors <= draft.target.register_tiles.whole_row and (target.masked or not size % lanes):
         width = max(width, vectors * lanes)
     if not _vectors(draft, pixel, width):
         return False
@@ -130,7 +127,7 @@ def _copy_image(draft: Draft, view: Nest, window: Window, sizes: WindowSizes, pi
     inside = [loop.order for r in sizes.pairs if (loop := draft.innermost(r)) is not None]
     if (
         window.weights is None
-        or times < _OFTEN
+        or times < draft.target.register_tiles.copied_image
         or (around is not None and around.order > min(inside, default=around.order))
     ):
         return 0

@@ -44,8 +44,6 @@ from planish.uop.ranges import kind_of
 
 _VECTORS: Final = (4, 2, 1)
 """Vectors of rows at once."""
-_FEWEST: Final = 16
-"""Elements of rows in a pass: with fewer, loading and storing the sums takes longer than the first cache saves."""
 
 
 class _Block(NamedTuple):
@@ -246,7 +244,10 @@ def _passes(product: UOp, view: Nest, target: Target, width: int) -> list[tuple[
     together = width + prod(size_of(r) for r in columns)
     most = target.caches[0] * 2 // 3 // (together * product.dtype.itemsize)
     counts = {
-        axis: max((n for n in range(_FEWEST, most + 1) if size_of(axis) % n == 0), default=0)
+        axis: max(
+            (n for n in range(target.register_tiles.row_elements, most + 1) if size_of(axis) % n == 0),
+            default=0,
+        )
         for axis in product.src[1:]
     }
     return [(axis, count) for axis, count in counts.items() if count]

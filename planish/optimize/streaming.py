@@ -31,8 +31,6 @@ from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 
-_PARTS: Final = 4
-"""Parts of a piece that are walked over at once. (By timing on Ice Lake: two gain half as much, eight no more.)"""
 _FUNCTION: Final = 16
 """Registers for a function, its constants included: where functions are computed there are as many parts as have so many each."""
 
@@ -83,7 +81,8 @@ def _parts(target: Target, view: Nest, axis: UOp) -> int:
         return 1
     streams = sum(view.stride(place, axis) == 1 for place in view.reads)
     has_function = any(node.op in SLOW for node in view.sink.toposort())
-    most = min(_PARTS, target.registers // _FUNCTION) if has_function else _PARTS
+    most = target.register_tiles.stream_parts
+    most = min(most, target.registers // _FUNCTION) if has_function else most
     return next((n for n in (most, most // 2) if n > 1 and n * streams <= target.streams), 1)
 
 

@@ -17,22 +17,15 @@ from planish.target import Target
 MOST_LANES: Final = 64
 """Lanes of one axis in a register tile."""
 _MOST_ROWS: Final = 16
-_ENOUGH: Final = 24
-"""Sums at once, beyond which a tile gains nothing but code."""
-_TALL: Final = 8
-"""Rows beyond which the rows of an operand start to collide in the first cache."""
+"""Rows and sums along each side of a tile that are tried."""
 _VECTORS: Final = (1, 2, 3, 4)
+"""Vectors across a tile that are tried."""
 _ITEM: Final = 4
 """Bytes of an element of a row."""
-_EDGE: Final = (1.03, 1.045)
-"""What tiles cost of which some run over an edge, of rows and of columns: addresses for every row, gates on what is stored, and panels
-that cores cannot share evenly."""
 _TWICE: Final = 1.08
 """What code for two kinds of tiles has to be worth."""
 _AS_FAST: Final = 1.08
 """What a smaller tile may take more, where much follows each sum: that is written out for every one of a tile, and takes long to compile."""
-_LONG: Final = 4
-"""Vectors along the reduced axis, from which on sums in lanes are worth their beginning and end."""
 
 
 class Shape(NamedTuple):
@@ -44,7 +37,7 @@ class Shape(NamedTuple):
     def cycles(self, target: Target, pitch: int) -> float:
         """One step of the reduced axis, with rows of an operand so many bytes apart."""
         tall = 1.0
-        if self.rows > _TALL:
+        if self.rows > target.register_tiles.tall:
             tall = 1.05 if pitch % target.alias_bytes else 2.0
         return self.step(target) * tall
 
@@ -63,7 +56,8 @@ class Shape(NamedTuple):
 def _cost(target: Target, shape: Shape, rows: int, columns: int, lanes: int, pitch: int) -> float:
     """Cycles of one step of the reduced axis, for an output of so many rows and columns."""
     width = shape.vectors * lanes
-    edges = [more for more, left in zip(_EDGE, (rows % shape.rows, columns % width), strict=True) if left]
+    left = rows % shape.rows, columns % width
+    edges = [more for more, beyond in zip(target.register_tiles.edges, left, strict=True) if beyond]
     return -(-rows // shape.rows) * -(-columns // width) * shape.cycles(target, pitch) * prod(edges)
 
 
@@ -106,7 +100,7 @@ def _shapes(target: Target, rows: int, lanes: int) -> Iterator[Shape]:
     for shape in (Shape(r, v) for r in range(1, min(rows, _MOST_ROWS) + 1) for v in _VECTORS):
         sums = shape.rows * shape.vectors
         if (
-            sums <= _ENOUGH
+            sums <= target.register_tiles.sums
             and sums + shape.vectors < target.registers
             and shape.vectors * lanes <= MOST_LANES
         ):
@@ -139,7 +133,7 @@ def best_division(
     for width in {vectors * lanes for vectors in _VECTORS if vectors * lanes <= MOST_LANES}:
         most = columns // width * width
         tile = best_tile(target, rows, most, lanes, pitch, after) if 0 < most < columns else None
-        whole_sums = along >= _LONG * lanes and (target.masked or along % lanes == 0)
+        whole_sums = along >= target.register_tiles.long_sum * lanes and (target.masked or along % lanes == 0)
         if tile is None or not whole_sums or columns - most >= width:
             continue
         rest = _best_sums(target, tile.rows, columns - most)
@@ -160,26 +154,27 @@ def best_sums(
 
     `pitches`: the bytes from one row of each operand to the next.
     """
-    if along < _LONG * lanes or not (target.masked or along % lanes == 0):
+    if along < target.register_tiles.long_sum * lanes or not (target.masked or along % lanes == 0):
         return None
+    of = target.register_tiles
     shapes = (
         Shape(r, c)
         for r in range(1, min(rows, _MOST_ROWS) + 1)
         for c in range(1, min(columns, _MOST_ROWS) + 1)
-        if r * c <= _ENOUGH and r * c + min(r, c) < target.registers
+        if r * c <= of.sums and r * c + min(r, c) < target.registers
     )
 
     def cost(shape: Shape) -> float:
         edges = [
             more
-            for more, left in zip(_EDGE, (rows % shape.rows, columns % shape.vectors), strict=True)
+            for more, left in zip(of.edges, (rows % shape.rows, columns % shape.vectors), strict=True)
             if left
         ]
         # all of them are walked side by side
         colliding = sum(
             count for count, pitch in zip(shape, pitches, strict=True) if pitch % target.alias_bytes == 0
         )
-        crowded = 2.0 if colliding > _TALL else 1.0
+        crowded = 2.0 if colliding > of.tall else 1.0
         return _cost_of_sums(target, shape, rows, columns, along, lanes) * prod(edges) * crowded
 
     return min(shapes, key=cost)
@@ -187,7 +182,7 @@ def best_sums(
 
 def _best_sums(target: Target, rows: int, columns: int) -> Shape:
     """As many sums at once as there are registers for, each a vector: of the rows of a tile, and columns in even parts."""
-    most = max(1, min(columns, (min(target.registers, _ENOUGH + rows) - 1) // (rows + 1)))
+    most = max(1, min(columns, (min(target.registers, target.register_tiles.sums + rows) - 1) // (rows + 1)))
     return Shape(rows, -(-columns // -(-columns // most)))
 
 

@@ -170,7 +170,7 @@ def _at(sink: UOp, sizes: Mapping[str, int]) -> UOp:
 def _cycles(sink: UOp, sizes: Mapping[str, int], target: Target) -> float:
     """What a scheduled kernel costs at some sizes, on one core, however many pieces it has."""
     sized = _at(sink, sizes)
-    return overlapped(*estimate(sized, target, threads=1).parts.values()) * _full(sized)
+    return overlapped(target, *estimate(sized, target, threads=1).parts.values()) * _full(sized)
 
 
 def _full(sink: UOp) -> float:

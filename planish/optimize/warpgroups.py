@@ -17,6 +17,7 @@ from planish.config import current
 from planish.optimize.core_schedule import CoreSchedule, Fit, sizes_of, try_each, upto
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.joined import joined
+from planish.target import Target
 from planish.target.rounds import (
     WARPGROUP_TILES,
     WARPGROUPS,
@@ -32,17 +33,14 @@ from planish.uop.products import Product, nearly
 from planish.uop.tensor_cores import IN_MEMORY, Core
 
 _ROWS: Final = 64
-"""Rows of the result that a warpgroup does."""
+"""Rows of the result that a warpgroup does: those of its core."""
 
 
-_SLOWER: Final = 6.0
-"""How many times longer everything takes that waits for an operand which is turned."""
 _NEAR, _WORTH = 4, 1.4
-"""Tiles that are tried with a copy engine before any without, and how much longer they may take by what is known of them."""
+"""Tiles that are tried with a copy engine before any without, and how much longer they may take by what is known of them: as far as the
+model can tell tiles apart."""
 _GAIN: Final = 0.9
-"""How much faster a sum has to be that blocks share."""
-_LEAST: Final = 32
-"""Columns and terms from which on a product is worth a core of this kind."""
+"""How much faster a sum has to be that blocks share: by less the model cannot tell."""
 _LEAST_BUFFERS: Final = 2
 """Tiles that an engine needs: one is read, one filled."""
 _VECTOR: Final = 16
@@ -61,15 +59,16 @@ def use_warpgroups(draft: Draft) -> bool:
             continue
         for trial in (*joined(draft, alike[0]), draft):
             for product in nearly(trial.sink, alike[0]):
-                if _is_worth_it(product) and _use(trial, alike, product):
+                if _is_worth_it(product, draft.target) and _use(trial, alike, product):
                     draft.adopt(trial)
                     return True
     return False
 
 
-def _is_worth_it(product: Product) -> bool:
+def _is_worth_it(product: Product, target: Target) -> bool:
     m, n, k = (size_of(axis) for axis in (product.m, product.n, product.k))
-    return n >= _LEAST_COLUMNS and m >= _ROWS // 2 and k >= _LEAST and (n >= _LEAST or m > n)
+    least = target.tiles.least
+    return n >= _LEAST_COLUMNS and m >= _ROWS // 2 and k >= least and (n >= least or m > n)
 
 
 def _use(draft: Draft, cores: list[Core], product: Product) -> bool:
@@ -106,7 +105,7 @@ def _shared_sums(draft: Draft, product: Product, ranked: Sequence[_TimedTile]) -
 
     def shared(way: _TimedTile, parts: int) -> _TimedTile:
         time = shared_sum_cycles(target, sizes, way.tile, parts)
-        return way._replace(time=time * _SLOWER ** _turned(way.core, product), parts=parts)
+        return way._replace(time=time * target.tiles.turned ** _turned(way.core, product), parts=parts)
 
     numbers = range(2, len(target.clusters) + 1)
     best = [min((shared(way, parts) for way in ranked), key=lambda each: each.time) for parts in numbers]
@@ -122,7 +121,7 @@ def _ranked(draft: Draft, cores: list[Core], product: Product, *, stay: bool) ->
         core = min(alike, key=lambda core: _turned(core, product), default=None)
         if core is not None:
             time = cycles(draft.target, sizes, tile, WARPGROUPS, stay=stay)
-            timed.append(_TimedTile(time * _SLOWER ** _turned(core, product), tile, core))
+            timed.append(_TimedTile(time * draft.target.tiles.turned ** _turned(core, product), tile, core))
     return sorted(timed, key=lambda each: each.time)
 
 

@@ -6,12 +6,8 @@ from typing import Final
 
 from planish.uop.ops import Ops
 
-NARROW: Final = 256
-"""Terms of an element of such a product: beyond, computing it costs more than memory does, and a kernel of its own is faster."""
 FEW_ROWS: Final = 16
-"""Fewer rows than that do not keep all cores busy."""
-FEW_TERMS: Final = 1 << 13
-"""Terms of the sums in a row, where rows are few: with more, a kernel laid out for the sums is worth its call."""
+"""Fewer rows than that do not keep all cores busy. (Not those of this machine: sums are cut alike, and are the same numbers, on all of them.)"""
 AGAIN: Final = 1.25
 """How often an element may be computed and still count as computed once: the rest is what paddings add."""
 MOST_STEPS: Final = 1024

@@ -20,7 +20,7 @@ ALIGNMENT: Final = 64
 _PAGE: Final = 4096
 _PAGED: Final = 16 << 10
 """Larger buffers start at a page: what is walked together from there on is never taken for each other by the processor, which
-looks at the place within a page first."""
+looks at the place within a page first. (Pages are the system's, and memory is laid out alike for every machine.)"""
 _LARGEST: Final = 2**63 - 1
 _NO_SIZES: Final[Mapping[str, int]] = {}
 

@@ -40,26 +40,7 @@ from planish.uop.shape import shape
 from planish.uop.tensor_cores import IN_MEMORY, Core
 
 _ALIGNED: Final = 16
-"""Bytes that rows have to be multiples of apart."""
-_LINE: Final = 128
-"""Bytes that rows are apart where we may choose."""
-_OFTEN: Final = 256
-"""How often an element of an operand is used, for a copy of it to be worth while."""
-_VERY_OFTEN: Final = 2048
-"""The same where rows are multiples of 16 bytes, but not of lines of the second cache: every row of a box is then in two lines."""
-_LARGE: Final = 1 << 29
-"""Multiply-adds of a product whose operands are worth a kernel each."""
-_LEAST: Final = 32
-"""Rows and columns of a product that tiles are worth while for."""
-_FEW, _LONG_SUM = 8, 1 << 15
-"""The same of sums that are so long that they take longer than all else."""
-_PART: Final = 512
-"""Terms of a part of a sum, at least."""
-_MOST_PARTS: Final = 64
-_FEW_COLUMNS, _LONG_MATRIX, _VECTOR_PART = 256, 1 << 22, 1024
-"""Columns of a matrix that a block adds up, its elements, and rows of a part of it, at least."""
-_BLOCKS: Final = 2
-"""Such blocks for each multiprocessor."""
+"""Bytes that rows have to be multiples of apart: a copy engine takes no others."""
 _GAIN: Final = 0.85
 """By how much parts have to be faster, as far as that can be told."""
 
@@ -101,12 +82,15 @@ def _cores(target: Target, dtype: DType) -> list[Core]:
 def prepared(tensors: Tensors, node: UOp) -> UOp:
     """A sum of products whose operands lie as its tensor core wants them."""
     sizes = _sizes(node) if tensors.target.is_gpu and node.op is Ops.REDUCE_AXIS else None
-    if sizes is None or sizes.m * sizes.n * sizes.k * sizes.batch < _LARGE:
+    parts, line = tensors.target.parts, tensors.target.line_bytes  # rows are lines apart where we may choose
+    if sizes is None or sizes.m * sizes.n * sizes.k * sizes.batch < parts.copied:
         return node
     product = node.src[0]
     used = (sizes.n, sizes.m)
     factors = tuple(
-        _laid_out(tensors, factor, _LINE if often >= _VERY_OFTEN else _ALIGNED) if often >= _OFTEN else factor
+        _laid_out(tensors, factor, line if often >= parts.very_often else _ALIGNED)
+        if often >= parts.often
+        else factor
         for factor, often in zip(product.src, used, strict=True)
     )
     return node if factors == product.src else node.replace(src=(product.replace(src=factors),))
@@ -117,16 +101,16 @@ def joined_operands(tensors: Tensors, nodes: Sequence[UOp]) -> frozenset[UOp]:
 
     What takes a box of them then need not look for each row, and every other reader finds them in memory.
     """
-    matrices: set[UOp] = set()
+    matrices, parts = set[UOp](), tensors.target.parts
     if not tensors.target.is_gpu:
         return frozenset()
     for node in nodes:
         sizes = _sizes(node) if node.op is Ops.REDUCE_AXIS else None
-        if sizes is None or sizes.m * sizes.n * sizes.k * sizes.batch < _LARGE:
+        if sizes is None or sizes.m * sizes.n * sizes.k * sizes.batch < parts.copied:
             continue
         for factor, often in zip(node.src[0].src, (sizes.n, sizes.m), strict=True):
             pair = _factor(factor)
-            matrix = None if pair is None or often < _OFTEN else _joined(tensors, pair[1])
+            matrix = None if pair is None or often < parts.often else _joined(tensors, pair[1])
             if matrix is not None and _cores(tensors.target, matrix.dtype):
                 matrices.add(matrix)
     return frozenset(matrices)
@@ -185,7 +169,7 @@ def _kept(tensors: Tensors, x: UOp, aligned: int) -> UOp:
     last, itemsize = dims[row], x.dtype.itemsize
     if aligned and last * itemsize % aligned == 0:
         return x
-    more = -last % max(_LINE // itemsize, 1)
+    more = -last % max(tensors.target.line_bytes // itemsize, 1)
     padded = pad(x, [(0, more if axis == row else 0) for axis in range(len(dims))]) if more else x
     kept = tensors.table.make(Ops.CONTIGUOUS, x.dtype, (padded,))
     return shrink(kept, shape(padded), [(0, dim) for dim in dims]) if more else kept
@@ -217,11 +201,11 @@ def in_parts(tensors: Tensors, node: UOp) -> UOp | None:
 
 def _parts(tensors: Tensors, node: UOp) -> int:
     """How many parts the sum of a product is cut into so that all multiprocessors have work; 0: it is not."""
-    target = tensors.target
+    target, parts = tensors.target, tensors.target.parts
     sizes = _sizes(node) if target.is_gpu and node.op is Ops.REDUCE_AXIS else None
-    if sizes is None or sizes.k < 2 * _PART:
+    if sizes is None or sizes.k < 2 * parts.product_terms:
         return 0
-    if min(sizes.m, sizes.n) < (_FEW if sizes.k >= _LONG_SUM else _LEAST):
+    if min(sizes.m, sizes.n) < (parts.least_long_side if sizes.k >= parts.long_terms else parts.least_side):
         return 0
     axes = cast("ReduceAxes", node.arg).axes
     if sorted(axes) != list(range(len(shape(node)) - len(axes), len(shape(node)))):
@@ -233,14 +217,14 @@ def _parts(tensors: Tensors, node: UOp) -> int:
     if not on_core and node.src[0].dtype.itemsize != sizes.itemsize:
         return 0  # of other tensor cores nothing is known here
     engine, tiles = (WARPGROUPS, WARPGROUP_TILES) if on_core else (THREADS, THREAD_TILES)
-    ways = [1, *(p for p in range(2, _MOST_PARTS + 1) if cut % p == 0 and sizes.k // p >= _PART)]
+    ways = [1, *(p for p in range(2, parts.most + 1) if cut % p == 0 and sizes.k // p >= parts.product_terms)]
     # what memory takes to bring the operands, no cut makes shorter; parts for a core that reads LOCAL memory are whole rows there, as an
     # engine fetches them
     least = least_cycles(target, sizes)
     times = {
         p: max(least, min(cycles(target, sizes, tile, engine, p) for tile in tiles))
         for p in ways
-        if p == 1 or sizes.k // p * sizes.itemsize % (_LINE if on_core else _ALIGNED) == 0
+        if p == 1 or sizes.k // p * sizes.itemsize % (target.line_bytes if on_core else _ALIGNED) == 0
     }
     if on_core:  # blocks of one kernel may share a sum, too, which has to be as much faster
         blocks = range(2, len(target.clusters) + 1)
@@ -262,7 +246,10 @@ def _vector_parts(target: Target, node: UOp) -> int:
         return 0
     k, vectors = cast("int", dims[-1]), most(shape(repeated[0][1]))
     batch = vectors // k
-    if not batch or vectors % k or most(dims) // vectors > _FEW_COLUMNS or most(dims) < _LONG_MATRIX:
+    parts = target.parts
+    if not batch or vectors % k:
         return 0
-    wanted = min(-(-_BLOCKS * target.workers // batch), _MOST_PARTS)
-    return next((p for p in range(wanted, 1, -1) if k % p == 0 and k // p >= _VECTOR_PART), 0)
+    if most(dims) // vectors > parts.vector_columns or most(dims) < parts.vector_matrix:
+        return 0
+    wanted = min(-(-parts.vector_blocks * target.workers // batch), parts.most)
+    return next((p for p in range(wanted, 1, -1) if k % p == 0 and k // p >= parts.vector_rows), 0)

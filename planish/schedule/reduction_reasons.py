@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from planish.schedule.elements import ElementPlace
 from planish.schedule.graph import depends, slides
-from planish.schedule.limits import FEW_ROWS, FEW_TERMS, NARROW
+from planish.schedule.limits import FEW_ROWS
 from planish.schedule.neighbours import innermost
 from planish.schedule.reason import Case, Reason
 from planish.schedule.reasons import STORED_IN_ORDER
@@ -94,7 +94,9 @@ def _has_few_rows(case: Case) -> bool:
     if leading == outputs or case.is_product or count(leading) >= FEW_ROWS:
         return False
     is_gpu = case.target.is_gpu  # whose threads would each make the sum
-    return case.terms > case.small or (is_gpu and case.terms >= _SHARED and count(outputs) > case.small)
+    return case.terms > case.small or (
+        is_gpu and case.terms >= case.target.shares.shared_terms and count(outputs) > case.small
+    )
 
 
 def _is_across(case: Case) -> bool:
@@ -107,7 +109,11 @@ def _is_across(case: Case) -> bool:
         return False
     if _is_small_beside(case) and fusion.nest.indices[-1] in place.ranges:
         return True
-    if case.terms < _LONG or count(place.ranges) >= _MANY or count(place.ranges) * case.terms <= case.small:
+    if (
+        case.terms < case.target.parts.long_sum
+        or count(place.ranges) >= case.target.parts.many_sums
+        or count(place.ranges) * case.terms <= case.small
+    ):
         return False
     if fusion.nest.indices[-1] in place.ranges:
         return True  # results lie along the sums: no block writes what it has of one row
@@ -162,7 +168,12 @@ def _is_held_up(case: Case) -> bool:
         rows = [at.ranges & outputs for at in asked]
         few = all(ranges < outputs and count(ranges) < target.workers for ranges in rows)
         terms = most(shape(each.src[0])) // max(1, most(shape(each)))
-        if few and terms >= _SHARED and not depends(node, each) and not depends(each, node):
+        if (
+            few
+            and terms >= case.target.shares.shared_terms
+            and not depends(node, each)
+            and not depends(each, node)
+        ):
             return True
     return False
 
@@ -171,9 +182,9 @@ def _is_small_beside(case: Case) -> bool:
     """Whether a sum has far fewer terms than there are elements that need it (a norm of channels, from parts): made first, it costs nothing."""
     (place,), outputs = case.places, count(case.fusion.nest.outputs)
     return (
-        case.terms >= _SHARED
+        case.terms >= case.target.shares.shared_terms
         and outputs > case.small
-        and count(place.ranges) * case.terms * _SHARED <= outputs
+        and count(place.ranges) * case.terms * case.target.shares.shared_terms <= outputs
     )
 
 
@@ -237,7 +248,10 @@ def _may_nest(case: Case, row: int) -> bool:
     """Whether a product of matrices may be computed row by row: elements that are cheap, of operands that stay near."""
     if case.target.is_gpu and most(shape(case.node)) * case.terms > case.small:
         return _is_walked(case)  # its threads would share the row, and each do whole sums
-    return case.terms <= NARROW and row * case.terms * case.node.dtype.itemsize <= case.target.reread_bytes
+    return (
+        case.terms <= case.target.narrow_terms
+        and row * case.terms * case.node.dtype.itemsize <= case.target.reread_bytes
+    )
 
 
 def _is_walked(case: Case) -> bool:
@@ -272,18 +286,16 @@ def _is_wide_product(case: Case) -> bool:
 
 def _is_sum_of_threads(case: Case, inner: Collection[UOp]) -> bool:
     """Whether threads of a GPU that share a row would each make whole sums for it: of products, or of another axis (a mean, then a softmax)."""
-    return case.target.is_gpu and bool(inner) and case.terms >= _SHARED
-
-
-_LONG, _MANY = 256, 1 << 17
-"""Terms of a sum that one thread takes too long for, and sums that give each thread of a GPU one."""
-_SHARED: Final = 8
-"""Terms of a sum that threads had better share."""
+    return case.target.is_gpu and bool(inner) and case.terms >= case.target.shares.shared_terms
 
 
 def _has_few_long_rows(case: Case) -> bool:
     row = case.fusion.rows.of(case.node, case.places)
-    few = row is not None and count(row.held) < FEW_ROWS and _row_length(case) * case.terms > FEW_TERMS
+    few = (
+        row is not None
+        and count(row.held) < FEW_ROWS
+        and _row_length(case) * case.terms > case.target.row_terms
+    )
     return few and not _is_walked(case)
 
 

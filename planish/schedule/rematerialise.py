@@ -32,10 +32,6 @@ _MOST_ASKS: Final = 16
 """Asks that are told apart: what is needed more often is stored anyhow."""
 _RIM: Final = 1.5
 """How much larger a rim makes a tensor at most: that of a cube of 24 elements a side does by 1.3."""
-_PACKED_AGAIN: Final = 2.0
-"""How often a product of matrices computes an element of an operand at least: blocks overlap, and cores each pack their own."""
-_BLOCK: Final = 256
-"""Rows or columns for which an operand of a product is packed once."""
 _ROUNDS: Final = 3
 
 _HERE: Final = Path()
@@ -249,7 +245,7 @@ class _Judge:
         ):
             return 1.0
         reuse = most(shape(anchor.src[0])) / max(most(shape(node)), 1)
-        return max(_PACKED_AGAIN, reuse / _BLOCK)
+        return max(self.target.packed_again, reuse / self.target.packed_rows)
 
     # -- what it costs --------------------------------------------------------------------------------------------
 

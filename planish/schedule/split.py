@@ -48,30 +48,9 @@ from planish.uop.shape import Dim, shape
 from planish.uop.symbolic.reduce import identity
 
 PART: Final = 1 << 14
-"""Elements of a part, about: enough to be worth a start, few enough to be shared out evenly."""
+"""Elements of a part, about: enough to be worth a start, few enough to be shared out evenly. (No machine's, as the next: the same sum is
+the same number on all of them.)"""
 _MOST_PARTS: Final = 256
-_LONG: Final = 4
-"""How many times the elements that one core has done before others start are worth another kernel, or of a scan to be read twice."""
-_COLUMNS: Final = {1: 256, 2: 128}
-"""Columns for each multiprocessor of a GPU, by the bytes of an element: several threads sum up each, of narrow ones several at a time."""
-_WIDE_COLUMNS: Final = 32
-"""The same of all others."""
-_COLUMN_PART: Final = 256
-"""Elements of a part of a column that is summed up, at least."""
-_WARPS: Final = 12
-"""Rows for each multiprocessor that are scanned, by a warp each, at least: fewer leave memory idle for longer than it takes to read it twice."""
-_THREADS: Final = 512
-"""Columns for each multiprocessor that are scanned, by a thread each."""
-_BLOCKS: Final = 4
-"""Sums for each multiprocessor, about, where those of a result are fewer than one and come in parts."""
-_NEARLY: Final = (9, 10)
-"""How many multiprocessors have to have a block of columns that are scanned in one pass."""
-_ACCESS, _LINE = 16, 128
-"""Bytes that a thread moves at once, and a warp at least; parts that are not equal begin at so many elements."""
-_SHORT_SCAN: Final = 8192
-"""Elements of a row that one warp scans alone, sooner than three kernels do."""
-_ROW_SCAN, _COLUMN_SCAN = 4096, 32
-"""Elements of a part of a scan: of one that a warp scans, at most, and of one that a thread does, at least."""
 
 
 def split_reductions(tensors: Tensors, roots: Sequence[UOp]) -> Mapping[UOp, UOp]:
@@ -127,7 +106,8 @@ def _split_scan(tensors: Tensors, node: UOp, stored: DType | None = None) -> UOp
         return as_wanted
     table, length = tensors.table, -(-size // parts)
     if size % parts:
-        length = -(-length // _LINE) * _LINE
+        line = tensors.target.line_bytes  # parts that are not equal begin at multiples of so many elements
+        length = -(-length // line) * line
         parts = -(-size // length)
 
     def along_axis(kind: Ops, x: UOp, along: int) -> UOp:
@@ -155,8 +135,8 @@ def _split_scan(tensors: Tensors, node: UOp, stored: DType | None = None) -> UOp
     return shrink(reshape(whole, longer), longer, [(0, dim) for dim in dims])
 
 
-def _long(target: Target) -> int:
-    return _LONG * target.small_elements
+def _long(target: Target) -> float:
+    return target.part_worth * target.small_elements
 
 
 def _parts(total: int, size: int) -> int:
@@ -172,19 +152,21 @@ def _even(wanted: int, size: int) -> int:
 
 def _scan_parts_of_gpu(tensors: Tensors, source: UOp, axis: int, size: int) -> int:
     """Parts of a scan for which there are threads, if there are few without them."""
-    dims, workers = shape(source), tensors.target.workers
+    dims, target = shape(source), tensors.target
+    workers, parts, shares = target.workers, target.parts, target.shares
     rows = max(most(dims) // size, 1)
     if axis == len(dims) - 1:
-        if rows >= workers * _WARPS or size < _SHORT_SCAN:
+        if rows >= workers * parts.scanned_rows or size < parts.short_scan:
             return 0
-        return _even(size // min(1 << size.bit_length() // 2, _ROW_SCAN), size)
+        return _even(size // min(1 << size.bit_length() // 2, parts.row_scan), size)
     itemsize = _bytes_read(tensors, source)
-    straight = largest(dims[-1]) * itemsize % _ACCESS == 0
-    if straight and rows * itemsize * _NEARLY[1] >= workers * _LINE * _NEARLY[0]:
+    straight = largest(dims[-1]) * itemsize % target.thread_bytes == 0
+    some, of_all = shares.nearly_all
+    if straight and rows * itemsize * of_all >= workers * target.line_bytes * some:
         return 0  # of so many columns there is one pass, read far ahead (`optimize/gpu/scans.py`), instead of two
-    if most(dims) < _long(tensors.target):
+    if most(dims) < _long(target):
         return 0
-    return _even(min(-(-workers * _THREADS // rows), size // _COLUMN_SCAN), size)
+    return _even(min(-(-workers * shares.busy_columns // rows), size // parts.column_scan), size)
 
 
 def _column_parts_of_gpu(
@@ -194,9 +176,10 @@ def _column_parts_of_gpu(
     target = tensors.target
     if not target.is_gpu or len(dims) - 1 in axes or most(dims) < _long(tensors.target):
         return 0, 0
-    columns = target.workers * _COLUMNS.get(_bytes_read(tensors, node.src[0]), _WIDE_COLUMNS)
+    by_bytes = dict(target.parts.columns)
+    columns = target.workers * by_bytes.get(_bytes_read(tensors, node.src[0]), target.parts.wide_columns)
     total = most([dims[axis] for axis in axes])
-    wanted = min(columns // max(most(shape(node)), 1), total // _COLUMN_PART)
+    wanted = min(columns // max(most(shape(node)), 1), total // target.parts.column_terms)
     candidates: list[tuple[bool, int, int, int]] = []
     for axis in axes:
         size = dims[axis]
@@ -256,12 +239,11 @@ def _every_so_manieth(tensors: Tensors, node: UOp) -> UOp:
     op, (axis,) = cast("ReduceAxes", node.arg)
     (source,) = node.src
     dims, start = shape(source), identity(op, node)
-    parts = (
-        tensors.target.workers * _WIDE_COLUMNS // max(most(dims[:axis]), 1) // _WIDE_COLUMNS * _WIDE_COLUMNS
-    )
+    columns = tensors.target.parts.wide_columns
+    parts = tensors.target.workers * columns // max(most(dims[:axis]), 1) // columns * columns
     if (
         start is None
-        or parts < _WIDE_COLUMNS
+        or parts < columns
         or most(dims) < _long(tensors.target)
         or most(dims[:axis]) >= FEW_ROWS
     ):
@@ -313,7 +295,7 @@ def _split(tensors: Tensors, node: UOp) -> UOp:
         size = cast("int", dims[axis])
         parts = columns if columns > 1 else _parts(total, size)
         if gpu and columns < 2 and rows >= FEW_ROWS:
-            parts = _even(min(parts, _BLOCKS * few // rows), size)
+            parts = _even(min(parts, tensors.target.parts.sums * few // rows), size)
         if parts < 2 or (total < tensors.target.small_elements and columns < 2):
             continue
         length = -(-size // parts)

@@ -24,7 +24,7 @@ from planish.uop.rewrite import substitute
 from planish.uop.shape import Dim, shape
 
 MOST_COLUMNS: Final = 256
-"""Of a query, of a key and of a result: what the registers of a block hold."""
+"""Of a query, of a key and of a result: what the registers of a block hold, and an instruction of its core has at most."""
 _LEAST_ROWS: Final = 17
 """Queries and keys: with fewer, most of a tile is padding."""
 _TIMES, _SMALL = 8, 1 << 20

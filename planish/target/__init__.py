@@ -21,8 +21,16 @@ from planish.errors import SettingsError, did_you_mean
 from planish.records import dataclass
 from planish.target import calibration
 from planish.target import host_features as features
+from planish.target.few_rows import FewRows
+from planish.target.gpu_lists import GpuLists
+from planish.target.gpu_parts import GpuParts
 from planish.target.gpu_rates import H200, GpuRates
+from planish.target.gpu_shares import GpuShares
+from planish.target.gpu_tiles import GpuTiles
+from planish.target.panels import Panels
 from planish.target.powers import POWERS_OF_TWO
+from planish.target.ready_products import ReadyProducts
+from planish.target.register_tiles import RegisterTiles
 from planish.uop import tensor_cores
 from planish.uop.matcher import Matcher
 from planish.uop.ops import COMPARISONS, ESTIMATES, Ops
@@ -76,6 +84,8 @@ class Target:
     """The same for 16-bit floats where the setting `allow_half8` is on; empty: as `folds`."""
     access_bytes: int = 0
     """The most bytes that one access moves; 0: a register's."""
+    thread_bytes: int = 16
+    """The most bytes that a thread of a GPU moves or copies at once, however few lanes its code may have."""
     aligned_bytes: int = 0
     """A wide access has to start at a multiple of its size, or of this if that is less; 0: it may start at any element."""
     buffer_alignment: int = 0
@@ -112,6 +122,10 @@ class Target:
     """What one core (of a GPU: one multiprocessor) gets per cycle from each cache but the first, and from memory."""
     memory_cores: float = 2.0
     """How many cores the memory serves at full speed; more share what there is."""
+    line_bytes: int = 64
+    """Bytes that are found by one look into a cache; of the LOCAL memory of a GPU, that a multiprocessor reads at once."""
+    sector_bytes: int = 64
+    """Bytes that memory moves at least: a line, or a part of it."""
     alias_bytes: int = 4096
     """Addresses so far apart lie in one set of the first cache, and a load at one of them waits for a store at another."""
     alias_window: int = 256
@@ -138,6 +152,16 @@ class Target:
     """Nanoseconds that it takes to divide a launch among cores."""
     small_elements: int = 1 << 16
     """Elements that one core has done before others have started."""
+    part_worth: float = 4.0
+    """How many times `small_elements` are worth another kernel, or of a scan to be read twice."""
+    narrow_terms: int = 256
+    """Terms of an element of a product that is computed again: beyond, that costs more than memory does, and a kernel of its own is faster."""
+    row_terms: int = 1 << 13
+    """Terms of the sums in a row, where rows are few: with more, a kernel laid out for the sums is worth its call."""
+    packed_again: float = 2.0
+    """How often a product of matrices computes an element of an operand at least: blocks overlap, and cores each pack their own."""
+    packed_rows: int = 256
+    """Rows or columns for which an operand of a product is packed once."""
     block_elements: int = 1 << 12
     """Elements that one block of a GPU has done before others have started."""
     piece_steps: int = 1 << 16
@@ -173,6 +197,8 @@ class Target:
     """Cycles to count the iterations of a loop and to jump."""
     spills: float = 5.0
     """Cycles for a value that has no register: stored and loaded again, both in the chain of what is computed."""
+    hidden: float = 0.15
+    """How much of what does not bound a loop is seen nevertheless."""
     supported_ops: frozenset[Ops] = MACHINE_OPS
     """The ALU ops it has; stage 18 writes all others in terms of these."""
     pairs: frozenset[Ops] = frozenset()
@@ -198,8 +224,28 @@ class Target:
     crosswise_terms: int = 256
     """Terms of a sum for which results may be stored crosswise, so that channels are in lanes. (Timed with 1×1 convolutions of 14²
     pixels: with 256 terms it takes 0.95 of the time of the kernel as it was, with 64 terms 1.05.)"""
+    crosswise_added: int = 4
+    """How many times as many they have to be if another tensor is added to the results, which is read crosswise, too."""
+    far_stride: int = 8
+    """Strides of a convolution beyond which pixels of a tile lie in lines, and pages, of their own: then a plain product reads them better."""
+    register_tiles: RegisterTiles = field(default=RegisterTiles(), hash=False)
+    """Of a CPU, how many sums, rows and vectors it does at once."""
+    panels: Panels = field(default=Panels(), hash=False)
+    """Of a CPU, what is copied for products of matrices."""
+    ready_products: ReadyProducts = field(default=ReadyProducts(), hash=False)
+    """Of a processor that has ready-made products: when they are used."""
     rates: GpuRates | None = None
     """Of a GPU, what work costs there."""
+    shares: GpuShares = field(default=GpuShares(), hash=False)
+    """Of a GPU, how work is shared out among threads."""
+    parts: GpuParts = field(default=GpuParts(), hash=False)
+    """Of a GPU, what becomes several kernels."""
+    lists: GpuLists = field(default=GpuLists(), hash=False)
+    """Of a GPU, how lists are gone through."""
+    tiles: GpuTiles = field(default=GpuTiles(), hash=False)
+    """Of a GPU, what blocks and warps do of a product on tensor cores."""
+    few_rows: FewRows = field(default=FewRows(), hash=False)
+    """Of a GPU, how few rows meet a long matrix."""
     device: str = "cpu"
     """The kind of device that runs its code (`planish.compiler.device_kinds`)."""
     arch: str = ""
@@ -286,7 +332,7 @@ _CUDA: Final = Target(
     "cuda", 1, 255, (4, 2),
     half_folds=(8, 4, 2), access_bytes=16, aligned_bytes=16, buffer_alignment=256, predicated_stores=True,
     parallel=Parallel.GRID, cores=1, grid=((1 << 31) - 1, 65535, 65535), block=(1024, 1024, 64), block_threads=1024,
-    warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), bytes_per_cycle=(40.0, 14.0),
+    warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), bytes_per_cycle=(40.0, 14.0), line_bytes=128, sector_bytes=32,
     ports=128.0, multiplies=128.0, loads=32.0, stores=32.0, launch=5000.0, tensor_cores=tensor_cores.NVIDIA, device="cuda", arch="sm_90a", rates=H200,
     supported_ops=GPU_OPS, pairs=frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.CAST}),
 )  # fmt: skip

@@ -14,6 +14,7 @@ import json
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,11 +26,15 @@ RATES: Final = (
 )  # fmt: skip
 """The fields of `Target` that are one number, and are measured."""
 TIMED: Final = (
-    "memory_cores", "branches", "spills", "window", "gather_ops", "pack_ops", "masks", "wake", "launch_ns", "copy_ns", "share_ns", "small_elements",
+    "memory_cores", "branches", "spills", "hidden", "window", "gather_ops", "pack_ops", "masks", "wake", "launch_ns", "copy_ns", "share_ns", "small_elements",
     "piece_steps", "least_piece_steps", "alias_bytes", "alias_window", "streams", "read_streams", "kept_bytes", "reread_bytes",
     "core_products", "core_work", "core_piece", "staged_products", "turned_rows", "crosswise_terms",
+    "part_worth", "narrow_terms", "row_terms", "packed_again", "packed_rows", "crosswise_added", "far_stride",
+    "register_tiles", "panels", "ready_products",
 )  # fmt: skip
-"""Those that timing whole kernels has set: no loop tells one of them alone."""
+"""Those that timing whole kernels has set, alone or several in a record: no loop tells one of them."""
+TIMED_ON_GPUS: Final = ("block_elements", "rates", "shares", "parts", "lists", "tiles", "few_rows")
+"""The same of a GPU."""
 LEVELS: Final = "bytes_per_cycle"
 """The field that has a number for each cache but the first, and for memory."""
 _MOST: Final = 1e6
@@ -67,6 +72,20 @@ def load(path: Path, machine: str, levels: int) -> Numbers:
         return _checked(dict(record["numbers"]), levels)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         return _unused(path, f"{type(error).__name__}: {error}")
+
+
+def timed(target: object) -> dict[str, object]:
+    """What timing whole kernels has set of a target, by field; of a record, each of its fields (`ready_products.tile`)."""
+    found: dict[str, object] = {}
+    for name in TIMED_ON_GPUS if getattr(target, "is_gpu", False) else TIMED:
+        value = getattr(target, name)
+        if is_dataclass(value):
+            found.update({f"{name}.{each.name}": getattr(value, each.name) for each in fields(value)})
+        elif hasattr(value, "_asdict"):
+            found.update({f"{name}.{each}": number for each, number in value._asdict().items()})
+        else:
+            found[name] = value
+    return found
 
 
 def _checked(numbers: Mapping[str, Any], levels: int) -> Numbers:

@@ -61,6 +61,14 @@ class GpuRates(NamedTuple):
     """Of a thread: those of each, for each word of sums, for each doubling of these, and for each word that is loaded at once."""
     hidden: float
     """How much of what does not bound is seen nevertheless."""
+    most_registers: int = 255
+    """Registers that a thread can name."""
+    reserved_bytes: int = 1024
+    """Bytes of LOCAL memory that a block takes beside what it asks for."""
+    busy_warps: int = 8
+    """Warps that keep tensor cores busy."""
+    enough: float = 0.6
+    """Of all multiprocessors, how many are enough for memory to be read at full speed."""
 
 
 H200: Final = GpuRates(

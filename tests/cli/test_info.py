@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 import planish
-from planish.cli.info import cache_directory, settings_in_force
+from planish.cli.info import cache_directory, numbers_of_devices, settings_in_force
 from planish.config import Settings, describe, from_environment
 from planish.runtime.limits import Limits
 from planish.runtime.memory import available_memory
+from planish.target import TARGETS, Target
 from tests.cli.conftest import Cli
 
 
@@ -24,6 +25,18 @@ def test_text_names_versions_machine_settings_and_cache(cli: Cli):
     assert ["beam", "0", "(default)"] in lines
     assert ["memory", f"{available_memory() >> 20}", "MiB,", "up", "to", f"{available_memory() >> 23}", "MiB", "kept", "between", "calls"] in lines  # fmt: skip
     assert lines[-1][0] == "cache_dir:"
+
+
+def test_numbers_of_other_machines_that_are_here_are_told(monkeypatch: pytest.MonkeyPatch):
+    class Kind:
+        def target(self, number: int) -> Target:
+            return TARGETS["sm_90"]
+
+    monkeypatch.setattr("planish.cli.info.devices", lambda: ("cpu", "cuda:0", "cuda:1"))
+    monkeypatch.setattr("planish.cli.info.kind_of", lambda device: (Kind(), 0))
+    found = numbers_of_devices()
+    assert list(found) == ["numbers of sm_90"]
+    assert found["numbers of sm_90"]["shares.block"] == "256"
 
 
 def test_json_has_every_setting(cli: Cli):

@@ -40,8 +40,8 @@ def test_a_machine_that_starts_more_is_never_slower(body: Body, name: str) -> No
 
 
 def test_what_bounds_is_seen_whole_and_the_rest_in_part() -> None:
-    assert overlapped(4.0, 0.0) == 4.0
-    assert 4.0 < overlapped(4.0, 3.0) < overlapped(4.0, 4.0) < 8.0
+    assert overlapped(V4, 4.0, 0.0) == 4.0
+    assert 4.0 < overlapped(V4, 4.0, 3.0) < overlapped(V4, 4.0, 4.0) < 8.0
 
 
 def test_multiplications_have_ports_of_their_own() -> None:

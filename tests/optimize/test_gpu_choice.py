@@ -161,7 +161,7 @@ def test_warps_touch_as_many_sectors_as_their_threads_lie_in(
 ) -> None:
     sink = offers(next(kernels(function, (4096, 1024))))[label].sink
     nest = Nest.of(sink)
-    warp = warp_of(neighbouring_threads(nest))
+    warp = warp_of(neighbouring_threads(nest), TARGET)
     (seen,) = {touched(access, warp) for access in nest.accesses if access.in_memory and not access.is_store}
     assert (seen.sectors, seen.lines, seen.active) == (sectors, lines, 32)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -15,6 +16,7 @@ from planish.config import settings
 from planish.llir.leading import leads_of
 from planish.llir.program import Loop
 from planish.nn import functional
+from planish.target import TARGETS, Target
 
 RNG = np.random.default_rng(0)
 COUNT = 160
@@ -57,6 +59,12 @@ LISTS: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
 }
 
 
+def with_lists(**numbers: int) -> Target:
+    """A GPU to which other lists are long."""
+    plain = TARGETS["sm_90"]
+    return replace(plain, lists=replace(plain.lists, **numbers))
+
+
 def is_led(lowered: Any) -> bool:
     return any(leads_of(program) for program in lowered.programs)
 
@@ -69,13 +77,12 @@ def agree(lowered: Any, traced: Any, arrays: tuple[Any, ...], close: float) -> N
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_long_lists_are_gone_through_by_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, value in {"_LONG": 1, "_PART": 34}.items():
-        monkeypatch.setattr(f"planish.schedule.lowering.scattered_parts.{limit}", value)
+def test_long_lists_are_gone_through_by_parts(name: str) -> None:
+    target = with_lists(parted=1, part=34)
     function, arrays, single = LISTS[name]
     traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
     with settings(check="spec"):
-        lowered = compiler.lower(traced, "sm_90")
+        lowered = compiler.lower(traced, target)
     assert len(lowered.programs) == 3
     assert is_led(lowered) is single
     agree(lowered, traced, arrays, 1e-2 if name == "narrow" else 2e-5)
@@ -83,16 +90,14 @@ def test_long_lists_are_gone_through_by_parts(name: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("steps", [1, 64])
 @pytest.mark.parametrize("name", [*LISTS, "the last counts"])
-def test_warps_go_through_lists_in_their_order(
-    name: str, steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warps_go_through_lists_in_their_order(name: str, steps: int) -> None:
     """One for each list, or many of which each has a share of the places: to the bit what one thread does."""
-    monkeypatch.setattr("planish.optimize.gpu.scattered._STEPS", steps)
+    target = with_lists(warp_steps=steps)
     known = {"the last counts": (lambda i, x: pn.zeros((12,)).at[i].set(x), (PLACES, data(COUNT)), True)}
     function, arrays, single = (LISTS | known)[name]
     traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
     with settings(check="spec"):
-        lowered = compiler.lower(traced, "sm_90")
+        lowered = compiler.lower(traced, target)
     assert is_led(lowered) is single
     text = lowered.as_text("cuda")
     assert ("__match_any_sync" in text) is single

@@ -190,9 +190,10 @@ def test_few_queries_over_long_keys_share_them_out() -> None:
 
 
 @pytest.mark.parametrize("axes", [pytest.param((2, 3), marks=pytest.mark.slow), (0, 2, 3)])
-def test_pixels_of_a_convolution_are_summed_up_by_channel(axes: tuple[int, ...], monkeypatch: Any) -> None:
+def test_pixels_of_a_convolution_are_summed_up_by_channel(axes: tuple[int, ...]) -> None:
     """Channels lie last there: the sum over pixels is one of columns, in a kernel of its own, whatever becomes of the sums."""
-    monkeypatch.setattr("planish.schedule.lowering.channels_last._LEAST", 1)
+    plain = TARGETS["sm_90"]
+    target = replace(plain, parts=replace(plain.parts, channels_last=1))
     graph = Graph("sums")
     x = graph.input("x", TensorType(dtypes.float32, (2, 4, 12, 12)))
     w = graph.input("w", TensorType(dtypes.float32, (32, 4, 3, 3)))
@@ -202,7 +203,7 @@ def test_pixels_of_a_convolution_are_summed_up_by_channel(axes: tuple[int, ...],
     traced = graph.build(groups, image.sub(sums.broadcast_to(image.dims)))
     arrays = data(2, 4, 12, 12), data(32, 4, 3, 3)
     with settings(check="spec"):
-        lowered = compiler.lower(traced, "sm_90")
+        lowered = compiler.lower(traced, target)
     assert "group(" in "; ".join(str(action) for choice in lowered.choices for action in choice.actions)
     for found, exact in zip(lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays), strict=True):
         np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-3)
@@ -394,12 +395,13 @@ SPLIT: dict[str, tuple[Any, Any, int]] = {
 
 
 @pytest.mark.parametrize("name", SPLIT)
-def test_long_scans_and_few_columns_are_made_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, value in {"_LONG": 2**-16, "_SHORT_SCAN": 60, "_COLUMN_SCAN": 16, "_COLUMN_PART": 32}.items():
-        monkeypatch.setattr(f"planish.schedule.split.{limit}", value)
+def test_long_scans_and_few_columns_are_made_in_parts(name: str) -> None:
+    plain = TARGETS["sm_90"]
+    parts = replace(plain.parts, short_scan=60, column_scan=16, column_terms=32)
+    target = replace(plain, part_worth=2**-16, parts=parts)
     function, x, kernels = SPLIT[name]
     traced = pn.jit(function).lower(pn.asarray(x)).function
-    lowered = compiler.lower(traced, "sm_90")
+    lowered = compiler.lower(traced, target)
     assert len(lowered.programs) == kernels
     close = 2e-2 if name == "narrow scan" else 2e-5
     exact = pn.jit(function).lower(pn.asarray(x.astype(np.float64))).function
@@ -412,11 +414,8 @@ def test_long_scans_and_few_columns_are_made_in_parts(name: str, monkeypatch: py
 
 
 @pytest.mark.parametrize("named", [1, 37, 128, 1000])
-def test_sums_of_so_many_elements_as_are_told_are_made_by_many_blocks(
-    named: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("planish.schedule.split._LONG", 2**-16)
-    target = replace(TARGETS["sm_90"], workers=4)
+def test_sums_of_so_many_elements_as_are_told_are_made_by_many_blocks(named: int) -> None:
+    target = replace(TARGETS["sm_90"], workers=4, part_worth=2**-16)
     for function, dims in (
         (lambda x: pn.sum(x * 2.0), (N,)),
         (lambda x: pn.max(x), (N,)),

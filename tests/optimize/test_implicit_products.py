@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -12,8 +13,11 @@ import planish as pn
 from planish import compiler, nn
 from planish.config import settings
 from planish.llir.memory_forms import Load
-from planish.schedule.lowering import channels_last
+from planish.target import TARGETS
 
+HOPPER = TARGETS["sm_90"]
+COPYING = replace(HOPPER, parts=replace(HOPPER.parts, channels_last=0))
+"""For which no product is too small to be laid out."""
 RNG = np.random.default_rng(5)
 
 
@@ -94,12 +98,11 @@ IN_ORDER: dict[str, tuple[Any, tuple[Any, ...], int]] = {
 
 
 @pytest.mark.parametrize("name", IN_ORDER)
-def test_channels_come_last_in_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_channels_come_last_in_memory(name: str) -> None:
     """Whatever the order of axes in the program, sixteen bytes of channels are copied at once; between convolutions nothing is turned."""
-    monkeypatch.setattr(channels_last, "_LEAST", 0)
     function, arrays, cores = IN_ORDER[name]
     traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
-    lowered = compiler.lower(traced, "sm_90")
+    lowered = compiler.lower(traced, COPYING)
     said = ["; ".join(map(str, choice.actions)) for choice in lowered.choices]
     assert sum("wgmma" in each for each in said) >= cores, said
     wanted = compiler.compile(traced)(*arrays)
@@ -108,12 +111,11 @@ def test_channels_come_last_in_memory(name: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("side", [7, pytest.param(6, marks=pytest.mark.slow)])
-def test_results_are_written_along_pixels(side: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_written_along_pixels(side: int) -> None:
     """Where the pixels of a result lie together, as many are stored at once as do everywhere."""
-    monkeypatch.setattr(channels_last, "_LEAST", 0)
     arrays = data(2, 32, side, side), data(32, 32, 3, 3)
     traced = pn.jit(lambda x, w: nn.conv2d(x, w, padding=1)).lower(*map(pn.asarray, arrays)).function
-    lowered = compiler.lower(traced, "sm_90")
+    lowered = compiler.lower(traced, COPYING)
     end = lowered.as_text("cuda").rpartition("__syncthreads")[2]
     assert ("words_at<2>" in end) is (side == 6)  # 36 pixels are four at a time, 49 one by one
     (found,), (exact,) = lowered.interpreted()(*arrays), compiler.compile(traced)(*arrays)
@@ -182,12 +184,11 @@ SLIDES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name", SLIDES)
-def test_windows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channels_last, "_LEAST", 0)
+def test_windows(name: str) -> None:
     function, arrays = SLIDES[name]
     traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
     (found,), (exact,) = (
-        compiler.lower(traced, "sm_90").interpreted()(*arrays),
+        compiler.lower(traced, COPYING).interpreted()(*arrays),
         compiler.compile(traced)(*arrays),
     )
     np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=1e-2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ from planish import compiler, dtypes, ptir
 from planish.codegen import c
 from planish.errors import PlanishError
 from planish.ptir import ops
-from planish.schedule.lowering import channels_last
+from planish.target import TARGETS
 
 TF32 = dtypes.tfloat32
 SUMS = ops.DotAttrs(dtypes.float32, dtypes.float32)
+HOPPER = TARGETS["sm_90"]
+COPYING = replace(HOPPER, parts=replace(HOPPER.parts, channels_last=0))
+"""For which no product is too small to be laid out."""
 
 
 def rounding(count: int) -> ptir.Function:
@@ -96,13 +100,12 @@ CONVOLUTIONS: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n == "3 x 3" else [pytest.mark.slow]) for n in CONVOLUTIONS]
 )
-def test_convolutions_take_tensor_cores(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convolutions_take_tensor_cores(name: str) -> None:
     """As exactly as any: products of 11 bits are exact, sums are float32's."""
-    monkeypatch.setattr(channels_last, "_LEAST", 0)
     x, w, options, expected = CONVOLUTIONS[name]
     function = convolution(x, w, **options)
     (exact,) = ptir.interpret(function, [x, w])
-    lowered = compiler.lower(function, "sm_90")
+    lowered = compiler.lower(function, COPYING)
     said = "; ".join(str(action) for action in lowered.choices[-1].actions)
     assert expected in said
     assert "tfloat32" in said
@@ -133,13 +136,12 @@ def test_products_of_single_terms() -> None:
     assert function.results[0].type.dtype is dtypes.float32
 
 
-def test_a_copy_engine_fetches_what_was_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_engine_fetches_what_was_rounded() -> None:
     """Operands of a product are rounded once, and stored along the sum."""
-    monkeypatch.setattr(channels_last, "_LEAST", 0)
     g = ptir.Graph("product")
     x, y = (g.input(name, ptir.tensor("f32", (64, 64))).cast(TF32) for name in "xy")
     function = g.build(x.matmul(y, SUMS))
-    lowered = compiler.lower(function, "sm_90")
+    lowered = compiler.lower(function, COPYING)
     assert "engine=true" in str(lowered.choices[-1].actions[-1])
     a, b = numbers(64, 64), numbers(64, 64)
     (made,), (exact,) = lowered.interpreted()(a, b), ptir.interpret(function, [a, b])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +15,7 @@ from planish import compiler
 from planish.compiler import Lowered
 from planish.config import settings
 from planish.schedule import products
+from planish.target import TARGETS
 
 RNG = np.random.default_rng(11)
 
@@ -66,15 +68,15 @@ CASES: dict[str, tuple[tuple[int, int, int], Any, int]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (m, n, k), dtype, kernels = CASES[name]
-    for limit, value in (("_LARGE", 1), ("_OFTEN", 1), ("_PART", 128 if "parts" in name else 1 << 20)):
-        monkeypatch.setattr(products, limit, value)
+    plain, terms = TARGETS["sm_90"], 128 if "parts" in name else 1 << 20
+    target = replace(plain, parts=replace(plain.parts, copied=1, often=1, product_terms=terms))
     monkeypatch.setattr(products, "_GAIN", 1e9)
     monkeypatch.setattr(products, "cycles", lambda target, sizes, tile, engine, parts: 1e9 / parts)
     monkeypatch.setattr(products, "shared_sum_cycles", lambda *_: math.inf)
     a, b = (RNG.integers(-3, 4, shape).astype(dtype) for shape in ((m, k), (k, n)))
     with settings(fastmath=name == "turned"):
         traced = pn.jit(lambda a, b: a @ b + 1).lower(pn.asarray(a), pn.asarray(b)).function
-        found = compiler.lower(traced, "sm_90")
+        found = compiler.lower(traced, target)
         assert len(found.programs) == kernels
         (result,) = found.interpreted()(a, b)
     wanted = a.astype(np.float64) @ b.astype(np.float64) + 1

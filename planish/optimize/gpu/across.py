@@ -15,19 +15,13 @@ from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.dtypes import PtrDType
 from planish.optimize.draft import Draft
-from planish.optimize.gpu.fit import EACH, WARP, fitted
+from planish.optimize.gpu.fit import fitted
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.ops import Ops
 
-_ACCESS: Final = 16
-"""Bytes that a thread reads at once."""
-_UNDER_WAY: Final = 4
-"""Rows of the matrix that a thread has asked for at once."""
 _BLOCKS: Final = (512, 256, 128)
-"""Threads, the most that all have rows to read."""
-_FEW_BLOCKS: Final = 64
-"""Results of that many rows, at least: otherwise a sum in parts keeps more of the machine busy."""
+"""Threads of a block that are tried: the most that all have rows to read."""
 
 
 def sum_across(draft: Draft, view: Nest) -> bool:
@@ -44,7 +38,8 @@ def sum_across(draft: Draft, view: Nest) -> bool:
         return False
     sizes = {place.src[0]: cast("PtrDType", place.src[0].dtype).size for place in reads}
     matrix = max(reads, key=lambda place: sizes[place.src[0]])
-    wide = _ACCESS // matrix.dtype.itemsize
+    target, shares = draft.target, draft.target.shares
+    wide = target.thread_bytes // matrix.dtype.itemsize
     column = next((r for r in view.outputs if view.stride(matrix, r) == 1), None)
     if column is None or wide < 2 or 2 * sizes[matrix.src[0]] < sum(sizes.values()):
         return False
@@ -57,15 +52,20 @@ def sum_across(draft: Draft, view: Nest) -> bool:
     if batch * size_of(along) * size_of(column) > sizes[matrix.src[0]]:
         return False  # heads that share it
     threads = size_of(column) // wide
-    if size_of(column) % wide or not 0 < threads <= WARP or WARP % threads or batch < _FEW_BLOCKS:
+    if (
+        size_of(column) % wide
+        or not 0 < threads <= target.warp
+        or target.warp % threads
+        or batch < shares.few_blocks
+    ):
         return False
     for block in _BLOCKS:
         others, trial = block // threads, draft.copy()
-        if size_of(along) >= EACH * _UNDER_WAY * others and (
-            fitted(trial, along, _UNDER_WAY * others)
+        if size_of(along) >= shares.accesses * shares.rows_ahead * others and (
+            fitted(trial, along, shares.rows_ahead * others)
             and trial.take(Upcast, column, wide, "neighbours by one access")
             and trial.take(Local, column, threads, "threads that read a row together")
-            and trial.take(Unroll, along, _UNDER_WAY, "rows that are asked for at once")
+            and trial.take(Unroll, along, shares.rows_ahead, "rows that are asked for at once")
             and trial.take(Group, along, others, "rows that follow, for the others of a block")
         ):
             draft.adopt(trial)

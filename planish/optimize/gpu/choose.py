@@ -46,10 +46,10 @@ def _elements_of_few(draft: Draft, nest: Nest) -> bool:
     if (
         not (nest.reductions or nest.scans)
         or is_product(nest)
-        or not 0 < whole <= _FEW * draft.target.workers
+        or not 0 < whole <= draft.target.shares.few_elements * draft.target.workers
     ):
         return False
-    stream_elements(draft, nest, most=_SMALL)
+    stream_elements(draft, nest, most=draft.target.warp)
     return True
 
 
@@ -66,11 +66,6 @@ def _products(draft: Draft, nest: Nest) -> bool:
             return True
     return tile_product(draft, nest)
 
-
-_FEW: Final = 1024
-"""Elements for each multiprocessor."""
-_SMALL: Final = 32
-"""Threads of a block."""
 
 GPU: Final[Sequence[Template]] = (
     only("walks over keys", walk_keys, settled=True),

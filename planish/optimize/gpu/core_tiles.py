@@ -25,7 +25,7 @@ from planish.uop.ranges import kind_of
 from planish.uop.tensor_cores import CORES
 
 _MOST_BLOCKS: Final = 8
-"""Of a multiprocessor."""
+"""Of a multiprocessor: more are not asked for (`codegen/cuda_blocks.py`)."""
 _SPEEDS: Final = {(tile.rows, tile.columns): tile for tile in WARPGROUP_TILES}
 
 

@@ -5,7 +5,7 @@ Its left operand is the matrix, whose rows of terms a thread holds sixteen bytes
 them: which terms a thread holds is its choice, as long as the few rows are read the same way (`run` of `tensor_core`; of half bytes, those
 that a register holds lie `apart`, where its halves are). Warps share the terms of a sum, and their sums go through shared memory.
 
-How the matrix gets to the registers is what is left to choose, and what the few rows ask for decides it (`_Way`):
+How the matrix gets to the registers is what is left to choose, and what the few rows ask for decides it (`planish.target.few_rows`):
 
 | way | what it is for |
 |---|---|
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from math import ceil, prod
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from planish.actions.group import Group
 from planish.actions.layouts import SWIZZLES
@@ -33,53 +33,23 @@ from planish.optimize.draft import Draft, Kind
 from planish.optimize.gpu.fit import fetching
 from planish.optimize.gpu.joined import joined
 from planish.optimize.gpu.thin import Thin, thin_of
+from planish.target.few_rows import StoredRows
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.products import nearly
 from planish.uop.tensor_cores import Core
 
-
-class _Way(NamedTuple):
-    """How many rows something is for, at most, and how a warp goes about it."""
-
-    rows: int
-    steps: int
-    """Accesses of a thread to each row of the matrix, of sixteen bytes, that are made at once."""
-    columns: int
-    """Tiles of columns of a warp, at most, which share what is read of the rows."""
-    buffers: int = 0
-    """Tiles of the matrix in shared memory; 0: it is read straight to registers."""
-    own: bool = False
-    """Whether each thread fetches what it needs of them itself."""
-    rows_too: bool = False
-    """Whether the few rows are fetched to shared memory as well."""
-
-
-_BYTES: Final = (_Way(4, 2, 1, 3), _Way(8, 2, 2, 2, rows_too=True), _Way(16, 2, 1))
-_PARTS_OF_BYTES: Final = (_Way(8, 1, 2), _Way(16, 1, 8, 2, own=True))
-"""The fastest as timed on an H200, bf16, 8 and 4 bits: the more rows there are, the more is read of them for each byte of the matrix."""
-_ACCESS: Final = 16
-"""Bytes of the matrix that a thread reads at once."""
-_WARPS: Final = (4, 8)
-"""Warps that share a sum: more of them where a multiprocessor has few columns."""
-_FEW: Final = 4
-"""Tiles of columns for each multiprocessor, up to which that is so."""
-_BLOCKS: Final = 1.9
-"""Blocks for each multiprocessor, at least, as far as there are enough columns."""
-_RESIDENT: Final = 28
-"""Warps of a multiprocessor that read the matrix straight to their registers (`codegen/cuda_blocks.py`)."""
 _LITTLE: Final = 1.1
-"""How much longer blocks may leave multiprocessors without work, for columns that share the rows."""
+"""How much longer blocks may leave multiprocessors without work, for columns that share the rows: a share of the time, on any machine."""
 _HALF: Final = 2
 """Bytes of half a register."""
-_GAP: Final = 64
-"""Bytes between the rows of a tile: two rows of sixteen bytes for each of four threads are then in different banks."""
 
 
 def rows_by_cores(draft: Draft, view: Nest) -> bool:
     """Whether the kernel is such a product, and is done so."""
-    thin = thin_of(view)
+    few = draft.target.few_rows
+    thin = thin_of(view, draft.target)
     if thin is None or thin.matrix.dtype.itemsize != 1:
         return False
     for core in draft.target.tensor_cores:
@@ -90,7 +60,7 @@ def rows_by_cores(draft: Draft, view: Nest) -> bool:
             continue
         rows = prod(map(size_of, thin.rows))
         way = next(
-            (each for each in (_PARTS_OF_BYTES if thin.packed > 1 else _BYTES) if rows <= each.rows), None
+            (each for each in (few.of_parts if thin.packed > 1 else few.of_bytes) if rows <= each.rows), None
         )
         if way is None:
             return False
@@ -102,15 +72,16 @@ def rows_by_cores(draft: Draft, view: Nest) -> bool:
 
 
 def _fits(draft: Draft, core: Core, thin: Thin) -> Iterator[Fit]:
+    access, warps = draft.target.thread_bytes, draft.target.few_rows.warps[0]
     for product in nearly(draft.sink, core):
         m, n, k = (size_of(axis) for axis in (product.m, product.n, product.k))
         if len(product.reduce.src) > 2 or thin.matrix.src[0] not in product.a.toposort():
             continue
         if m > n > 1 and k % core.k == 0:
-            per_thread = _ACCESS // thin.matrix.dtype.itemsize * thin.packed
+            per_thread = access // thin.matrix.dtype.itemsize * thin.packed
             run = _divisor(k // core.k, per_thread // core.lanes("b"))
             # accesses of half the bytes, if otherwise there would be few warps: terms that no power of two divides
-            shorter = next((n for n in (run, run // 2) if n and k // core.k // n % _WARPS[0] == 0), run)
+            shorter = next((n for n in (run, run // 2) if n and k // core.k // n % warps == 0), run)
             yield Fit(product, (upto(m, core.m), upto(n, core.n), k), shorter)
 
 
@@ -124,7 +95,7 @@ def _divisor(size: int, wanted: int) -> int:
 class _Rows(CoreSchedule):
     """Warps that share a sum; each has tiles of columns below each other, and all rows."""
 
-    def __init__(self, draft: Draft, core: Core, fit: Fit, thin: Thin, way: _Way) -> None:
+    def __init__(self, draft: Draft, core: Core, fit: Fit, thin: Thin, way: StoredRows) -> None:
         super().__init__(draft, core, fit)
         self.thin, self.way = thin, way
 
@@ -150,13 +121,14 @@ class _Rows(CoreSchedule):
 
     def shape(self, tiles: int, processors: int) -> tuple[int, int]:
         """Tiles of columns of a warp, and warps that share a sum, for so many tiles and multiprocessors."""
+        few = self.draft.target.few_rows
         sizes = sorted(divisors(tiles, self.way.columns), reverse=True)
         if self.way.buffers:
-            enough = (n for n in sizes if tiles >= n * _BLOCKS * processors)
-            return next(enough, 1), _WARPS[tiles <= _FEW * processors]
+            enough = (n for n in sizes if tiles >= n * few.blocks * processors)
+            return next(enough, 1), few.warps[tiles <= few.few_tiles * processors]
         # blocks run all at once, or there are several rounds of them: a few that come last take as long as all others did
-        ways = [*((n, _WARPS[0]) for n in sizes), (1, _WARPS[1])]
-        rounds = [tiles / (n * processors * (_RESIDENT // warps)) for n, warps in ways]
+        ways = [*((n, few.warps[0]) for n in sizes), (1, few.warps[1])]
+        rounds = [tiles / (n * processors * (few.resident // warps)) for n, warps in ways]
         idle = [ceil(each) / each for each in rounds]
         return next(way for way, each in zip(ways, idle, strict=True) if each <= _LITTLE * min(idle))
 
@@ -172,7 +144,8 @@ class _Rows(CoreSchedule):
         if not self.way.buffers or how.buffers != (self.way.buffers,):
             return True
         matrix, rows = cast("int", self.thin.matrix.src[0].arg), slot_of(self.fit.product.b)
-        gap = 0 if self.way.own else _GAP // self.thin.matrix.dtype.itemsize
+        # between the rows of a tile: two rows of sixteen bytes for each of four threads are then in different banks
+        gap = 0 if self.way.own else self.draft.target.line_bytes // 2 // self.thin.matrix.dtype.itemsize
         ring = Stage(matrix, how.at, self.way.buffers, pad=gap, own=self.way.own)
         fetched = self.draft.do(ring, "memory brings the next tiles of the matrix while these are used")
         if fetched and self.way.rows_too and rows is not None:

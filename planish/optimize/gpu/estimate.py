@@ -20,16 +20,8 @@ from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
-_WARP: Final = 32
-_ROOM: Final = 1024
-"""Bytes of LOCAL memory that a block takes beside what it asks for."""
-_MOST_REGISTERS: Final = 255
-_BUSY: Final = 8
-"""Warps that keep tensor cores busy."""
 _LAST: Final = 0.5
-"""Of the last of several rounds of blocks, how much is idle on the average."""
-_SOME: Final = 0.6
-"""Of all multiprocessors, how many are enough for memory to be read at full speed."""
+"""Of the last of several rounds of blocks, how much is idle on the average: half, on any machine."""
 
 
 class GpuCost(NamedTuple):
@@ -71,7 +63,7 @@ def least_gpu_cycles(nest: Nest, target: Target) -> float:
         terms = sum(count(n.src[0].ranges) * each for n, each in zip(products, bits, strict=True))
         computed = terms / rates.walked
     else:
-        computed = work.instructions / _WARP / rates.instructions
+        computed = work.instructions / target.warp / rates.instructions
     return rates.begin + max(_memory(work, rates, target), computed / target.workers)
 
 
@@ -86,12 +78,12 @@ def _resident(work: Work, rates: GpuRates, target: Target) -> int:
     """Blocks that a multiprocessor runs at once."""
     each, of_sums, doubled, of_loads = rates.registers
     registers = each + of_sums * work.sums + doubled * log2(1 + work.sums) + of_loads * work.held
-    threads = ceil(work.threads / _WARP) * _WARP
+    threads = ceil(work.threads / target.warp) * target.warp
     blocks = min(
         rates.resident_threads // threads,
         rates.resident_blocks,
-        int(target.block_registers / (min(registers, _MOST_REGISTERS) * threads)),
-        rates.shared_bytes // (work.local + _ROOM),
+        int(target.block_registers / (min(registers, rates.most_registers) * threads)),
+        rates.shared_bytes // (work.local + rates.reserved_bytes),
     )
     return max(blocks, 1)
 
@@ -113,10 +105,10 @@ def _parts(work: Work, rates: GpuRates, target: Target) -> dict[str, float]:
     each = work.blocks / workers
     idle = mine / each if mine <= resident else 1 + _LAST * resident / each
     far = _far(work, rates)
-    warps = ceil(work.threads / _WARP) * together
+    warps = ceil(work.threads / target.warp) * together
     computed = work.instructions / rates.instructions + work.loops * rates.loop + work.places * rates.place
     touched = work.lines * rates.line + work.shared * rates.shared_line
-    hidden = 1 - 2 ** (-min(warps, _BUSY) / rates.warps)
+    hidden = 1 - 2 ** (-min(warps, rates.busy_warps) / rates.warps)
     waits = (
         work.waits * (rates.far_wait if far > _LAST else rates.near_wait)
         + work.ordered * rates.ordered_wait
@@ -128,7 +120,7 @@ def _parts(work: Work, rates: GpuRates, target: Target) -> dict[str, float]:
     return {
         "compute": computed / workers * idle,
         "access": touched / workers * idle,
-        "memory": _memory(work, rates, target) * max(1.0, _SOME * workers / min(work.blocks, workers)),
+        "memory": _memory(work, rates, target) * max(1.0, rates.enough * workers / min(work.blocks, workers)),
         "tensor cores": (work.tiled / (rates.tiled * hidden) + work.walked / rates.walked) / workers * idle,
         "waiting": waits * max(mine / together, 1.0) + mine * rates.block,
     }

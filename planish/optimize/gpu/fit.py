@@ -16,13 +16,7 @@ from planish.uop.ops import Ops
 from planish.uop.ranges import kind_of
 
 _MORE: Final = (1, 8)
-"""How much longer an axis may become so that it divides."""
-SHORT: Final = 64
-"""Terms of a reduction that one thread does alone."""
-EACH: Final = 2
-"""Accesses of a thread to what it shares, at least: the more threads there are, the more is under way at once."""
-WARP: Final = 32
-"""Neighbouring columns of a block: a warp reads 128 bytes together."""
+"""How much longer an axis may become so that it divides: a share of its work, on any machine."""
 
 
 def shared(draft: Draft, axis: UOp, amounts: Sequence[int]) -> int:
@@ -31,10 +25,11 @@ def shared(draft: Draft, axis: UOp, amounts: Sequence[int]) -> int:
     if not size and draft.outermost(axis) is not None:
         return _masked(draft, axis, amounts)
     fair = [n for n in amounts if size and is_little(-size % n, size)]
-    if not fair or fair[0] < min(size, WARP):
-        least, most = min(size, WARP) // 2, min(size, max(amounts, default=1))
+    warp = draft.target.warp
+    if not fair or fair[0] < min(size, warp):
+        least, most = min(size, warp) // 2, min(size, max(amounts, default=1))
         whole = [n for n in range(most, max(least, 1), -1) if size % n == 0]
-        fair = [*whole, *((WARP,) if size >= WARP and WARP in amounts else ()), *fair]
+        fair = [*whole, *((warp,) if size >= warp and warp in amounts else ()), *fair]
     for n in fair:
         trial = draft.copy()
         if (size % n == 0 or trial.take(PadTo, axis, n)) and trial.take(Local, axis, n):

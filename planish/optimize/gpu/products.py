@@ -33,10 +33,10 @@ _NEIGHBOURS: Final = 4
 """Columns of a tile that one thread has next to each other."""
 _STEPS: Final = (16, 8, 4)
 """Terms of a sum for which operands are fetched at once: the first that makes it no more than a quarter longer, else the last."""
-_LONGER: Final = (1, 4)
 _DOUBLE: Final = (1, 1)
 """An axis may become twice as long: what that costs is counted."""
 _BUFFERS: Final = 2
+"""Tiles of an operand: one is used while the other is fetched."""
 _PADDING: Final = 16
 """Bytes between the rows of a turned tile, so that who fills it does not want the same bank again and again."""
 

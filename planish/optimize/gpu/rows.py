@@ -17,10 +17,12 @@ from planish.actions.pad_to import PadTo
 from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.gpu.fit import EACH, SHORT, WARP, at_once, fitted, is_little, shared
+from planish.optimize.gpu.fit import at_once, fitted, is_little, shared
 from planish.optimize.gpu.products import is_product
 from planish.optimize.lanes import contiguous_reduced
 from planish.optimize.templates import Candidate
+from planish.target import Target
+from planish.target.gpu_shares import GpuShares
 from planish.uop.nest import closed_by, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -28,34 +30,16 @@ from planish.uop.ops import Ops
 
 _TEAMS: Final = (1024, 512, 256, 128, 64, 32)
 """Threads that share a reduction: whole warps, since each takes as long as its slowest thread."""
-_NARROW_TEAM: Final = 512
-"""The same of narrow elements: a second block has room beside, whose arithmetic hides what this one waits for."""
 _PARTS_OF_A_WARP: Final = (32, 16, 8, 4)
 """Threads that share a short row: so many that each has two accesses, and few are without."""
-_EACH_MOST: Final = 64
-"""Elements of a row that one of them has, at most."""
 _IDLE: Final = (1, 6)
-"""How many of them may be idle."""
-_SHORTEST: Final = 24
-"""Elements of a row that several threads share: of fewer, one does all."""
+"""How many of them may be idle: a share of the work, on any machine."""
 _SEVERAL: Final = (32, 16, 8, 4, 2)
 """Rows of a block."""
-_BUSY: Final = 256
-"""Threads of each multiprocessor that keep memory busy."""
-_MANY: Final = 4
-"""How many times as many threads may be faster where sums are long and results are few: 16 x 300 x 777 halves, over the outer two, took 11.8 us by two
-teams for each sum, and 4.1 us by eight (H200)."""
-_FILLED: Final = 128
-"""Threads of a block that short rows share."""
 _SHORT_MORE: Final = (1, 1)
 """The same for rows that a warp shares: idle lanes still cost less than a thread that does a row alone."""
-
-_WIDE: Final = 4
-"""Neighbours of four bytes that one access moves: more are narrower."""
-_ACCESS: Final = 16
-"""Bytes of those neighbours."""
-_MASKED: Final = 256
-"""Threads that share a row of a length that is not known."""
+_WORD: Final = 4
+"""Bytes of a register: what is narrower has several neighbours in one."""
 
 
 class Team(NamedTuple):
@@ -74,12 +58,15 @@ def rows(draft: Draft, view: Nest) -> Iterator[Candidate]:
     """
     yield Candidate("rows", partial(_share, view=view, alone=False))
     yield Candidate("rows, each alone", partial(_share, view=view, alone=True))
-    yield Candidate("rows of many threads", partial(_share, view=view, alone=False, more=_MANY))
+    yield Candidate(
+        "rows of many threads", partial(_share, view=view, alone=False, more=draft.target.shares.more_threads)
+    )
 
 
 def _share(draft: Draft, view: Nest, *, alone: bool, more: int = 1) -> bool:
     """Reductions along neighbours: a block for a row, or for a few short ones."""
-    sums = _shared_sums(view)
+    target, shares = draft.target, draft.target.shares
+    sums = _shared_sums(view, shares)
     along = [_along(view, reduction) for reduction in sums]
     if not along or None in along or view.scans or is_product(view, sums):
         return False
@@ -91,7 +78,7 @@ def _share(draft: Draft, view: Nest, *, alone: bool, more: int = 1) -> bool:
         return usual and _several_lengths(draft, view, reduced)
     if not size:
         return usual and _masked_rows(draft, view, reduced)
-    if size < _SHORTEST:
+    if size < shares.shortest_row:
         return False
     row_team = _team(draft, size, at_once(draft, view))
     if row_team is None:
@@ -119,12 +106,12 @@ def _share(draft: Draft, view: Nest, *, alone: bool, more: int = 1) -> bool:
         written = _spread(draft, view, sums, team)
     rows = prod(max(draft.left(r), 1) for r in view.outputs)
     others = _more(draft, view, sums, reduced, rows * team // more)
-    if more > 1 and others <= max(_fair(rows * team, draft.target.workers), 1):
+    if more > 1 and others <= max(_fair(rows * team, target), 1):
         return False
     team *= others
-    several = min(max(_FILLED // team, 1), max(rows // draft.target.workers, WARP // team, 1))
+    several = min(max(shares.shared_block // team, 1), max(rows // target.workers, target.warp // team, 1))
     padded = size % (wide * team // others) != 0
-    apart = several > 1 and team >= WARP
+    apart = several > 1 and team >= target.warp
     if alone and not apart:
         return False
     if apart and (alone or (view.rows and padded)):
@@ -133,11 +120,10 @@ def _share(draft: Draft, view: Nest, *, alone: bool, more: int = 1) -> bool:
     return True
 
 
-def _shared_sums(view: Nest) -> list[UOp]:
+def _shared_sums(view: Nest, shares: GpuShares) -> list[UOp]:
     """The sums that threads share: not those of few terms beside long ones, which each thread makes for itself before them."""
-    long = [
-        each for each in view.reductions if prod(size_of(r) or SHORT + 1 for r in closed_by(each)) > SHORT
-    ]
+    few = shares.alone_terms
+    long = [each for each in view.reductions if prod(size_of(r) or few + 1 for r in closed_by(each)) > few]
     inside = frozenset[UOp]().union(*map(closed_by, long))
     nested = any(not inside.isdisjoint(each.ranges) for each in view.reductions if each not in long)
     return long if long and not nested else list(view.reductions)
@@ -157,7 +143,8 @@ def _several_lengths(draft: Draft, view: Nest, reduced: Sequence[UOp]) -> bool:
     """Sums of different lengths, of few results: as many threads as the shortest has elements, about, share each of them."""
     sizes = [size_of(axis) for axis in reduced]
     results = prod(size_of(r) or 1 for r in view.outputs)
-    if view.rows or min(sizes) < _SHORTEST or results >= draft.target.workers * _BUSY:
+    target, shares = draft.target, draft.target.shares
+    if view.rows or min(sizes) < shares.shortest_row or results >= target.workers * shares.busy_threads:
         return False
     for team in _TEAMS:
         if not all(is_little(-size % team, size, _SHORT_MORE) for size in sizes):
@@ -168,7 +155,7 @@ def _several_lengths(draft: Draft, view: Nest, reduced: Sequence[UOp]) -> bool:
             for axis in reduced
         ):
             draft.adopt(trial)
-            _spread(draft, view, _shared_sums(view), team)
+            _spread(draft, view, _shared_sums(view, shares), team)
             return True
     return False
 
@@ -186,20 +173,20 @@ def _spread(draft: Draft, view: Nest, sums: Sequence[UOp], team: int) -> list[UO
     return []
 
 
-def _fair(threads: int, workers: int) -> int:
+def _fair(threads: int, target: Target) -> int:
     """How many times as many threads keep memory busy."""
-    return EACH * workers * _BUSY // max(threads, 1)
+    return target.shares.accesses * target.workers * target.shares.busy_threads // max(threads, 1)
 
 
 def _more(draft: Draft, view: Nest, sums: Sequence[UOp], reduced: Sequence[UOp], threads: int) -> int:
     """Threads that share another axis of all sums as well, where a GPU is idle otherwise: sums of channels over many pictures."""
-    most = _fair(threads, draft.target.workers)
+    most, accesses = _fair(threads, draft.target), draft.target.shares.accesses
     others = [max(closed_by(each) - {*reduced}, key=size_of, default=reduced[0]) for each in sums]
     size = size_of(others[0])
     if view.rows or reduced[0] in others or any(size_of(axis) != size for axis in others):
         return 1
     for n in _SEVERAL:
-        if n <= most and size >= EACH * n and size % n == 0:
+        if n <= most and size >= accesses * n and size % n == 0:
             trial = draft.copy()
             if all(trial.take(Group, axis, n, "threads that were idle") for axis in dict.fromkeys(others)):
                 draft.adopt(trial)
@@ -228,12 +215,18 @@ def _together(draft: Draft, axes: Sequence[UOp], most: int) -> None:
 
 def _team(draft: Draft, size: int, most: int) -> Team | None:
     """Threads that share a row, and neighbours that each takes at a time."""
+    target, shares = draft.target, draft.target.shares
+    warp, access, accesses = target.warp, target.thread_bytes, shares.accesses
     wide = next(n for n in (most, 4, 2, 1) if size % n == 0)
     for n in _TEAMS:
         if (
-            size >= EACH * wide * n
+            size >= accesses * wide * n
             and is_little(-size % (wide * n), size)
-            and (wide <= _WIDE or n <= _NARROW_TEAM or 2 * size * _ACCESS // wide > draft.target.local_bytes)
+            and (
+                wide <= access // _WORD
+                or n <= shares.narrow_team
+                or 2 * size * access // wide > target.local_bytes
+            )
         ):
             return Team(n, wide)
     # a short row: several of them share a warp
@@ -242,23 +235,23 @@ def _team(draft: Draft, size: int, most: int) -> Team | None:
         (
             way
             for way in ways
-            if EACH * way.wide * way.threads <= size <= _EACH_MOST * way.threads
+            if accesses * way.wide * way.threads <= size <= shares.row_elements * way.threads
             and is_little(-size % (way.wide * way.threads), size, _IDLE)
         ),
         None
-        if size < SHORT
-        else Team(WARP, next(n for n in (most, 4, 2, 1) if size % n == 0 and n * WARP <= max(size, WARP))),
+        if size < shares.alone_terms
+        else Team(warp, next(n for n in (most, 4, 2, 1) if size % n == 0 and n * warp <= max(size, warp))),
     )
 
 
 def _masked_rows(draft: Draft, view: Nest, reduced: Sequence[UOp]) -> bool:
     """The same for rows whose length is told when the code runs: an element for each thread, masked beyond the end."""
     length = reduced[0].src[0]
-    team = min(_MASKED, 1 << max(length.vmax, 1).bit_length() - 1)
+    team = min(draft.target.shares.block, 1 << max(length.vmax, 1).bit_length() - 1)
     written = [
         r for r in view.outputs if r.src[0] is length and any(view.stride(p, r) == 1 for p in view.writes)
     ]
-    return team >= WARP and all(
+    return team >= draft.target.warp and all(
         draft.take(PadTo, axis, team, "as much for every thread")
         and draft.take(kind, axis, team, "a row for a block")
         for kind, axes in ((Group, reduced), (Local, written))

@@ -20,7 +20,7 @@ from planish.actions.relay import Relay
 from planish.actions.stage import Stage
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.gpu.fit import WARP, at_once, fitted, shared
+from planish.optimize.gpu.fit import at_once, fitted, shared
 from planish.uop.nest import name_of, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -28,23 +28,12 @@ from planish.uop.ops import Ops
 
 _ROWS: Final = (4, 2)
 """Rows, each of a warp, that share a block."""
-_WORTH: Final = 64
-"""Elements of a row that a warp is worth."""
 _COLUMNS: Final = (128, 64, 32)
 """Columns, each of a thread, that share a block: of few columns there are then blocks for all multiprocessors."""
-_ACCESS: Final = 16
-"""Bytes that a thread copies at once: rows that begin elsewhere are copied in pieces, which takes longer than it gains."""
-_TILE: Final = 8 << 10
-"""Bytes of a tile of columns, if they are not too many rows."""
 _ROWS_AT_ONCE: Final = (32, 16, 8)
 """Rows of a tile, which a thread scans in registers."""
-_AHEAD: Final = 40 << 10
-"""Bytes that a multiprocessor has asked for, of which nothing is there yet: less leaves memory idle, more gains nothing."""
-_BUFFERS: Final = (3, 16)
 _NARROW: Final = 2
 """Bytes of elements of which a thread has two columns, where there are columns enough."""
-_NEARLY: Final = (9, 10)
-"""Of all multiprocessors, how many have to have a block."""
 
 
 def scan(draft: Draft, view: Nest) -> bool:
@@ -55,20 +44,20 @@ def scan(draft: Draft, view: Nest) -> bool:
     (axis,) = along
     steps = {view.stride(place, axis) for place in (*view.writes, *view.reads)}
     if steps <= {-1, 0, 1}:
-        return size_of(axis) >= _WORTH and _rows(draft, view, axis)
+        return size_of(axis) >= draft.target.shares.scanned_elements and _rows(draft, view, axis)
     return _columns(draft, view, axis)
 
 
 def _rows(draft: Draft, view: Nest, axis: UOp) -> bool:
     """A warp for each row, some rows for a block."""
-    wide = at_once(draft, view)
+    wide, warp = at_once(draft, view), draft.target.warp
     for n in (wide, wide // 2, 1):
         trial = draft.copy()
         if (
             n
-            and fitted(trial, axis, n * WARP)
+            and fitted(trial, axis, n * warp)
             and (n == 1 or trial.take(Prefix, axis, n, "neighbours by one access"))
-            and trial.take(Relay, axis, WARP, "a row for a warp")
+            and trial.take(Relay, axis, warp, "a row for a warp")
         ):
             draft.adopt(trial)
             for row in reversed(view.outputs):
@@ -100,19 +89,25 @@ def _fetched_ahead(draft: Draft, view: Nest, axis: UOp, column: UOp) -> bool:
         }
     )
     sizes = [size_of(r) for r in view.outputs if r is not axis]
-    if not read or not all(sizes) or any(size_of(column) * itemsize % _ACCESS for _, itemsize in read):
+    # (rows that begin elsewhere than an access does are copied in pieces, which takes longer than it gains)
+    if (
+        not read
+        or not all(sizes)
+        or any(size_of(column) * itemsize % draft.target.thread_bytes for _, itemsize in read)
+    ):
         return False
     wide = sum(itemsize for _, itemsize in read)
-    total, workers = prod(sizes), draft.target.workers
+    total, workers, shares = prod(sizes), draft.target.workers, draft.target.shares
+    (some, of_all), (fewest, most) = shares.nearly_all, shares.scan_buffers
     for threads, each, rows in product(_COLUMNS, (2, 1), _ROWS_AT_ONCE):
         width = threads * each
         blocks = total // size_of(column) * -(-size_of(column) // width)
-        if blocks * _NEARLY[1] < workers * _NEARLY[0] or rows * width * wide > _TILE:
+        if blocks * of_all < workers * some or rows * width * wide > shares.scan_tile:
             continue
         if each > 1 and (wide > _NARROW or threads < _COLUMNS[0]):
             continue
         under_way = rows * width * wide * -(-blocks // workers)
-        buffers = min(max(1 + -(-_AHEAD // under_way), _BUFFERS[0]), _BUFFERS[1])
+        buffers = min(max(1 + -(-shares.scan_ahead // under_way), fewest), most)
         trial = draft.copy()
         if (
             fitted(trial, axis, rows)

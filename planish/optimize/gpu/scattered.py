@@ -18,7 +18,6 @@ from planish.actions.local import Local
 from planish.actions.pad_to import PadTo
 from planish.actions.unroll import Unroll
 from planish.optimize.draft import Draft
-from planish.optimize.gpu.fit import EACH, WARP
 from planish.optimize.gpu.stream import stream_elements
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
@@ -26,23 +25,13 @@ from planish.uop.nest.memory import threads_of
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
-_LISTED: Final = 32
-"""Rows of a list that are worth to be gone through many times."""
-_ROUNDS: Final = 16
-"""Blocks for each multiprocessor, at most: they run at once, and each has less to do for rows of its own."""
 _WRITTEN_OUT: Final = 8
 """Terms of sums that are written out: loops inside of the walk over the list are no part of a vote."""
-_LONG: Final = 1024
-"""Entries of a list that take a block longer than others take to go through it as well."""
-_WARPS: Final = 32
-"""Warps of a multiprocessor, each a block."""
-_STEPS: Final = 64
-"""Entries at a time of a list that a warp goes through alone, sooner than many do that have less to store each."""
 
 
 def claim_rows(given: Draft, view: Nest) -> bool:
     """Rows that data chooses are shared out among blocks, where there are few blocks otherwise."""
-    chosen = [r for r in view.outputs if r in view.ordered and size_of(r) >= _LISTED]
+    chosen = [r for r in view.outputs if r in view.ordered and size_of(r) >= given.target.lists.claimed]
     if not chosen:
         return False
     draft = given.copy()
@@ -66,26 +55,28 @@ def _listed(view: Nest) -> frozenset[UOp]:
 
 def _whole_warps(draft: Draft, streamed: Draft, view: Nest, listed: Collection[UOp]) -> Iterator[Draft]:
     """A warp for short rows: some of its threads have nothing to add up, and all of them vote."""
-    if threads_of(streamed.sink) == 1 or threads_of(streamed.sink) % WARP == 0:
+    warp = draft.target.warp
+    if threads_of(streamed.sink) == 1 or threads_of(streamed.sink) % warp == 0:
         return
     for axis in view.outputs:
         if axis not in listed and all(view.stride(place, axis) == 1 for place in view.writes):
             trial = draft.copy()
-            whole = trial.left(axis) % WARP == 0 or trial.take(PadTo, axis, WARP, "whole warps")
-            if whole and trial.take(Local, axis, WARP):
+            whole = trial.left(axis) % warp == 0 or trial.take(PadTo, axis, warp, "whole warps")
+            if whole and trial.take(Local, axis, warp):
                 yield trial
 
 
 def _gone_through(given: Draft, draft: Draft, view: Nest, chosen: list[UOp]) -> bool:
     """Single elements: a warp for each list, and several for a long one if there are few."""
+    target, lists = draft.target, draft.target.lists
     for axis in chosen:
         others = prod(max(draft.left(r), 1) for r in view.outputs if r is not axis)
         blocks = 1
-        if size_of(axis) > _STEPS * WARP:
-            blocks = 1 << max(_WARPS * draft.target.workers // others, 1).bit_length() - 1
+        if size_of(axis) > lists.warp_steps * target.warp:
+            blocks = 1 << max(lists.warps * target.workers // others, 1).bit_length() - 1
         while blocks:
             trial = draft.copy()
-            claim = partial(Claim, voters=draft.target.warp)
+            claim = partial(Claim, voters=target.warp)
             if trial.take(claim, axis, blocks, "a warp goes through the list"):
                 given.adopt(trial)
                 return True
@@ -96,10 +87,11 @@ def _gone_through(given: Draft, draft: Draft, view: Nest, chosen: list[UOp]) -> 
 def _claimed(draft: Draft, threads: Draft, view: Nest, chosen: list[UOp]) -> bool:
     """As many blocks as there are rows for, and as run at once."""
     others = prod(max(threads.left(r), 1) for r in view.outputs if r not in view.ordered)
-    enough = _ROUNDS if max(map(size_of, chosen)) >= _LONG else 1
-    if EACH * others >= enough * draft.target.workers:
+    target, lists = draft.target, draft.target.lists
+    enough = lists.blocks if max(map(size_of, chosen)) >= lists.long else 1
+    if target.shares.accesses * others >= enough * target.workers:
         return False
-    blocks = 1 << (_ROUNDS * draft.target.workers // others).bit_length() - 1
+    blocks = 1 << (lists.blocks * target.workers // others).bit_length() - 1
     while blocks > 1:
         for axis in chosen:  # of lists of rows and of places within them, rows
             trial = threads.copy()

@@ -13,19 +13,13 @@ from typing import Any, Final, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.target import Target
 from planish.uop.nest import LANES
 from planish.uop.nest.access import Access, plain_indices
 from planish.uop.node import UOp
 from planish.uop.ops import Ops, UnrolledLanes
 from planish.uop.ranges import kind_of
 
-WARP: Final = 32
-SECTOR: Final = 32
-"""Bytes that memory moves at least."""
-LINE: Final = 128
-"""Bytes that a multiprocessor finds by one look into its cache; of its own memory, that it reads at once."""
-_ACCESS: Final = 16
-"""Bytes of one access of a thread at most."""
 _Places = NDArray[Any]
 _COMPUTED: Final[dict[Ops, Callable[..., Any]]] = {
     Ops.ADD: np.add,
@@ -56,27 +50,28 @@ class Warp(NamedTuple):
 
     threads: int
     """Of the block."""
+    machine: Target
     places: dict[UOp, _Places]
 
     @property
     def size(self) -> int:
         """Threads of a warp that there are."""
-        return min(self.threads, WARP)
+        return min(self.threads, self.machine.warp)
 
     @property
     def warps(self) -> int:
         """Warps of a block."""
-        return -(-self.threads // WARP)
+        return -(-self.threads // self.machine.warp)
 
 
-def warp_of(axes: Sequence[UOp]) -> Warp:
+def warp_of(axes: Sequence[UOp], target: Target) -> Warp:
     """The warps that the axes of a block make, that of neighbours first."""
     threads = prod(r.vmax + 1 for r in axes)
-    number, places = np.arange(min(threads, WARP)), {}
+    number, places = np.arange(min(threads, target.warp)), {}
     for r in axes:
         places[r] = number % (r.vmax + 1)
         number = number // (r.vmax + 1)
-    return Warp(threads, places)
+    return Warp(threads, target, places)
 
 
 class Touched(NamedTuple):
@@ -93,11 +88,11 @@ class Touched(NamedTuple):
     """Of each thread: several where a core spreads what it has of an operand."""
 
 
-def vector_of(access: Access) -> int:
+def vector_of(access: Access, target: Target) -> int:
     """Neighbours that one thread moves by one access."""
     for r in access.lanes:
         if kind_of(r) in LANES and access.steps.get(r) == 1:
-            n = min(r.vmax + 1, max(_ACCESS // access.dtype.itemsize, 1))
+            n = min(r.vmax + 1, max(target.thread_bytes // access.dtype.itemsize, 1))
             others = [step for other, step in access.steps.items() if other is not r and step]
             while n > 1 and ((r.vmax + 1) % n or any(step % n for step in others)):
                 n -= 1
@@ -107,20 +102,22 @@ def vector_of(access: Access) -> int:
 
 def touched(access: Access, warp: Warp) -> Touched:
     """By the first warp of a block, of memory that all threads see."""
-    vector, itemsize = vector_of(access), access.dtype.itemsize
+    target = warp.machine
+    sector, line = target.sector_bytes, target.line_bytes
+    vector, itemsize = vector_of(access, target), access.dtype.itemsize
     mine = [r for r in warp.places if r in access.lanes]
     places = _places(access, mine, warp)
     active = min(prod(r.vmax + 1 for r in mine), warp.size)
     if places is None:
-        each = max(vector * itemsize // SECTOR, 1)
+        each = max(vector * itemsize // sector, 1)
         return Touched(vector, active, active * each, active)
     nbytes = vector * itemsize
     first = np.unique(places) * itemsize
-    sectors = {at // SECTOR + n for at in first.tolist() for n in range(-(-nbytes // SECTOR))}
+    sectors = {at // sector + n for at in first.tolist() for n in range(-(-nbytes // sector))}
     if places.ndim == 1:
-        return Touched(vector, active, len(sectors), len({at * SECTOR // LINE for at in sectors}))
-    pieces = places[0] * itemsize // _ACCESS  # each is an access of its own
-    lines = [len(np.unique(places[:, pieces == each] * itemsize // LINE)) for each in np.unique(pieces)]
+        return Touched(vector, active, len(sectors), len({at * sector // line for at in sectors}))
+    pieces = places[0] * itemsize // target.thread_bytes  # each is an access of its own
+    lines = [len(np.unique(places[:, pieces == each] * itemsize // line)) for each in np.unique(pieces)]
     return Touched(vector, active, len(sectors), sum(lines), len(lines))
 
 

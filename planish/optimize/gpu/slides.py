@@ -34,21 +34,7 @@ _TAPS: Final = 16
 _PIXELS: Final = (8, 7, 6, 5, 4, 3, 2)
 """Pixels of a thread."""
 _WORD: Final = 4
-"""Bytes of channels that a thread has."""
-_LONG: Final = 128
-"""Taps of a window that several threads may share: the pixels of an image, of the gradient of weights."""
-_FEW: Final = 8
-"""Channels of a group that a thread has all of."""
-_SUMS: Final = 32
-"""Sums of a thread that has several outputs of a pixel."""
-_THREADS: Final = 256
-"""Threads of a block, and those that a multiprocessor needs to be busy: with fewer, a thread has fewer pixels."""
-_LANES: Final = 64
-"""Neighbouring threads along channels, at most."""
-_SECTOR: Final = 8
-"""Threads whose words memory brings together."""
-_ROWS: Final = 8
-"""Rows of pixels of a block, at most."""
+"""Bytes of a register: those of channels that a thread has."""
 
 
 def slide(draft: Draft, view: Nest) -> bool:
@@ -56,9 +42,10 @@ def slide(draft: Draft, view: Nest) -> bool:
     window = window_of(view)
     if window is None or window.channels or not window.reduced:
         return False
+    shares = draft.target.shares
     # rows of taps are a loop: what is added to sums in registers is multiplied by the same instruction
     *above, tap = window.reduced
-    many = prod(map(size_of, window.reduced)) >= _LONG
+    many = prod(map(size_of, window.reduced)) >= shares.shared_taps
     moving = [r for r in window.pixels if r in WindowSizes(view, window, 1).pairs]
     if many and not moving:
         return False  # long sums of places that nobody shares are rows, columns or sums
@@ -72,7 +59,9 @@ def slide(draft: Draft, view: Nest) -> bool:
         wide = max(_WORD // window.image.dtype.itemsize, 1)
         if wide > 1:
             draft.take_first(Upcast, together[0], (wide, 2), "channels by one access")
-        _tile(draft, view, moving, together[0], _PIXELS, 2 * _THREADS if many else _THREADS, many=many)
+        _tile(
+            draft, view, moving, together[0], _PIXELS, 2 * shares.block if many else shares.block, many=many
+        )
         if many and above:
             _share(draft, view, above[-1])
     else:
@@ -94,7 +83,12 @@ def slide_groups(draft: Draft, view: Nest) -> bool:
     moving = [r for r in window.pixels if r in WindowSizes(parted, window, 1).pairs]
     inputs = [r for r in window.reduced if parted.stride(window.image, r) == 1 and r not in moving]
     taps = [r for r in window.reduced if r not in inputs]
-    if not moving or len(inputs) != 1 or not taps or max(map(size_of, (outputs, *inputs))) > _FEW:
+    if (
+        not moving
+        or len(inputs) != 1
+        or not taps
+        or max(map(size_of, (outputs, *inputs))) > draft.target.shares.group_channels
+    ):
         return False
     together = (outputs, moving[-1])  # of which a thread has several: it stores vectors of either
     if not any(parted.stride(window.place, r) == 1 for r in together) or size_of(taps[-1]) > _TAPS:
@@ -102,8 +96,11 @@ def slide_groups(draft: Draft, view: Nest) -> bool:
     written_out = ((Unroll, inputs[0]), (Unroll, taps[-1]), (Upcast, outputs))
     if not all(trial.take(kind, r, size_of(r), "channels of a group") for kind, r in written_out):
         return False
-    most = max(_SUMS // size_of(outputs), 1)
-    _tile(trial, parted, moving, group, [n for n in _PIXELS if n <= most], _THREADS // 2)  # of many registers
+    shares = draft.target.shares
+    most = max(shares.pixel_sums // size_of(outputs), 1)
+    _tile(
+        trial, parted, moving, group, [n for n in _PIXELS if n <= most], shares.block // 2
+    )  # of many registers
     draft.adopt(trial)
     return True
 
@@ -114,26 +111,27 @@ def _tile(
     moving: Sequence[UOp],
     channels: UOp,
     pixels: Sequence[int],
-    threads: int = _THREADS,
+    threads: int,
     *,
     many: bool = False,
 ) -> None:
     """Pixels for each thread, as many as leave enough of them; rows of pixels, and what is left of channels, for a block."""
-    done = prod(draft.upcast.values())
-    enough = prod(map(size_of, view.outputs)) // (done * draft.target.workers * _THREADS)
+    target, shares, done = draft.target, draft.target.shares, prod(draft.upcast.values())
+    sector = target.sector_bytes // _WORD  # threads whose words memory brings together
+    enough = prod(map(size_of, view.outputs)) // (done * target.workers * shares.busy_threads)
     *above, last = moving
     _part(draft, Upcast, last, [n for n in pixels if many or n <= enough], "pixels that share what they read")
     lanes = draft.left(channels)
-    across = [n for n in range(min(lanes, _LANES), 1, -1) if lanes % n == 0]
-    across.sort(key=lambda n: n % _SECTOR != 0)
+    across = [n for n in range(min(lanes, shares.neighbours), 1, -1) if lanes % n == 0]
+    across.sort(key=lambda n: n % sector != 0)
     others = [last, *(r for r in reversed(view.outputs) if r not in (*moving, channels))]
     if many:  # threads that share sums fill a block: channels leave one to every multiprocessor
         blocks = prod(max(draft.left(r), 1) for r in (*others, channels))
-        across = [n for n in across if n % _SECTOR == 0 and blocks >= n * draft.target.workers] or across[-1:]
+        across = [n for n in across if n % sector == 0 and blocks >= n * target.workers] or across[-1:]
         others = []
-    left = threads // _part(draft, Local, channels, [*across[:1], _SECTOR * 4], "channels that lie together")
+    left = threads // _part(draft, Local, channels, [*across[:1], sector * 4], "channels that lie together")
     for axis in (*reversed(above), *others):
-        most = min(left, _ROWS) if axis in above else left
+        most = min(left, shares.pixel_rows) if axis in above else left
         left //= _part(draft, Local, axis, range(most, 1, -1), "pixels that read the same")
 
 
@@ -141,7 +139,8 @@ def _share(draft: Draft, view: Nest, rows: UOp) -> None:
     """Threads that share long sums (of the gradient of weights), where there are few of them."""
     results = prod(map(size_of, view.outputs)) // prod(draft.upcast.values())
     block = prod(size_of(r) for r in axes_of(draft.sink) if kind_of(r) is AxisType.LOCAL)
-    wanted = min(4 * _THREADS * draft.target.workers // results, 2 * _THREADS // block)
+    target, shares = draft.target, draft.target.shares
+    wanted = min(4 * shares.busy_threads * target.workers // results, 2 * shares.block // block)
     _part(draft, Group, rows, range(wanted, 1, -1), "threads that share a sum")
 
 

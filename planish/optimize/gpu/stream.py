@@ -17,32 +17,28 @@ from planish.uop.nest.memory import local_bytes
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
-_BLOCK: Final = 256
-"""Threads of a block."""
-_WAYS: Final = (*((True, _BLOCK >> n) for n in range(4)), *((False, _BLOCK >> n) for n in range(9)))
-"""Whether threads have several neighbours, and how many threads a block has: the first that there is memory for."""
-_BLOCK_AXES: Final = 3
 _AMOUNTS: Final = (256, 128, 64, 32, 16, 8, 4, 3, 2)
-
+"""Threads along an axis that are tried."""
 
 _FEW: Final = 8
 """Terms of a sum that every thread may make."""
 _FAR: Final = 1 << 62
 """Where no step leads."""
-
-
 _LOOKED_UP: Final = (128, 64, 32)
 """Threads of a row that an index chooses."""
 _PIECES: Final = (8, 4, 2)
 """Accesses of each of them: none can begin before the index is there."""
 
 
-def stream_elements(draft: Draft, view: Nest, apart: Collection[UOp] = (), most: int = _BLOCK) -> None:
+def stream_elements(draft: Draft, view: Nest, apart: Collection[UOp] = (), most: int | None = None) -> None:
     """Neighbours for each thread, and threads for the last axes: as many as there is LOCAL memory for, if they keep rows.
 
     Axes that are told `apart` stay loops; a block has so many threads at `most`.
     """
-    for wide, block in _WAYS:
+    usual = draft.target.shares.block
+    most = usual if most is None else most
+    # whether threads have several neighbours, and how many threads a block has: the first that there is memory for
+    for wide, block in (*((True, usual >> n) for n in range(4)), *((False, usual >> n) for n in range(9))):
         trial = draft.copy()
         _stream(trial, view, min(block, most), at_once(draft, view) if wide else 1, apart)
         if not view.rows or local_bytes(trial.sink, final=True) <= draft.target.local_bytes:
@@ -61,7 +57,7 @@ def _stream(draft: Draft, view: Nest, block: int, most: int, apart: Collection[U
             any(draft.take(Upcast, axis, n, "neighbours by one access") for n in amounts)
     left, used = block // _looked_up(draft, view), 0
     for axis in _alone(draft, view, [axis for axis in _nearest(view) if axis not in apart]):
-        if left < 2 or used == _BLOCK_AXES:
+        if left < 2 or used == len(draft.target.block):
             return
         taken = shared(draft, axis, [n for n in _AMOUNTS if n <= left])
         used += taken > 1
@@ -72,7 +68,7 @@ def _alone(draft: Draft, view: Nest, axes: list[UOp]) -> list[UOp]:
     """Of axes, those for which threads make no sum again that others make, if these are enough for all multiprocessors."""
     long = [each for each in view.reductions if prod(size_of(r) or _FEW + 1 for r in closed_by(each)) > _FEW]
     own = [axis for axis in axes if all(axis in each.ranges for each in long)]
-    is_enough = prod(size_of(axis) or 1 for axis in own) >= _BLOCK * draft.target.workers
+    is_enough = prod(size_of(axis) or 1 for axis in own) >= draft.target.shares.block * draft.target.workers
     return own if is_enough else axes
 
 

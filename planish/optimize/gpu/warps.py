@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from planish.actions.layouts import SWIZZLES
 from planish.actions.local import Local
@@ -24,6 +24,7 @@ from planish.optimize.core_schedule import CoreSchedule, Fit, sizes_of, slot_of,
 from planish.optimize.draft import Draft, Kind
 from planish.optimize.gpu.fit import Fetching, fetching
 from planish.optimize.templates import Candidate
+from planish.target.gpu_tiles import WarpTile
 from planish.target.rounds import WARPS, BlockTile, cycles
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
@@ -32,35 +33,17 @@ from planish.uop.products import Product, nearly
 from planish.uop.tensor_cores import Core
 
 _BUFFERS: Final = (3, 2)
+"""Tiles of an operand that there is memory for: one is used while others are fetched."""
 _STEPS: Final = (4, 2, 1)
 """Steps of the core for which operands are fetched at once: four are rows of 128 bytes. Fewer, if that makes a short sum much shorter."""
 _LONGER: Final = 1.25
+"""How many times longer that may make a sum: a share of its work, on any machine."""
 
 
-class _Tile(NamedTuple):
-    """The warps of a block along rows and columns, the tiles of the core of each, and how fast that is by the fastest."""
-
-    down: int
-    across: int
-    high: int
-    wide: int
-    speed: float
-
-    def of(self, core: Core) -> BlockTile:
-        """The part of the result that a block does."""
-        rows, columns = core.m * self.down * self.high, core.n * self.across * self.wide
-        return BlockTile(rows, columns, self.down * self.across, self.speed)
-
-
-_TILES: Final = (
-    _Tile(4, 2, 2, 8, 1.0),
-    _Tile(2, 2, 4, 8, 0.97),
-    _Tile(2, 2, 2, 8, 0.7),
-    _Tile(2, 2, 2, 4, 0.6),
-    _Tile(1, 4, 2, 2, 0.4),
-    _Tile(1, 2, 1, 2, 0.2),
-)
-"""Speeds of bf16 as timed with matrices of 4096 on an H200."""
+def _block(tile: WarpTile, core: Core) -> BlockTile:
+    """The part of the result that a block does."""
+    rows, columns = core.m * tile.down * tile.high, core.n * tile.across * tile.wide
+    return BlockTile(rows, columns, tile.down * tile.across, tile.speed)
 
 
 def with_warps(draft: Draft, nest: Nest) -> Iterator[Candidate]:
@@ -78,7 +61,7 @@ def _use(draft: Draft, core: Core) -> bool:
             continue
         if slot_of(product.a) is None or slot_of(product.b) is None:
             continue
-        for tile in sorted(_TILES, key=lambda tile: _time(draft, core, product, tile)):
+        for tile in sorted(draft.target.tiles.of_warps, key=lambda tile: _time(draft, core, product, tile)):
             if try_each(draft, core, [_fit(core, product, tile)], partial(_Warps, tile=tile)):
                 return True
     return False
@@ -89,24 +72,24 @@ def _steps(core: Core, product: Product) -> int:
     return next((n for n in _STEPS if upto(size, n * core.k) <= _LONGER * size), _STEPS[-1])
 
 
-def _fit(core: Core, product: Product, tile: _Tile) -> Fit:
+def _fit(core: Core, product: Product, tile: WarpTile) -> Fit:
     sizes = (
-        upto(size_of(product.m), tile.of(core).rows),
-        upto(size_of(product.n), tile.of(core).columns),
+        upto(size_of(product.m), _block(tile, core).rows),
+        upto(size_of(product.n), _block(tile, core).columns),
         upto(size_of(product.k), core.k * _steps(core, product)),
     )
     return Fit(product, sizes)
 
 
-def _time(draft: Draft, core: Core, product: Product, tile: _Tile) -> float:
+def _time(draft: Draft, core: Core, product: Product, tile: WarpTile) -> float:
     """How long the multiprocessor with the most tiles computes."""
-    return cycles(draft.target, sizes_of(product), tile.of(core), WARPS)
+    return cycles(draft.target, sizes_of(product), _block(tile, core), WARPS)
 
 
 class _Warps(CoreSchedule):
     """A block of warps."""
 
-    def __init__(self, draft: Draft, core: Core, fit: Fit, tile: _Tile) -> None:
+    def __init__(self, draft: Draft, core: Core, fit: Fit, tile: WarpTile) -> None:
         super().__init__(draft, core, fit)
         self.tile, self.steps = tile, _steps(core, fit.product)
 

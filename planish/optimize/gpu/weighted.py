@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, product
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from planish.actions.chain import Chained
 from planish.actions.core_memory import neighbours
@@ -26,34 +26,7 @@ from planish.uop.tensor_cores import IN_MEMORY, Core
 
 _KINDS: Final[tuple[type[KeyWalk[Any]], ...]] = (Online, Chained)
 _ROWS: Final = 64
-"""Queries of a group of threads."""
-_WIDTHS: Final = (64, 128, 256)
-"""Columns of the result that a group of threads has registers for."""
-
-
-class _Blocks(NamedTuple):
-    """What threads have registers for, and what was fastest, the best first."""
-
-    keys: tuple[int, ...]
-    """Of a block."""
-    groups: tuple[int, ...]
-    """Groups of threads that share keys and values: several blocks of few registers, or one."""
-
-
-_OF_ONE: Final = {
-    64: _Blocks((128, 64), (1, 2)),
-    128: _Blocks((128, 64), (2, 1)),
-    256: _Blocks((64,), (2, 1)),
-}
-"""By the columns of the result, where one product lies between."""
-_OF_TWO: Final = {
-    64: _Blocks((64, 128), (1, 2)),
-    128: _Blocks((64,), (1, 2)),
-    256: _Blocks((64,), (2, 1)),
-}
-"""The same for two: a thread holds both."""
-_OF_TWO_SUMS: Final = {64: _Blocks((64,), (1, 2)), 128: _Blocks((64,), (2, 1))}
-"""The same where two sums are made of them, as gradients by keys and by values are."""
+"""Queries of a group of threads: the rows of its core."""
 _ENGINES: Final = (True, False)
 """Whether a copy engine brings keys and values: where it can."""
 _MOST_BUFFERS: Final = 2
@@ -88,13 +61,13 @@ def _parted(draft: Draft, nest: Nest) -> Iterator[Draft]:
 def _walk(draft: Draft, cores: list[Core], way: Walked, kind: type[KeyWalk[Any]]) -> bool:
     """One sum, with as many threads and keys at once as fit."""
     queries, columns = size_of(way.outer.m), size_of(way.outer.n)
-    width = next((each for each in _WIDTHS if columns <= each), None)
-    if not queries or width is None:
+    tiles = draft.target.tiles
+    between = tiles.two_between if len(way.inner) > 1 else tiles.one_between
+    table = tiles.two_sums if len(way.weights) > 1 else between
+    blocks = next((each for each in table if columns <= each.columns), None)
+    if not queries or blocks is None:
         return False
-    table = _OF_TWO_SUMS if len(way.weights) > 1 else _OF_TWO if len(way.inner) > 1 else _OF_ONE
-    if width not in table:
-        return False
-    walked, blocks = size_of(way.outer.k), table[width]
+    walked = size_of(way.outer.k)
     for groups in blocks.groups if queries > _ROWS else (1,):
         # few keys are one block, of the least that has room for them: there is nothing to be brought ahead
         whole = sorted(n for n in blocks.keys if 0 < walked <= n)
@@ -102,7 +75,9 @@ def _walk(draft: Draft, cores: list[Core], way: Walked, kind: type[KeyWalk[Any]]
             core = next((each for each in cores if each.n == keys and _reads(each, way)), None)
             most = min(_MOST_BUFFERS, -(-walked // keys) or _MOST_BUFFERS)
             for engine, buffers in product(_ENGINES, range(most, 0, -1)):
-                if core is not None and _take(draft, way, kind.of(core, way, groups, buffers, engine), width):
+                if core is not None and _take(
+                    draft, way, kind.of(core, way, groups, buffers, engine), blocks.columns
+                ):
                     return True
     return False
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, cast
 
 from planish.dtypes import DType
 from planish.optimize.gpu.core_tiles import reads_memory
-from planish.optimize.gpu.sectors import LINE, SECTOR, WARP, touched, warp_of
+from planish.optimize.gpu.sectors import touched, warp_of
 from planish.target import Target
 from planish.uop.nest import LANES, PARALLEL, SEQUENTIAL, closed_by, count, trips
 from planish.uop.nest.access import Access
@@ -27,14 +27,11 @@ from planish.uop.ranges import kind_of
 from planish.uop.weights import weight
 
 _WORD: Final = 4
-_AHEAD: Final = 4
-"""Iterations of a loop whose loads the compiler brings forward."""
+"""Bytes of a register of a thread."""
 _PASSED: Final = 128
-"""Entries of a list that a warp passes by at once."""
+"""Entries of a list that a warp passes by at once, by the code that is made for it (`codegen/cuda_votes.py`)."""
 _PASSING: Final = 16
 """Instructions that it takes for them."""
-_MOST_PRIVATE: Final = 64
-"""Elements of a kept row that a thread has registers for."""
 _DIVIDED: Final = 5.0
 """Those of a place that is divided by a number."""
 
@@ -90,11 +87,11 @@ def work_of(nest: Nest, target: Target) -> Work:
 
 class _Counting:
     def __init__(self, nest: Nest, target: Target) -> None:
-        self.nest, self.pairs = nest, target.pairs
+        self.nest, self.target, self.pairs = nest, target, target.pairs
         self.grid = frozenset(block_axes(nest, target.workers)) | frozenset(nest.axes(*PARALLEL))
         self.blocks = max(prod(r.vmax + 1 for r in self.grid), 1)
         self.axes = neighbouring_threads(nest)
-        self.warp = warp_of(self.axes)
+        self.warp = warp_of(self.axes, target)
         self.cores = [n for n in nest.nodes if n.op is Ops.WMMA and isinstance(n.arg, TensorCoreOp)]
         self.in_registers = [n for n in self.cores if not reads_memory(n)]
 
@@ -116,7 +113,7 @@ class _Counting:
         for r in self.nest.ordered:
             voters = [v for v in self.axes if not any(v in a.steps for a in self.nest.accesses)]
             if voters and r not in self.grid:
-                divisors[r] = max(divisors.get(r, 1.0), float(WARP))
+                divisors[r] = max(divisors.get(r, 1.0), float(self.target.warp))
         return divisors
 
     def times(self, ranges: Iterable[UOp]) -> float:
@@ -156,7 +153,7 @@ class _Counting:
             if moves and alike and rows_apart and cast("Bufferize", kept.arg).buffers == 1:
                 size = prod(place.vmax + 1 for place in kept.src[1:])
                 several = max(access.copies for access in mine)
-                if size // max(prod(r.vmax + 1 for r in moves[0]), 1) <= _MOST_PRIVATE:
+                if size // max(prod(r.vmax + 1 for r in moves[0]), 1) <= self.target.shares.kept_elements:
                     nbytes[kept] = size * several * kept.src[0].dtype.itemsize
         return nbytes
 
@@ -182,11 +179,11 @@ class _Counting:
             mine = self.blocks * self._active_warps(access) if access.is_store else warps
             if not access.in_memory:
                 if (access.is_store or not self.in_registers) and access.memory not in self.private:
-                    moved = seen.active * seen.vector * access.dtype.itemsize / LINE
+                    moved = seen.active * seen.vector * access.dtype.itemsize / self.target.line_bytes
                     shared += mine * each * max(moved, 1.0)
                 continue
             lines += mine * each / seen.accesses * seen.lines
-            asked = mine * each / seen.accesses * seen.sectors * SECTOR
+            asked = mine * each / seen.accesses * seen.sectors * self.target.sector_bytes
             sectors += asked
             own = self._own_loops(access)
             whole = access.footprint((*access.loops, *access.lanes))
@@ -204,9 +201,9 @@ class _Counting:
             for value, elements in zip(core.src[:2], _operands(core), strict=True):
                 nbytes = elements * value.dtype.scalar.itemsize
                 if any(n.op is Ops.BUFFERIZE for n in value.toposort()):
-                    shared += warps * self._of(value) * max(nbytes / LINE, 1.0)
+                    shared += warps * self._of(value) * max(nbytes / self.target.line_bytes, 1.0)
         waits = sum(self.times(chain) / ahead for chain, ahead in chains.items())
-        at_once = _PASSED if warp.threads % WARP == 0 else 1
+        at_once = _PASSED if warp.threads % self.target.warp == 0 else 1
         passing = sum(trips(r) / at_once for r in self.claimed)
         barriers, shuffles, finish = self._together()
         return Work(
@@ -226,14 +223,14 @@ class _Counting:
             return around, float(min(buffers - 1, count(around[-1:])) if around else 1)
         if not own:
             return own, 1.0
-        steps = count(own[-1:])
+        steps, ahead = count(own[-1:]), self.target.shares.loads_ahead
         if access.is_gated:  # (of a loop that is no whole number of rounds nothing is brought forward)
-            return own, float(next(n for n in (_AHEAD, _AHEAD // 2, 1) if steps % n == 0))
-        return own, float(min(steps, _AHEAD))
+            return own, float(next(n for n in (ahead, ahead // 2, 1) if steps % n == 0))
+        return own, float(min(steps, ahead))
 
     def _active_warps(self, access: Access) -> int:
         """Warps of a block that take part in a store: threads that its place does not depend on leave it to the first."""
-        return max(prod(r.vmax + 1 for r in self.axes if r in access.lanes) // WARP, 1)
+        return max(prod(r.vmax + 1 for r in self.axes if r in access.lanes) // self.target.warp, 1)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
@@ -295,7 +292,7 @@ class _Counting:
                 if size > within:
                     barriers += 2 * self.times(self.nest.loops(node.ranges))
                     finish += often * size / within
-            elif node.op is Ops.BUFFERIZE and self.warp.threads > WARP:
+            elif node.op is Ops.BUFFERIZE and self.warp.threads > self.target.warp:
                 how = cast("Bufferize", node.arg)
                 if not how.own and node not in self.private:
                     barriers += self.times(self.nest.loops(node.ranges)) * (1.0 if how.buffers > 1 else 2.0)
@@ -303,7 +300,7 @@ class _Counting:
 
     def _within_a_warp(self, group: Sequence[UOp]) -> int:
         """Neighbouring threads that share a sum: they are the first of a block, or are not neighbours."""
-        return min(prod(r.vmax + 1 for r in self.axes[:1] if r in group), WARP)
+        return min(prod(r.vmax + 1 for r in self.axes[:1] if r in group), self.target.warp)
 
     def _tiled(self, cores: Sequence[UOp]) -> float:
         """Every thread of a core's tile has the node."""

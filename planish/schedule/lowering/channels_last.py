@@ -33,20 +33,10 @@ from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
 from planish.uop.reached import reached
 from planish.uop.shape import Dim, shape
 
-_ACCESS: Final = 16
-"""Bytes that a thread copies at once."""
-_FEW: Final = 8
-"""Channels of a group that a thread sums up by itself (`optimize/gpu/slides.py`)."""
-_IMAGES: Final = 64
-"""Parts of images, at most."""
 _TILED: Final = (2, 4)
 """Bytes of the floats whose products are done in tiles, by tensor cores or by threads."""
-_LEAST: Final = 1 << 22
-"""Products below which a kernel that copies costs more than it saves."""
 _IMAGE: Final = 2
 """Axes besides channels from which on a factor of a product is taken for an image."""
-_PART: Final = 512
-"""Terms of a part of a sum, at least."""
 _GAIN: Final = 0.85
 """By how much parts have to be faster, as far as that can be told."""
 
@@ -69,7 +59,12 @@ class ChannelsLast:
         first, second, *space = axes
         channel, other = (first, second) if self.by_batch else (second, first)
         size = self.tensors.dims_of(value)[channel]
-        is_few = isinstance(size, int) and size <= _FEW and not self.may_fill and not self.by_batch
+        is_few = (
+            isinstance(size, int)
+            and size <= self.tensors.target.shares.group_channels
+            and not self.may_fill
+            and not self.by_batch
+        )
         if is_few:
             channel, other = other, channel
         order = (*space, other, channel) if is_few else (other, *space, channel)
@@ -83,7 +78,7 @@ class ChannelsLast:
 
     def whole(self, value: Value, channels: Dim) -> int:
         """How many channels of zeros are put behind few of them."""
-        least = _ACCESS // value.type.dtype.itemsize
+        least = self.tensors.target.thread_bytes // value.type.dtype.itemsize
         return least - channels if self.may_fill and isinstance(channels, int) and channels < least else 0
 
     def parts(self, outputs: Sequence[Dim], summed: Sequence[Dim], itemsize: int) -> int:
@@ -98,7 +93,9 @@ class ChannelsLast:
             return 1
         terms, target = sizes.k // taps, self.tensors.target
         ways = [
-            n for n in range(1, target.workers + 1) if terms % n == 0 and (n == 1 or sizes.k // n >= _PART)
+            n
+            for n in range(1, target.workers + 1)
+            if terms % n == 0 and (n == 1 or sizes.k // n >= target.parts.product_terms)
         ]
         times = {n: min(cycles(target, sizes, tile, WARPGROUPS, n) for tile in WARPGROUP_TILES) for n in ways}
         best = min(ways, key=lambda n: (times[n], n))
@@ -112,7 +109,7 @@ def of_convolution(tensors: Tensors, inst: Inst) -> ChannelsLast | None:
     kernel, result = tensors.dims_of(inst.operands[1]), tensors.dims_of(inst.results[0])
     window, space = [kernel[axis] for axis in rhs_axes[2:]], [result[axis] for axis in out_axes[2:]]
     products = products_of((*result, kernel[rhs_axes[1]], *window))
-    if products < _LEAST or not is_tiled(tensors, inst.operands):
+    if products < tensors.target.parts.channels_last or not is_tiled(tensors, inst.operands):
         return None
     if attrs.groups > 1 and kernel[rhs_axes[1]] == 1:  # nothing is shared by channels: no reason to copy them
         x = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
@@ -138,7 +135,7 @@ def image_parts(tensors: Tensors, inst: Inst) -> int:
         return 0
     if products_of(window) < products_of(space) or images == 1:
         return 0
-    return max(n for n in range(1, min(images, _IMAGES) + 1) if images % n == 0)
+    return max(n for n in range(1, min(images, tensors.target.parts.images) + 1) if images % n == 0)
 
 
 def of_factor(
@@ -149,7 +146,7 @@ def of_factor(
     It is laid out anew only if that costs nothing, because it is not in memory yet, or if its neighbours in memory do not come in sixteen bytes.
     """
     x = full(tensors.values[value], tensors.dims_of(value))
-    if not is_tiled(tensors, (value,)) or products < _LEAST or len(contract) != 1:
+    if not is_tiled(tensors, (value,)) or products < tensors.target.parts.channels_last or len(contract) != 1:
         return x
     (channel,) = contract
     if x.dtype is dtypes.tfloat32 and not _is_memory(x):
@@ -161,7 +158,7 @@ def of_factor(
     size = tensors.dims_of(value)[-1]
     if channel in (min(contract[0], *free), len(free)):
         return x
-    whole = isinstance(size, int) and size * value.type.dtype.itemsize % _ACCESS == 0
+    whole = isinstance(size, int) and size * value.type.dtype.itemsize % tensors.target.thread_bytes == 0
     return x if _is_memory(x) and whole else kept(tensors, value, (*free, channel))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isqrt, prod
-from typing import Final, cast
+from typing import cast
 
 from planish.schedule.lowering.positions import clamped, in_bounds, indices_of, spread, take
 from planish.schedule.lowering.single_updates import counted_axes
@@ -19,16 +19,6 @@ from planish.uop.node import UOp
 from planish.uop.ops import Ops, ReduceAxes
 from planish.uop.shape import shape
 from planish.uop.symbolic.reduce import identity
-
-_LONG: Final = 1 << 15
-"""Entries of a list that is worth tables of parts: a shorter one is gone through in its order."""
-_PART: Final = 256
-"""Entries of a part, at least."""
-_FEWEST: Final = 4
-_MOST_BYTES: Final = 64 << 20
-"""Bytes of all tables."""
-_WARPS: Final = 32
-"""Warps of a multiprocessor: as many go through lists at once, each through a part, or for a share of the rows."""
 
 
 def scattered_in_parts(
@@ -47,7 +37,7 @@ def scattered_in_parts(
     listed = [axis for axis in range(len(lead)) if axis not in walked]
     count = prod(cast("int", lead[axis]) for axis in listed)
     parts = _parts(tensors, count, room(have) * start.dtype.itemsize)
-    if parts < _FEWEST:
+    if parts < tensors.target.lists.fewest_parts:
         return None
     length = -(-count // parts)
     order = [*walked, *listed]
@@ -83,10 +73,16 @@ def scattered_in_parts(
 
 def _parts(tensors: Tensors, count: int, nbytes: int) -> int:
     """So many that tables take about as long to be filled and added up as a list takes to be read for all shares of its rows."""
-    if count < _LONG:
+    lists = tensors.target.lists
+    if count < lists.parted:
         return 0
-    balanced = isqrt(_WARPS * tensors.target.workers * count // max(nbytes, 1))
-    wanted = min(balanced, count // _PART, _MOST_BYTES // max(nbytes, 1))
+    balanced = isqrt(lists.warps * tensors.target.workers * count // max(nbytes, 1))
+    wanted = min(balanced, count // lists.part, lists.table_bytes // max(nbytes, 1))
     return next(
-        (parts for parts in range(wanted, max(wanted // 2, _FEWEST - 1), -1) if count % parts == 0), wanted
+        (
+            parts
+            for parts in range(wanted, max(wanted // 2, lists.fewest_parts - 1), -1)
+            if count % parts == 0
+        ),
+        wanted,
     )
