@@ -69,8 +69,10 @@ def _is_product_of_rows(case: Case) -> bool:
     few = count(place.ranges) * case.terms <= case.small
     if case.target.is_gpu and count(case.fusion.nest.outputs) > case.small:
         few = False  # whose blocks would each make it
-    elif not case.target.is_gpu and inner == place.ranges:  # no rows but all of it, in loops that nobody lays out
-        return count(inner) * case.terms > FEW_TERMS
+    elif (
+        not case.target.is_gpu and inner == place.ranges
+    ):  # no rows but all of it, in loops that nobody lays out
+        return count(inner) * case.terms > case.target.row_terms
     return not (few or (bool(inner) and _may_nest(case, count(inner))))
 
 

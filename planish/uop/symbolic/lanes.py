@@ -249,7 +249,9 @@ def _choose_lanes(root: UOp, c: UOp, x: UOp, y: UOp) -> UOp | None:
     mask = cast("tuple[Number, ...]", c.arg)
     one, other = x.src[0], y.src[0]
     if one is other:
-        return selected(one, tuple([i if m else j for m, i, j in zip(mask, _lanes(x), _lanes(y), strict=True)]))
+        return selected(
+            one, tuple([i if m else j for m, i, j in zip(mask, _lanes(x), _lanes(y), strict=True)])
+        )
     count = one.dtype.lanes
     both = root.table.make(Ops.CAT, root.dtype.scalar.vec(count + other.dtype.lanes), (one, other))
     places = tuple([i if m else count + j for m, i, j in zip(mask, _lanes(x), _lanes(y), strict=True)])
