@@ -66,13 +66,12 @@ def _is_product_of_rows(case: Case) -> bool:
     inner = place.ranges - case.fusion.nest.outputs
     if not _is_part(case) or not (case.is_product or _is_sum_of_threads(case, inner)):
         return False
+    if not case.target.is_gpu and inner == place.ranges:
+        # no rows, but all of it, in loops that nobody lays out
+        return count(inner) * case.terms > case.target.row_terms
     few = count(place.ranges) * case.terms <= case.small
     if case.target.is_gpu and count(case.fusion.nest.outputs) > case.small:
         few = False  # whose blocks would each make it
-    elif (
-        not case.target.is_gpu and inner == place.ranges
-    ):  # no rows but all of it, in loops that nobody lays out
-        return count(inner) * case.terms > case.target.row_terms
     return not (few or (bool(inner) and _may_nest(case, count(inner))))
 
 
