@@ -88,7 +88,8 @@ class JaxFunction:
             if tree != lowered.in_tree:
                 raise PlanishError(f"the arguments are {tree}, {lowered.in_tree} is expected")
         else:
-            numbers, names = self._static
+            told, names = self._static
+            numbers = [n + len(args) if n < 0 else n for n in told]
             fixed = tuple((n, args[n]) for n in numbers if n < len(args)) + tuple(
                 (k, named[k]) for k in names if k in named
             )

@@ -74,6 +74,8 @@ def norm(x: Tensor, /, ord: Order | None = None, axis: Axis = None, keepdims: bo
     if len(axes) != 2:
         raise ShapeError.of("norm", f"{len(axes)} axes hold neither vectors nor matrices")
     first, second = (axis_of("norm", one, given.ndim, given.shape) for one in axes)
+    if first == second:
+        raise ShapeError.of("norm", f"axis {first} is named twice", "a matrix has two axes")
     rest = [at for at in range(given.ndim) if at not in (first, second)]
     norms = matrix_norm(permuted(given, [*rest, first, second]), ord=ord)
     if not keepdims:

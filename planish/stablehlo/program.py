@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,9 @@ class StableHLOProgram:
         for n, told in enumerate(self._function.arg_attributes or [{}] * len(self._params)):
             own = self._function.block.args[n].name.removeprefix("%")
             name = re.sub(r"\W+", "_", str(told.get("jax.arg_info") or told.get("name") or own)).strip("_")
-            names.append(name if name.isidentifier() and name not in names else f"arg{n}")
+            if not name.isidentifier() or name in names:
+                name = next(free for k in count() if (free := f"arg{n}{'_' * k}") not in names)
+            names.append(name)
         return tuple(names)
 
     @property
@@ -120,7 +123,9 @@ class StableHLOProgram:
         for name, type in zip(self.argument_names, self._params, strict=True):
             dims: list[DimLike] = []
             for axis, size in enumerate(type.dims):
-                told = self._bounds.get(f"{name}.{axis}") or self._named(len(types), axis)
+                told = self._bounds.get(f"{name}.{axis}")
+                if told is None:
+                    told = self._named(len(types), axis)
                 bound = type.bounds[axis] if axis < len(type.bounds) else None
                 if size is not None:
                     dims.append(size)

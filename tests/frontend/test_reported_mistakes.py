@@ -12,7 +12,7 @@ import pytest
 
 import planish as pn
 from planish import nn
-from planish.errors import PlanishError
+from planish.errors import PlanishError, ShapeError
 
 X = pn.ones((2, 3))
 KEY = pn.random.key(0)
@@ -126,3 +126,8 @@ def test_dtypes_of_random_numbers_and_layers_have_names_too() -> None:
 def test_sizes_that_are_no_tuple() -> None:
     with pytest.raises(TypeError, match=r"3 is not a dtype.*several sizes are one tuple: \(2, 3\)"):
         pn.zeros(2, 3)  # type: ignore[arg-type]
+
+
+def test_a_matrix_norm_takes_two_axes() -> None:
+    with pytest.raises(ShapeError, match="axis 0 is named twice"):
+        pn.linalg.norm(X, axis=(0, -2))

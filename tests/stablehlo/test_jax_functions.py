@@ -48,6 +48,13 @@ def test_arguments_that_jax_leaves_out() -> None:
     np.testing.assert_array_equal(planish.jax.compile(lowered)(W, X), X * 2)
 
 
+def test_static_arguments_counted_from_the_end() -> None:
+    run = planish.jax.compile(lambda x, n: x.reshape(n, -1), static_argnums=-1)
+    assert run(X, 2).shape == (2, 6)
+    assert run(X, 4).shape == (4, 3)
+    assert len(run.programs) == 2
+
+
 def test_static_arguments_and_keys() -> None:
     run = planish.jax.compile(lambda x, n: x.reshape(n, -1), static_argnums=1)
     assert run(X, 2).shape == (2, 6)

@@ -41,6 +41,14 @@ def test_text_path_and_names(tmp_path: Path) -> None:
     np.testing.assert_allclose(stablehlo.load(str(path))(x, y), np.sin(x) * y, rtol=1e-6)
 
 
+def test_arguments_without_names_get_free_ones() -> None:
+    body = "%1 = stablehlo.add %arg1, %0 : tensor<2xf32>\nreturn %1 : tensor<2xf32>"
+    program = stablehlo.load(of(body, "(%arg1: tensor<2xf32>, %0: tensor<2xf32>) -> tensor<2xf32>"))
+    assert program.argument_names == ("arg1", "arg1_")
+    x = np.ones(2, np.float32)
+    np.testing.assert_array_equal(program(arg1=x, arg1_=2 * x), 3 * x)
+
+
 def test_tensors_jit_and_derivatives() -> None:
     program = stablehlo.load(TEXT)
     x, y = pn.asarray(np.array([1, 2, 3], np.float32)), pn.asarray(np.array([4, 5, 6], np.float32))
