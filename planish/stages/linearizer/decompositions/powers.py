@@ -63,7 +63,7 @@ def _infinite_below(m: Reals, x: UOp) -> UOp:
 
 def _small(m: Reals, x: UOp, exponent: float) -> tuple[UOp, int]:
     """Where what is rounded off would be below the normal numbers, and the power of two that x is taken times there: an even one."""
-    least, far = m.pick(100, 950), m.pick(64, 128)
+    least, far = m.pick(100, 950), int(m.pick(64, 128))
     if exponent == -0.5:  # the root of a small number
         return x < 2.0 ** -(least - 20), far
     size, end = m.magnitude(x), 2.0 ** (least / -exponent)
