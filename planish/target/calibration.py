@@ -76,16 +76,16 @@ def load(path: Path, machine: str, levels: int) -> Numbers:
 
 def timed(target: object) -> dict[str, object]:
     """What timing whole kernels has set of a target, by field; of a record, each of its fields (`ready_products.tile`)."""
-    found: dict[str, object] = {}
+    numbers: dict[str, object] = {}
     for name in TIMED_ON_GPUS if getattr(target, "is_gpu", False) else TIMED:
         value = getattr(target, name)
         if is_dataclass(value):
-            found.update({f"{name}.{each.name}": getattr(value, each.name) for each in fields(value)})
+            numbers.update({f"{name}.{each.name}": getattr(value, each.name) for each in fields(value)})
         elif hasattr(value, "_asdict"):
-            found.update({f"{name}.{each}": number for each, number in value._asdict().items()})
+            numbers.update({f"{name}.{each}": number for each, number in value._asdict().items()})
         else:
-            found[name] = value
-    return found
+            numbers[name] = value
+    return numbers
 
 
 def _checked(numbers: Mapping[str, Any], levels: int) -> Numbers:

@@ -112,12 +112,7 @@ def _runners(times: int, work: int) -> set[int]:
 
 def test_small_jobs_that_follow_each_other_wake_workers() -> None:
     """None of them is worth it, but all of them are: a function of small kernels that is called again and again."""
-    for _ in range(20):
-        time.sleep(0.05)  # workers sleep
-        if len(_runners(1, 20_000)) == 1:
-            break
-    else:
-        pytest.skip("workers do not get to sleep on a machine as busy as this")
+    time.sleep(0.05)  # workers sleep
     end = time.monotonic() + 20
     while len(_runners(200, 50_000)) == 1:
         assert time.monotonic() < end, "workers sleep on"

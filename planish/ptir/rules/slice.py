@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
+from typing import Final
 
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds, product
@@ -133,7 +135,7 @@ def LiftSliceAboveReverse(op: v.SliceView, inner: v.ReverseView) -> Answer:
     return d.backwards(part, inner.attrs.axes)
 
 
-@rule(watch_uses=True)
+@rule()
 def LiftSliceAbovePad(op: v.SliceView, inner: v.PadView) -> Answer:
     """pad(x, v)[s] -> x[t], pad(x[t], v) or broadcast_to(v): whatever of x and v the slice sees.
 
@@ -172,12 +174,15 @@ def LiftSliceAbovePad(op: v.SliceView, inner: v.PadView) -> Answer:
     return d.padded(cut.term(), inner.padding, low, high, inner.attrs.interior)
 
 
+_LOOKED_AT: Final = 32
+"""Users of a padded tensor among which others are looked for: of thousands, each slice would look at all."""
+
+
 def _has_neighbours(op: v.SliceView, inner: v.PadView) -> bool:
     """Whether other slices of a padded tensor are of the same size, and see padding."""
     begins, dims = inner.attrs.low, inner.source.type.dims
-    slices = (
-        v.SliceView.of(user.results[0]) for user in op.source.users if user.results and user is not op.inst
-    )
+    users = islice(op.source.users, _LOOKED_AT)
+    slices = (v.SliceView.of(user.results[0]) for user in users if user.results and user is not op.inst)
     return any(
         each is not None
         and each.dims == op.dims
